@@ -1,0 +1,107 @@
+/// The plain text of an advertisement, before it is signed and sealed: 388 bytes, whatever it says.
+///
+///     u8 format = 1 | 32 public key | u64 epoch | u64 sequence | u16 time to live | u16 port | 16 gate nonce
+///     u8 other activities | u8 state: 0 idle, 1 with an activity
+///     u8 length | device name
+///     u8 count | count times: u8 family (4 or 6) | 4 or 16 bytes
+///     with an activity: 16 id | u32 version | u8 flags | u64 document size | u32 age | 8 team tag
+///                       u8 length | type | u8 length | title
+///     zeros
+///
+/// Numbers are big endian. What follows the last field is zero in this version and ignored, so that a later one can
+/// add fields that older receivers pass over.
+enum AdvertisementCodec {
+    /// The layout that this code writes, and the only one it reads.
+    static let format: UInt8 = 1
+
+    /// The size of every plain text, in bytes.
+    static let size = 388
+
+    /// Lays an advertisement out.
+    static func encode(_ advertisement: Advertisement) throws(AdvertisementError) -> [UInt8] {
+        try check(advertisement)
+        let content = advertisement.content
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(size)
+        bytes.append(format)
+        bytes += advertisement.publicKey
+        bytes.append(bigEndian: advertisement.epoch)
+        bytes.append(bigEndian: advertisement.sequence)
+        bytes.append(bigEndian: content.timeToLive)
+        bytes.append(bigEndian: content.port)
+        bytes += advertisement.gateNonce
+        bytes.append(content.otherActivities)
+        bytes.append(content.current == nil ? 0 : 1)
+        bytes.append(counted: content.deviceName)
+        let addresses = AdvertisementContent.fitting(content.addresses)
+        bytes.append(UInt8(addresses.count))
+        for address in addresses {
+            bytes.append(address.family.rawValue)
+            bytes += address.bytes
+        }
+        if let activity = content.current { append(activity, to: &bytes) }
+        assert(bytes.count <= size, "the bounds of the fields leave room for every advertisement")
+        bytes += [UInt8](repeating: 0, count: size - bytes.count)
+        return bytes
+    }
+
+    private static func append(_ activity: AdvertisedActivity, to bytes: inout [UInt8]) {
+        let room = size - bytes.count - 43 - activity.type.utf8.count
+        let whole = String(String.UnicodeScalarView(activity.title.unicodeScalars.map { shown($0) }))
+        let title = DeviceName.prefix(of: whole, bytes: min(room, AdvertisedActivity.maximumTitleCount))
+        var flags = activity.flags
+        if title.utf8.count < whole.utf8.count { flags.insert(.titleCut) } else { flags.remove(.titleCut) }
+        bytes += activity.id
+        bytes.append(bigEndian: activity.version)
+        bytes.append(flags.rawValue)
+        bytes.append(bigEndian: activity.documentSize)
+        bytes.append(bigEndian: activity.age)
+        bytes += activity.teamTag
+        bytes.append(counted: activity.type)
+        bytes.append(counted: title)
+    }
+
+    private static func shown(_ scalar: Unicode.Scalar) -> Unicode.Scalar {
+        DeviceName.isControl(scalar) ? " " : scalar
+    }
+
+    private static func check(_ advertisement: Advertisement) throws(AdvertisementError) {
+        let content = advertisement.content
+        guard isTimeToLive(content.timeToLive) else { throw .invalid(.timeToLive) }
+        guard content.port >= Advertisement.minimumPort else { throw .invalid(.port) }
+        guard advertisement.epoch < Advertisement.maximumEpoch else { throw .invalid(.epoch) }
+        guard isText(content.deviceName, atMost: DeviceName.maximumCount) else { throw .invalid(.deviceName) }
+        guard let activity = content.current else { return }
+        guard activity.id.count == AdvertisedActivity.idCount else { throw .invalid(.activityID) }
+        guard activity.teamTag.count == AdvertisedActivity.teamTagCount else { throw .invalid(.teamTag) }
+        guard isText(activity.type, atMost: AdvertisedActivity.maximumTypeCount) else {
+            throw .invalid(.activityType)
+        }
+        guard activity.flags.contains(.document) || activity.documentSize == 0 else {
+            throw .invalid(.documentSize)
+        }
+    }
+
+    /// Whether a time to live is one that is believed: 1 to 120 seconds.
+    static func isTimeToLive(_ seconds: UInt16) -> Bool {
+        (1...Advertisement.maximumTimeToLive).contains(seconds)
+    }
+
+    /// Whether a text has 1 to `limit` bytes and no control characters.
+    static func isText(_ text: String, atMost limit: Int) -> Bool {
+        (1...limit).contains(text.utf8.count) && !text.unicodeScalars.contains(where: DeviceName.isControl)
+    }
+}
+
+extension [UInt8] {
+    /// Appends a number, big endian.
+    mutating func append(bigEndian value: some FixedWidthInteger) {
+        Swift.withUnsafeBytes(of: value.bigEndian) { append(contentsOf: $0) }
+    }
+
+    /// Appends a text of at most 255 bytes behind one byte with its length.
+    fileprivate mutating func append(counted text: String) {
+        append(UInt8(text.utf8.count))
+        append(contentsOf: text.utf8)
+    }
+}

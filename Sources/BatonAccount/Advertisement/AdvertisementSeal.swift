@@ -1,0 +1,62 @@
+import Crypto
+import FoundationEssentials
+
+/// The sealed form of an advertisement: 496 bytes, whatever it says.
+///
+///     16 salt S | 12 nonce | AES-256-GCM of (388 plain text | 64 signature) | 16 tag
+///
+/// The key is HKDF-SHA256(salt S, K_adv[g], "advertisement-seal/1", 32 bytes), the nonce is random, and there is no
+/// additional data. The signature is Ed25519 by the device's key over "baton advertisement/1", S, plain text.
+enum AdvertisementSeal {
+    /// The size of the salt, in bytes.
+    static let saltCount = 16
+    private static let nonceCount = 12
+    private static let tagCount = 16
+
+    /// The size of an Ed25519 signature, in bytes.
+    static let signatureCount = 64
+
+    /// The size of the sealed form, in bytes.
+    static let size = saltCount + nonceCount + AdvertisementCodec.size + signatureCount + tagCount
+
+    /// What the device signs. The label keeps the signature from meaning anything elsewhere, and the salt binds it to
+    /// the period.
+    static func signedMessage(salt: some Sequence<UInt8>, plain: [UInt8]) -> [UInt8] {
+        Array("baton advertisement/1".utf8) + salt + plain
+    }
+
+    /// Seals plain text and signature.
+    static func seal(
+        plain: [UInt8], signature: [UInt8], salt: [UInt8], key: SecretBytes, nonce: [UInt8] = randomBytes(nonceCount)
+    ) throws -> [UInt8] {
+        let box = try AES.GCM.seal(
+            plain + signature, using: derive(key, salt: salt), nonce: AES.GCM.Nonce(data: nonce))
+        return salt + nonce + box.ciphertext + box.tag
+    }
+
+    /// Opens a sealed form; nil when the key is not the one.
+    static func open(_ blob: [UInt8], key: SecretBytes) -> (plain: [UInt8], signature: [UInt8])? {
+        let body = saltCount + nonceCount
+        guard
+            blob.count == size, let nonce = try? AES.GCM.Nonce(data: blob[saltCount..<body]),
+            let box = try? AES.GCM.SealedBox(
+                nonce: nonce, ciphertext: blob[body..<(size - tagCount)], tag: blob[(size - tagCount)...]),
+            let opened = try? AES.GCM.open(box, using: derive(key, salt: Array(blob[..<saltCount])))
+        else { return nil }
+        return (Array(opened.prefix(AdvertisementCodec.size)), Array(opened.dropFirst(AdvertisementCodec.size)))
+    }
+
+    /// Whether the device's key made the signature.
+    static func isValid(signature: [UInt8], salt: some Sequence<UInt8>, plain: [UInt8], publicKey: [UInt8]) -> Bool {
+        guard let key = try? Curve25519.Signing.PublicKey(rawRepresentation: publicKey) else { return false }
+        return key.isValidSignature(signature, for: signedMessage(salt: salt, plain: plain))
+    }
+
+    private static func derive(_ key: SecretBytes, salt: [UInt8]) -> SymmetricKey {
+        key.withUnsafeBytes {
+            HKDF<SHA256>.deriveKey(
+                inputKeyMaterial: SymmetricKey(data: $0), salt: salt, info: Array("advertisement-seal/1".utf8),
+                outputByteCount: 32)
+        }
+    }
+}

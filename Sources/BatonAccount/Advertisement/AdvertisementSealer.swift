@@ -1,0 +1,61 @@
+/// Makes this device's advertisements: counts their sequence, and holds salt and gate nonce of the period.
+///
+/// A value; the node keeps one for as long as it runs, under the epoch of this run.
+public struct AdvertisementSealer: Sendable {
+    private let identity: DeviceIdentity
+    private let keys: GenerationKeys
+    private let epoch: UInt64
+    private var sequence: UInt64 = 0
+    private var salt: [UInt8]
+
+    /// The gate nonce of this period, as it stands in every advertisement sealed now.
+    public private(set) var gateNonce: [UInt8]
+
+    /// The gate nonce of the period before, whose tokens are still good; nil in the first period.
+    public private(set) var previousGateNonce: [UInt8]?
+
+    /// A sealer for one run.
+    ///
+    /// - Parameters:
+    ///   - identity: Whose advertisements.
+    ///   - keys: The keys of the current generation.
+    ///   - epoch: From ``AccountStore/nextEpoch(unixTime:)``, once per run.
+    public init(identity: DeviceIdentity, keys: GenerationKeys, epoch: UInt64) {
+        self.identity = identity
+        self.keys = keys
+        self.epoch = epoch
+        self.salt = randomBytes(AdvertisementSeal.saltCount)
+        self.gateNonce = randomBytes(GateToken.nonceCount)
+    }
+
+    /// Begins the next period, together with a new instance name: nothing sealed later can be linked to what was
+    /// sealed before by anyone outside the account.
+    public mutating func beginPeriod() {
+        previousGateNonce = gateNonce
+        salt = randomBytes(AdvertisementSeal.saltCount)
+        gateNonce = randomBytes(GateToken.nonceCount)
+    }
+
+    /// Seals an advertisement, under the next sequence number.
+    ///
+    /// To renew one that is half through its time to live, seal it again: a receiver folds what has the same number.
+    ///
+    /// - Returns: The strings of the TXT record, 3, 250 and 250 bytes long, without length bytes.
+    public mutating func seal(_ content: AdvertisementContent) throws(AdvertisementError) -> [[UInt8]] {
+        guard sequence < .max else { throw .exhausted }
+        let advertisement = Advertisement(
+            device: identity.id, publicKey: identity.publicKey, epoch: epoch, sequence: sequence + 1,
+            gateNonce: gateNonce, content: content)
+        let plain = try AdvertisementCodec.encode(advertisement)
+        let blob: [UInt8]
+        do {
+            let signature = try identity.sign(AdvertisementSeal.signedMessage(salt: salt, plain: plain))
+            blob = try AdvertisementSeal.seal(
+                plain: plain, signature: signature, salt: salt, key: keys.advertisement)
+        } catch {
+            throw .cryptography("\(error)")
+        }
+        sequence += 1
+        return AdvertisementTXT.strings(of: blob)
+    }
+}

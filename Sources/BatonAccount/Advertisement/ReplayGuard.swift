@@ -1,0 +1,123 @@
+/// Remembers the newest advertisement of each device, so that an older one counts for nothing.
+///
+/// Only what ``AdvertisementOpener`` opened may come here. Persisted by ``AccountStore/save(_:)``, so that a replay
+/// after a restart fails as well.
+///
+/// Epochs are not compared with the clock: a device whose clock is wrong would vanish from the others, or a receiver
+/// whose clock is wrong would see nobody, while an epoch far ahead harms only the device that signed it, which goes on
+/// counting from there.
+public struct ReplayGuard: Sendable, Equatable {
+    /// The most devices that are remembered; a further one takes the place of the one that was longest silent. 256
+    /// devices cost about 30 KiB in memory and 9 KiB on disk.
+    public static let capacity = 256
+
+    /// What an advertisement is, compared with those before it.
+    public enum Verdict: Sendable {
+        /// Newer than all before; its content counts.
+        case accepted
+        /// The newest one again, from another interface, protocol or cache; nothing to do.
+        case duplicate
+        /// The newest one of an earlier run, seen for the first time in this one: either it still stands on the
+        /// network, or it is replayed. Its content is what was true last. Said once per device and run.
+        case standing
+        /// Older than one that was accepted; nothing to do.
+        case replayed
+    }
+
+    /// How urgently the guard wants to be saved.
+    public enum SaveNeed: Sendable {
+        /// Nothing changed since.
+        case none
+        /// Within half a minute and when the node stops: only sequence numbers rose, and what a crash would let in
+        /// again is that old.
+        case soon
+        /// Now: a device is new or began a new epoch, which happens once per start of its node.
+        case now
+    }
+
+    private struct Entry: Equatable {
+        var epoch: UInt64
+        var sequence: UInt64
+        /// When it last rose, in units of changes; the order of eviction.
+        var order: UInt64
+        /// Whether this run has seen the device.
+        var isSeen: Bool
+    }
+
+    private var entries: [DeviceID: Entry] = [:]
+    private var changes: UInt64 = 0
+
+    /// How urgently the guard wants to be saved; set back by ``markSaved()``.
+    public private(set) var saveNeed: SaveNeed = .none
+
+    /// A guard that has seen nothing.
+    public init() {}
+
+    /// How many devices are remembered.
+    public var count: Int { entries.count }
+
+    /// Judges an advertisement that was opened, and remembers it where it is newer.
+    public mutating func judge(_ advertisement: Advertisement) -> Verdict {
+        judge(advertisement.device, epoch: advertisement.epoch, sequence: advertisement.sequence)
+    }
+
+    mutating func judge(_ device: DeviceID, epoch: UInt64, sequence: UInt64) -> Verdict {
+        if let known = entries[device] {
+            if (epoch, sequence) == (known.epoch, known.sequence) {
+                if known.isSeen { return .duplicate }
+                entries[device]?.isSeen = true
+                return .standing
+            }
+            guard (epoch, sequence) > (known.epoch, known.sequence) else { return .replayed }
+            if epoch > known.epoch { saveNeed = .now } else if saveNeed != .now { saveNeed = .soon }
+        } else {
+            if entries.count >= Self.capacity { evict() }
+            saveNeed = .now
+        }
+        changes += 1
+        entries[device] = Entry(epoch: epoch, sequence: sequence, order: changes, isSeen: true)
+        return .accepted
+    }
+
+    /// Notes that the guard as it is now was saved.
+    public mutating func markSaved() {
+        saveNeed = .none
+    }
+
+    private mutating func evict() {
+        if let oldest = entries.min(by: { $0.value.order < $1.value.order }) { entries[oldest.key] = nil }
+    }
+}
+
+extension ReplayGuard {
+    private static let header: [UInt8] = Array("baton replay/1".utf8)
+    private static let entryCount = DeviceID.count + 16
+
+    /// The form on disk: a header, then id, epoch and sequence of each device, the longest silent first.
+    func encoded() -> [UInt8] {
+        var bytes = Self.header
+        for (device, entry) in entries.sorted(by: { $0.value.order < $1.value.order }) {
+            bytes += device.bytes
+            bytes.append(bigEndian: entry.epoch)
+            bytes.append(bigEndian: entry.sequence)
+        }
+        return bytes
+    }
+
+    /// Reads the form on disk; nil for anything else.
+    init?(decoding bytes: [UInt8]) {
+        guard bytes.starts(with: Self.header) else { return nil }
+        let body = bytes.dropFirst(Self.header.count)
+        guard body.count % Self.entryCount == 0, body.count / Self.entryCount <= Self.capacity else { return nil }
+        for start in stride(from: body.startIndex, to: body.endIndex, by: Self.entryCount) {
+            let entry = body[start..<(start + Self.entryCount)]
+            guard let device = DeviceID(bytes: entry.prefix(DeviceID.count)), entries[device] == nil else { return nil }
+            let numbers = entry.dropFirst(DeviceID.count)
+            let epoch = numbers.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+            guard epoch < Advertisement.maximumEpoch else { return nil }
+            let sequence = numbers.dropFirst(8).reduce(0) { $0 << 8 | UInt64($1) }
+            changes += 1
+            entries[device] = Entry(epoch: epoch, sequence: sequence, order: changes, isSeen: false)
+        }
+    }
+}

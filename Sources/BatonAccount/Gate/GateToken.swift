@@ -1,0 +1,69 @@
+import Crypto
+import FoundationEssentials
+
+/// The token with which a dialling device shows, in the very first packet, that it belongs to the account.
+///
+/// It travels as the TLS server name: `base32(cn || tag).baton.invalid`, with 16 random bytes `cn` and
+///
+///     tag = HMAC-SHA256(K_gate[g], "gate/1" || server device id || gate nonce || cn)[0..<16]
+///
+/// The gate nonce comes from the server's advertisement. Where it was dialled without one, the token binds the server
+/// to the time instead:
+///
+///     tag = HMAC-SHA256(K_gate[g], "gate-time/1" || server device id || u64 step || cn)[0..<16]
+///
+/// with the number of whole ten minutes since 1970, big endian; one step more or less is tolerated.
+public enum GateToken {
+    /// How many bytes a gate nonce has.
+    public static let nonceCount = 16
+
+    /// How long one step of the clock is, in seconds.
+    public static let stepSeconds: UInt64 = 600
+
+    /// How many random bytes the client adds, so that each token is good once.
+    static let clientNonceCount = 16
+
+    /// What follows the token in the server name.
+    static let suffix = ".baton.invalid"
+
+    /// A server name for a device whose advertisement was opened.
+    ///
+    /// - Parameters:
+    ///   - keys: The generation that opened the advertisement.
+    ///   - server: The device that is dialled.
+    ///   - gateNonce: The 16 bytes from its advertisement.
+    public static func serverName(keys: GenerationKeys, server: DeviceID, gateNonce: [UInt8]) -> String {
+        serverName(keys: keys, server: server, gateNonce: gateNonce, clientNonce: randomBytes(clientNonceCount))
+    }
+
+    /// A server name for a device that is dialled at a configured address.
+    ///
+    /// - Parameters:
+    ///   - keys: The current generation.
+    ///   - server: The device that is dialled.
+    ///   - unixTime: Seconds since 1970.
+    public static func serverName(keys: GenerationKeys, server: DeviceID, unixTime: UInt64) -> String {
+        serverName(keys: keys, server: server, unixTime: unixTime, clientNonce: randomBytes(clientNonceCount))
+    }
+
+    static func serverName(
+        keys: GenerationKeys, server: DeviceID, gateNonce: [UInt8], clientNonce: [UInt8]
+    ) -> String {
+        name(Array("gate/1".utf8) + server.bytes + gateNonce, keys, clientNonce)
+    }
+
+    static func serverName(
+        keys: GenerationKeys, server: DeviceID, unixTime: UInt64, clientNonce: [UInt8]
+    ) -> String {
+        var message = Array("gate-time/1".utf8) + server.bytes
+        message.append(bigEndian: unixTime / stepSeconds)
+        return name(message, keys, clientNonce)
+    }
+
+    private static func name(_ message: [UInt8], _ keys: GenerationKeys, _ clientNonce: [UInt8]) -> String {
+        let code = keys.gate.withUnsafeBytes {
+            HMAC<SHA256>.authenticationCode(for: message + clientNonce, using: SymmetricKey(data: $0))
+        }
+        return Base32.encode(clientNonce + code.prefix(16)) + suffix
+    }
+}

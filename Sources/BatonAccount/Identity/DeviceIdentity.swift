@@ -1,0 +1,77 @@
+import Crypto
+import FoundationEssentials
+
+/// This device's own key and the certificates that tell others whose it is.
+public struct DeviceIdentity: Sendable {
+    /// Who this device is.
+    public let id: DeviceID
+
+    /// The 32 bytes of its Ed25519 public key.
+    public let publicKey: [UInt8]
+
+    /// Its certificate, in DER.
+    public let certificate: [UInt8]
+
+    /// The certificate of the account's authority, in DER; the only one this device trusts.
+    public let authorityCertificate: [UInt8]
+
+    private let seed: SecretBytes
+
+    /// A new device key with a certificate issued under the account's key.
+    init(issuedBy secrets: AccountSecrets, seed: SecretBytes = .random(count: 32)) throws(AccountError) {
+        do {
+            let authoritySeed = secrets.certificateAuthoritySeed
+            let publicKey = try Array(CertificateProfile.signingKey(seed).publicKey.rawRepresentation)
+            self.id = DeviceID(ed25519PublicKey: publicKey)
+            self.publicKey = publicKey
+            self.certificate = try CertificateProfile.device(publicKey: publicKey, authoritySeed: authoritySeed)
+            self.authorityCertificate = try CertificateProfile.authority(seed: authoritySeed)
+            self.seed = seed
+        } catch {
+            throw .cryptography("\(error)")
+        }
+    }
+
+    /// An identity as it was stored; nil when key and certificates do not belong together.
+    init?(privateKey: SecretBytes, certificate: [UInt8], authorityCertificate: [UInt8]) {
+        guard
+            let seed = Ed25519DER.seed(privateKey: privateKey),
+            let publicKey = try? Array(CertificateProfile.signingKey(seed).publicKey.rawRepresentation),
+            CertificateProfile.agrees(device: certificate, publicKey: publicKey, authority: authorityCertificate)
+        else { return nil }
+        self.id = DeviceID(ed25519PublicKey: publicKey)
+        self.publicKey = publicKey
+        self.certificate = certificate
+        self.authorityCertificate = authorityCertificate
+        self.seed = seed
+    }
+
+    /// The private key as PKCS#8 in DER (RFC 8410), 48 bytes.
+    var privateKey: SecretBytes { Ed25519DER.privateKey(seed: seed) }
+
+    /// What a TLS context of this device needs.
+    public var tlsMaterial: TLSMaterial {
+        TLSMaterial(authorityCertificate: authorityCertificate, certificate: certificate, privateKey: privateKey)
+    }
+
+    /// Signs with the device's key (Ed25519, RFC 8032); 64 bytes.
+    func sign(_ message: [UInt8]) throws(AccountError) -> [UInt8] {
+        do {
+            return try Array(CertificateProfile.signingKey(seed).signature(for: message))
+        } catch {
+            throw .cryptography("\(error)")
+        }
+    }
+}
+
+/// The three encodings that a TLS context of this device is made from.
+public struct TLSMaterial: Sendable {
+    /// The account's authority, DER: the one trust anchor.
+    public let authorityCertificate: [UInt8]
+
+    /// This device's certificate, DER. It is the whole chain; the authority's certificate is not sent.
+    public let certificate: [UInt8]
+
+    /// This device's private key, PKCS#8 in DER.
+    public let privateKey: SecretBytes
+}

@@ -1,0 +1,36 @@
+/// The key that a person's devices share: 160 random bits, made once and typed on each further device.
+///
+/// Everything that the devices have in common is derived from it (see ``AccountSecrets``). Whoever has it can add a
+/// device to the account. It is never made from a passphrase, and it is wiped when the last reference goes away.
+public struct AccountKey: Sendable, Equatable {
+    /// How many bytes the secret has.
+    public static let secretCount = 20
+
+    /// The human-readable part of the text form.
+    static let prefix: [UInt8] = Array("baton".utf8)
+
+    /// The version of the text form that this code writes, and the only one it reads.
+    static let version: UInt8 = 0
+
+    /// Characters behind `baton1`: one for the version, 32 for the secret, six for the checksum.
+    static let dataCount = 1 + secretCount * 8 / 5 + Bech32m.checksumCount
+
+    /// The secret itself.
+    let secret: SecretBytes
+
+    /// A new account's key, from the system's random source.
+    public init() {
+        self.secret = .random(count: Self.secretCount)
+    }
+
+    /// A key from its 20 bytes; nil for any other count.
+    init?(secret: SecretBytes) {
+        guard secret.count == Self.secretCount else { return nil }
+        self.secret = secret
+    }
+}
+
+extension AccountKey: CustomStringConvertible {
+    /// Always `<secret>`; use ``formatted()`` to show the key to its owner.
+    public var description: String { "<secret>" }
+}

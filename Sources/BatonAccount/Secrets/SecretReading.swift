@@ -1,0 +1,79 @@
+public import SystemPackage
+
+/// Why a secret could not be read from a descriptor.
+public enum SecretReadingError: Error, Equatable, CustomStringConvertible {
+    /// There is more than the limit allows; nothing was kept.
+    case tooLong(limit: Int)
+    /// The descriptor ended before its first byte.
+    case nothingToRead
+    /// The system refused to read.
+    case failed(Errno)
+
+    /// One sentence for the person who gave the input.
+    public var description: String {
+        switch self {
+        case .tooLong(let limit): "the input is longer than \(limit) bytes; an account key is one short line"
+        case .nothingToRead: "the input is empty; an account key was expected"
+        case .failed(let error): "the input cannot be read: \(error)"
+        }
+    }
+}
+
+extension SecretBytes {
+    /// Where reading a secret from a descriptor ends.
+    public enum ReadingEnd: Sendable {
+        /// At the first newline (left out of the secret), or at the end of the input. What came behind the newline in
+        /// the same read is dropped.
+        case line
+        /// At the end of the input.
+        case input
+    }
+
+    /// Reads a secret from a descriptor, straight into protected memory.
+    ///
+    /// Blocks until the end is reached; not for an event loop. Switching a terminal's echo off is the caller's.
+    ///
+    /// - Parameters:
+    ///   - descriptor: A terminal, pipe or file; it stays open.
+    ///   - limit: The most bytes that are taken, newline not counted.
+    ///   - end: Where to stop; a terminal and a pipe want `.line`, the default.
+    public convenience init(
+        readingFrom descriptor: FileDescriptor, limit: Int, until end: ReadingEnd = .line
+    ) throws(SecretReadingError) {
+        var length = 0
+        // One byte more than the limit, so that a newline right behind the longest secret still fits.
+        let scratch = try SecretBytes(count: limit + 1) { buffer throws(SecretReadingError) in
+            length = try readSecret(from: descriptor, into: buffer, until: end)
+        }
+        self.init(count: length) { target in
+            scratch.withUnsafeBytes { target.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<length])) }
+        }
+    }
+}
+
+/// Reads up to the end or a full buffer and says how many bytes belong to the secret.
+private func readSecret(
+    from descriptor: FileDescriptor, into buffer: UnsafeMutableRawBufferPointer, until end: SecretBytes.ReadingEnd
+) throws(SecretReadingError) -> Int {
+    var filled = 0
+    while filled < buffer.count {
+        let got: Int
+        do {
+            got = try descriptor.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[filled...]))
+        } catch {
+            throw .failed(error as? Errno ?? .ioError)
+        }
+        if got == 0 {
+            if filled == 0 { throw .nothingToRead }
+            return filled
+        }
+        switch end {
+        case .line:
+            if let newline = buffer[filled..<(filled + got)].firstIndex(of: UInt8(ascii: "\n")) { return newline }
+        case .input:
+            break
+        }
+        filled += got
+    }
+    throw .tooLong(limit: buffer.count - 1)
+}

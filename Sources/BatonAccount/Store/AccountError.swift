@@ -1,0 +1,68 @@
+public import SystemPackage
+
+/// Why an account cannot be made, joined, read or left.
+///
+/// Every description is one sentence for the user, with what to do wherever Baton can know it.
+public enum AccountError: Error, Equatable, CustomStringConvertible {
+    /// There is no account in the folder.
+    case noAccount
+    /// There is one already; `isSame` says whether the key that was given belongs to it.
+    case accountExists(isSame: Bool)
+    /// Others than the owner can read the file or folder.
+    case exposed(path: FilePath, isFolder: Bool)
+    /// The file or folder belongs to another user.
+    case foreign(path: FilePath)
+    /// The content of a file is not what this program wrote.
+    case damaged(path: FilePath, reason: String)
+    /// The account was written by a later version of this program.
+    case unknownFormat(path: FilePath, format: Int)
+    /// The device name cannot be used.
+    case invalidDeviceName(reason: String)
+    /// The system refused.
+    case system(doing: String, path: FilePath, error: Errno)
+    /// A cryptographic operation failed, which only a broken installation explains.
+    case cryptography(String)
+
+    /// One sentence that says what is wrong and what to do.
+    public var description: String {
+        switch self {
+        case .noAccount:
+            "no account on this device: run `baton account create` here, or `baton account join` with the key of your"
+                + " other device"
+        case .accountExists(isSame: true):
+            "this device is in that account already; to enrol it afresh, run `baton account leave` first"
+        case .accountExists(isSame: false):
+            "this device is in an account already: run `baton account leave` first"
+        case .exposed(let path, let isFolder):
+            "others can read \(path), which holds this device's keys; run: chmod \(isFolder ? "700" : "600")"
+                + " \(shellQuoted(path))"
+        case .foreign(let path):
+            "\(path) belongs to another user; run Baton as the user who made the account, or correct the owner"
+        case .damaged(let path, let reason):
+            "\(path) is damaged (\(reason)); restore it, or run `baton account leave` and join again"
+        case .unknownFormat(let path, let format):
+            "\(path) was written by a later Baton (format \(format)); install a newer Baton here"
+        case .invalidDeviceName(let reason):
+            "this device name cannot be used: \(reason)"
+        case .system(let doing, let path, let error):
+            "cannot \(doing) \(path): \(error)"
+        case .cryptography(let detail):
+            "the cryptography library refused what it must be able to do; reinstall Baton (\(detail))"
+        }
+    }
+}
+
+/// The path as one word of a shell command.
+private func shellQuoted(_ path: FilePath) -> String {
+    let text = path.string
+    let plain = text.utf8.allSatisfy {
+        switch $0 {
+        case 48...57, 65...90, 97...122, UInt8(ascii: "/"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "-"):
+            true
+        case _:
+            false
+        }
+    }
+    if plain { return text }
+    return "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+}

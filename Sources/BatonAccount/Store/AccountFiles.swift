@@ -1,0 +1,110 @@
+import FoundationEssentials
+import SystemPackage
+
+/// The names in an account's folder.
+enum AccountFile {
+    static let record = "account.json"
+    static let privateKey = "device-key.der"
+    static let certificate = "device-certificate.der"
+    static let authority = "authority-certificate.der"
+    static let epoch = "epoch"
+    static let replay = "replay"
+
+    static func keys(of generation: UInt32) -> String { "generation-\(generation).keys" }
+}
+
+/// The content of `account.json`: what is not a secret.
+struct AccountRecord {
+    /// The format that this code writes, and the only one it reads.
+    static let format = 1
+
+    /// The highest generation this code accepts; it reads one file for each.
+    static let maximumGeneration: UInt32 = 1024
+
+    let accountID: AccountID
+    let deviceName: String
+    let generation: UInt32
+
+    init(_ account: Account) {
+        self.accountID = account.id
+        self.deviceName = account.deviceName
+        self.generation = account.generation
+    }
+
+    init(decoding bytes: [UInt8], path: FilePath) throws(AccountError) {
+        let decoder = JSONDecoder()
+        guard let version = try? decoder.decode(Version.self, from: Data(bytes)) else {
+            throw .damaged(path: path, reason: "it is not the JSON that Baton wrote")
+        }
+        guard version.format == Self.format else { throw .unknownFormat(path: path, format: version.format) }
+        guard
+            let content = try? decoder.decode(Content.self, from: Data(bytes)),
+            let id = AccountID(content.accountID), content.generation <= Self.maximumGeneration,
+            let name = try? DeviceName.validated(content.deviceName)
+        else {
+            throw .damaged(path: path, reason: "a field is missing or out of range")
+        }
+        self.accountID = id
+        self.deviceName = name
+        self.generation = content.generation
+    }
+
+    func encoded() throws(AccountError) -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+        do {
+            let content = Content(
+                format: Self.format, accountID: accountID.description, deviceName: deviceName, generation: generation)
+            return try Array(encoder.encode(content)) + [UInt8(ascii: "\n")]
+        } catch {
+            throw .cryptography("JSON: \(error)")
+        }
+    }
+
+    private struct Version: Decodable {
+        let format: Int
+    }
+
+    private struct Content: Codable {
+        let format: Int
+        let accountID: String
+        let deviceName: String
+        let generation: UInt32
+    }
+}
+
+extension GenerationKeys {
+    /// K_adv, then K_gate.
+    var concatenated: SecretBytes {
+        SecretBytes(count: 2 * Self.keyCount) { target in
+            advertisement.withUnsafeBytes { target.copyMemory(from: $0) }
+            gate.withUnsafeBytes { target[Self.keyCount...].copyBytes(from: $0) }
+        }
+    }
+
+    /// The keys from ``concatenated``; nil for another count.
+    init?(generation: UInt32, concatenated bytes: SecretBytes) {
+        guard bytes.count == 2 * Self.keyCount else { return nil }
+        self.generation = generation
+        (self.advertisement, self.gate) = bytes.withUnsafeBytes {
+            (
+                SecretBytes(copying: UnsafeRawBufferPointer(rebasing: $0[..<Self.keyCount])),
+                SecretBytes(copying: UnsafeRawBufferPointer(rebasing: $0[Self.keyCount...]))
+            )
+        }
+    }
+}
+
+extension AccountFolder {
+    /// Writes a file whose content is no secret.
+    func write(_ name: String, _ bytes: [UInt8]) throws(AccountError) {
+        try bytes.withUnsafeBufferPointer { bytes throws(AccountError) in
+            try write(name, UnsafeRawBufferPointer(bytes))
+        }
+    }
+
+    /// Writes a file whose content is a secret.
+    func write(_ name: String, _ secret: SecretBytes) throws(AccountError) {
+        try secret.withUnsafeBytes { bytes throws(AccountError) in try write(name, bytes) }
+    }
+}

@@ -1,0 +1,165 @@
+import Glibc
+import SystemPackage
+
+/// An open folder with files that only its owner may read; closes its descriptor when it goes.
+///
+/// Everything happens relative to the descriptor, so that the folder may be renamed underneath, and no link is
+/// followed.
+struct AccountFolder: ~Copyable {
+    /// No file here is longer, in bytes; a longer one is not ours.
+    static let maximumFileCount = 64 * 1024
+
+    /// Where the folder was when it was opened; for messages.
+    let path: FilePath
+    private let descriptor: Int32
+
+    /// Opens the folder, or returns nil when there is none.
+    static func open(_ path: FilePath, checkingAccess: Bool = true) throws(AccountError) -> AccountFolder? {
+        let descriptor = retrying { Glibc.open(path.string, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) }
+        guard descriptor >= 0 else {
+            if errno == ENOENT { return nil }
+            throw .system(doing: "open", path: path, error: Errno(rawValue: errno))
+        }
+        let folder = AccountFolder(path: path, descriptor: descriptor)
+        if checkingAccess { try checkAccess(of: descriptor, path: path, kind: S_IFDIR) }
+        return folder
+    }
+
+    deinit { _ = close(descriptor) }
+
+    /// Reads a whole file, or returns nil when there is none.
+    ///
+    /// - Throws: ``AccountError/exposed(path:isFolder:)`` when others can read it.
+    func read(_ name: String) throws(AccountError) -> SecretBytes? {
+        let path = path.appending(name)
+        // Not blocking: opening a pipe that somebody put here must not hang.
+        let file = retrying { openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
+        guard file >= 0 else {
+            if errno == ENOENT { return nil }
+            throw .system(doing: "open", path: path, error: Errno(rawValue: errno))
+        }
+        defer { _ = close(file) }
+        try checkAccess(of: file, path: path, kind: S_IFREG)
+        do throws(SecretReadingError) {
+            return try SecretBytes(
+                readingFrom: FileDescriptor(rawValue: file), limit: Self.maximumFileCount, until: .input)
+        } catch {
+            switch error {
+            case .nothingToRead: throw .damaged(path: path, reason: "it is empty")
+            case .tooLong(let limit): throw .damaged(path: path, reason: "it is longer than \(limit) bytes")
+            case .failed(let error): throw .system(doing: "read", path: path, error: error)
+            }
+        }
+    }
+
+    /// Writes a file so that a reader, or a crash, sees the old content or the new and nothing between.
+    func write(_ name: String, _ bytes: UnsafeRawBufferPointer) throws(AccountError) {
+        let path = path.appending(name)
+        let temporary = ".\(name).\(Base32.encode(randomBytes(5)))"
+        let file = retrying {
+            openat(descriptor, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        }
+        guard file >= 0 else { throw .system(doing: "write", path: path, error: Errno(rawValue: errno)) }
+        do throws(AccountError) {
+            defer { _ = close(file) }
+            var written = 0
+            while written < bytes.count {
+                let count = Glibc.write(file, bytes.baseAddress! + written, bytes.count - written)
+                if count < 0, errno == EINTR { continue }
+                try check(count, "write", path)
+                written += count
+            }
+            // The umask may have taken the owner's own rights away, and may never have added any.
+            try check(fchmod(file, 0o600), "write", path)
+            try check(fsync(file), "write", path)
+        } catch {
+            _ = unlinkat(descriptor, temporary, 0)
+            throw error
+        }
+        guard renameat(descriptor, temporary, descriptor, name) == 0 else {
+            let code = errno
+            _ = unlinkat(descriptor, temporary, 0)
+            throw .system(doing: "write", path: path, error: Errno(rawValue: code))
+        }
+        try synchronize()
+    }
+
+    /// Makes the names in the folder survive a power cut.
+    func synchronize() throws(AccountError) {
+        try check(fsync(descriptor), "write", path)
+    }
+
+    /// The names in the folder, without `.` and `..`.
+    func names() throws(AccountError) -> [String] {
+        let copy = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard copy >= 0, let stream = fdopendir(copy) else {
+            throw .system(doing: "read", path: path, error: Errno(rawValue: errno))
+        }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafeBytes(of: &entry.pointee.d_name) {
+                String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names
+    }
+
+    /// Overwrites every file with zeros and removes it.
+    ///
+    /// Overwriting is best effort: a flash disk or a copying file system may keep the old blocks.
+    func wipe() throws(AccountError) {
+        for name in try names() {
+            overwrite(name)
+            try check(unlinkat(descriptor, name, 0), "remove", path.appending(name))
+        }
+    }
+
+    /// Removes the beginnings of writes that were killed; only for the one process that writes here.
+    func removeTemporaries() throws(AccountError) {
+        for name in try names() where name.hasPrefix(".") {
+            overwrite(name)
+            try check(unlinkat(descriptor, name, 0), "remove", path.appending(name))
+        }
+    }
+
+    private func overwrite(_ name: String) {
+        let file = retrying { openat(descriptor, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) }
+        guard file >= 0 else { return }
+        defer { _ = close(file) }
+        var status = stat()
+        // A file with a second name is somebody else's as well.
+        guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1 else { return }
+        let zeros = [UInt8](repeating: 0, count: 4096)
+        var left = Int(min(status.st_size, off_t(Self.maximumFileCount)))
+        while left > 0 {
+            let count = Glibc.write(file, zeros, min(left, zeros.count))
+            if count <= 0 { break }
+            left -= count
+        }
+        _ = fsync(file)
+    }
+}
+
+/// Refuses a file or folder that others can read, that is another user's, or that is no file or folder at all.
+private func checkAccess(of descriptor: Int32, path: FilePath, kind: mode_t) throws(AccountError) {
+    var status = stat()
+    try check(fstat(descriptor, &status), "open", path)
+    guard status.st_mode & S_IFMT == kind else { throw .damaged(path: path, reason: "it is not a file") }
+    guard status.st_uid == geteuid() else { throw .foreign(path: path) }
+    guard status.st_mode & 0o077 == 0 else { throw .exposed(path: path, isFolder: kind == S_IFDIR) }
+}
+
+/// Turns a result below zero into the error in `errno`.
+func check(_ result: some BinaryInteger, _ doing: String, _ path: FilePath) throws(AccountError) {
+    guard result >= 0 else { throw .system(doing: doing, path: path, error: Errno(rawValue: errno)) }
+}
+
+/// Repeats a call that a signal interrupted.
+func retrying(_ call: () -> Int32) -> Int32 {
+    while true {
+        let result = call()
+        if result >= 0 || errno != EINTR { return result }
+    }
+}

@@ -1,0 +1,80 @@
+import Glibc
+import SystemPackage
+
+/// The folder around the account: making it, excluding other processes, and removing what a crash left.
+extension AccountStore {
+    /// Runs `body` while no other process creates, joins or leaves here.
+    ///
+    /// The lock is `flock(2)` on the parent folder, which leaves no file behind and ends with the process.
+    func withExclusiveAccess<Result>(
+        _ body: () throws(AccountError) -> Result
+    ) throws(AccountError) -> Result {
+        try makeFolders(parent)
+        let descriptor = retrying { open(parent.string, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
+        try check(descriptor, "open", parent)
+        defer { _ = close(descriptor) }
+        try check(retrying { flock(descriptor, LOCK_EX) }, "lock", parent)
+        try removeLeftovers(in: parent)
+        return try body()
+    }
+
+    /// A name beside the folder that nothing has: `.<folder>.<purpose>-<random>`.
+    func sibling(_ purpose: String) -> FilePath {
+        parent.appending(leftoverPrefix + purpose + "-" + Base32.encode(randomBytes(5)))
+    }
+
+    /// The folder that the account's folder is in.
+    var parent: FilePath {
+        let parent = folder.removingLastComponent()
+        return parent.isEmpty ? "." : parent
+    }
+
+    private var leftoverPrefix: String { ".\(folder.lastComponent?.string ?? "account")." }
+
+    /// Removes what a create, join or leave left behind that was killed.
+    private func removeLeftovers(in parent: FilePath) throws(AccountError) {
+        guard let siblings = try AccountFolder.open(parent, checkingAccess: false) else { return }
+        for name in try siblings.names()
+        where name.hasPrefix(leftoverPrefix + "new-") || name.hasPrefix(leftoverPrefix + "leaving-") {
+            try removeWiped(parent.appending(name))
+        }
+    }
+
+    /// Overwrites and removes a folder of files.
+    func removeWiped(_ path: FilePath) throws(AccountError) {
+        try AccountFolder.open(path, checkingAccess: false)?.wipe()
+        let result = rmdir(path.string)
+        if result != 0, errno == ENOENT { return }
+        try check(result, "remove", path)
+    }
+
+    /// Makes one folder that only the owner may enter, whatever the umask says.
+    func makeFolder(_ path: FilePath) throws(AccountError) {
+        try check(mkdir(path.string, 0o700), "make", path)
+        try check(chmod(path.string, 0o700), "make", path)
+    }
+
+    /// Makes the folders that are missing on the way to a path.
+    private func makeFolders(_ path: FilePath) throws(AccountError) {
+        guard !path.isEmpty, mkdir(path.string, 0o700) != 0 else { return }
+        switch errno {
+        case EEXIST:
+            return
+        case ENOENT:
+            try makeFolders(path.removingLastComponent())
+            if mkdir(path.string, 0o700) != 0, errno != EEXIST {
+                throw .system(doing: "make", path: path, error: Errno(rawValue: errno))
+            }
+        case let error:
+            throw .system(doing: "make", path: path, error: Errno(rawValue: error))
+        }
+    }
+}
+
+/// `rename(2)`: below zero on failure.
+func rename(_ source: FilePath, to target: FilePath) -> Int32 {
+    Glibc.rename(source.string, target.string)
+}
+
+/// The number the last failed system call left behind.
+func systemErrorNumber() -> Int32 { errno }

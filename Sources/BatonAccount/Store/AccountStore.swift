@@ -1,0 +1,168 @@
+public import SystemPackage
+
+/// The account of this device, on disk: a folder (0700) of small files (0600).
+///
+/// | File | Content |
+/// | --- | --- |
+/// | `account.json` | format, account id, device name, current generation |
+/// | `device-key.der` | this device's private key, PKCS#8 |
+/// | `device-certificate.der`, `authority-certificate.der` | X.509 |
+/// | `generation-<g>.keys` | K_adv[g], then K_gate[g]: 64 bytes |
+/// | `epoch` | the last epoch this device announced under, decimal |
+/// | `replay` | what ``ReplayGuard`` knows of the other devices |
+///
+/// The account key is in none of them. The folder appears whole or not at all, and each file is replaced atomically.
+/// Calls block on the disk: not for an event loop. The store keeps no state between calls, and create, join and leave
+/// exclude each other across processes.
+public struct AccountStore: Sendable {
+    /// Where the account is; the folder itself is made by ``create(deviceName:)`` and ``join(_:deviceName:)``.
+    public let folder: FilePath
+
+    /// The account in a folder, which need not exist.
+    public init(folder: FilePath) {
+        self.folder = folder
+    }
+
+    /// Makes a new account with this device as its first, and returns the key to show to the user.
+    ///
+    /// The key is nowhere else: when the returned value is gone, so is the key.
+    ///
+    /// - Parameter deviceName: At most 63 bytes of UTF-8; nil takes the host's name.
+    public func create(deviceName: String? = nil) throws(AccountError) -> (account: Account, key: AccountKey) {
+        let key = AccountKey()
+        return (try enrol(key, deviceName: deviceName), key)
+    }
+
+    /// Makes this device one of the account's, and returns what was stored.
+    ///
+    /// The caller drops the key then, which wipes it.
+    ///
+    /// - Parameter deviceName: At most 63 bytes of UTF-8; nil takes the host's name.
+    public func join(_ key: AccountKey, deviceName: String? = nil) throws(AccountError) -> Account {
+        try enrol(key, deviceName: deviceName)
+    }
+
+    /// Reads the account.
+    ///
+    /// - Throws: ``AccountError/noAccount``; ``AccountError/exposed(path:isFolder:)`` when others can read any of it;
+    ///   ``AccountError/damaged(path:reason:)``.
+    public func load() throws(AccountError) -> Account {
+        guard let files = try AccountFolder.open(folder), try !files.names().isEmpty else { throw .noAccount }
+        let record = try readRecord(files)
+        let privateKey = try required(AccountFile.privateKey, in: files)
+        let certificate = try required(AccountFile.certificate, in: files)
+        let authority = try required(AccountFile.authority, in: files)
+        guard
+            let identity = DeviceIdentity(
+                privateKey: privateKey, certificate: certificate.withUnsafeBytes { Array($0) },
+                authorityCertificate: authority.withUnsafeBytes { Array($0) })
+        else {
+            throw .damaged(
+                path: folder.appending(AccountFile.certificate), reason: "it does not belong to this device's key")
+        }
+        return Account(
+            id: record.accountID, identity: identity, deviceName: record.deviceName, generation: record.generation,
+            keys: try readKeys(upTo: record.generation, in: files))
+    }
+
+    /// Removes the account from this device: every file is overwritten, then removed.
+    ///
+    /// The other devices keep theirs. Works on a damaged or exposed account as well.
+    public func leave() throws(AccountError) {
+        try withExclusiveAccess { () throws(AccountError) in
+            // Looked at before anything moves: a link in the folder's place is not followed, and stays.
+            guard try AccountFolder.open(folder, checkingAccess: false) != nil else { throw .noAccount }
+            let leaving = sibling("leaving")
+            guard rename(folder, to: leaving) == 0 else {
+                let error = Errno(rawValue: systemErrorNumber())
+                if error == .noSuchFileOrDirectory { throw .noAccount }
+                throw .system(doing: "remove", path: folder, error: error)
+            }
+            try removeWiped(leaving)
+        }
+    }
+
+    // MARK: - Enrolment
+
+    private func enrol(_ key: AccountKey, deviceName: String?) throws(AccountError) -> Account {
+        let name: String
+        if let deviceName { name = try DeviceName.validated(deviceName) } else { name = DeviceName.fromHost() }
+        let secrets = AccountSecrets(key)
+        return try withExclusiveAccess { () throws(AccountError) in
+            try refuseExisting(secrets.accountID)
+            let identity = try DeviceIdentity(issuedBy: secrets)
+            let account = Account(
+                id: secrets.accountID, identity: identity, deviceName: name, generation: 0,
+                keys: [secrets.keys(generation: 0)])
+            let fresh = sibling("new")
+            do throws(AccountError) {
+                try write(account, into: fresh)
+                // Onto an empty folder this succeeds, onto any other it fails: nothing is ever overwritten.
+                try check(rename(fresh, to: folder), "make", folder)
+            } catch {
+                try? removeWiped(fresh)
+                throw error
+            }
+            try AccountFolder.open(parent, checkingAccess: false)?.synchronize()
+            return account
+        }
+    }
+
+    private func refuseExisting(_ id: AccountID) throws(AccountError) {
+        guard let files = try AccountFolder.open(folder, checkingAccess: false), try !files.names().isEmpty else {
+            return
+        }
+        let existing = try? readRecord(files).accountID
+        throw .accountExists(isSame: existing == id)
+    }
+
+    private func write(_ account: Account, into path: FilePath) throws(AccountError) {
+        try makeFolder(path)
+        guard let files = try AccountFolder.open(path) else {
+            throw .system(doing: "make", path: path, error: .noSuchFileOrDirectory)
+        }
+        let identity = account.identity
+        try files.write(AccountFile.privateKey, identity.privateKey)
+        try files.write(AccountFile.certificate, identity.certificate)
+        try files.write(AccountFile.authority, identity.authorityCertificate)
+        for keys in account.keys {
+            try files.write(AccountFile.keys(of: keys.generation), keys.concatenated)
+        }
+        try files.write(AccountFile.record, AccountRecord(account).encoded())
+    }
+
+    // MARK: - Reading
+
+    private func readRecord(_ files: borrowing AccountFolder) throws(AccountError) -> AccountRecord {
+        let bytes = try required(AccountFile.record, in: files)
+        return try AccountRecord(
+            decoding: bytes.withUnsafeBytes { Array($0) }, path: files.path.appending(AccountFile.record))
+    }
+
+    private func readKeys(
+        upTo generation: UInt32, in files: borrowing AccountFolder
+    ) throws(AccountError) -> [GenerationKeys] {
+        var found: [GenerationKeys] = []
+        for number in (0...generation).reversed() {
+            let name = AccountFile.keys(of: number)
+            // Only the current one must be there: a device that joined late may lack the older ones.
+            guard let bytes = number == generation ? try required(name, in: files) : try files.read(name) else {
+                continue
+            }
+            guard let keys = GenerationKeys(generation: number, concatenated: bytes) else {
+                throw .damaged(path: files.path.appending(name), reason: "it has \(bytes.count) bytes")
+            }
+            found.append(keys)
+        }
+        return found
+    }
+
+    private func required(
+        _ name: String, in files: borrowing AccountFolder
+    ) throws(AccountError) -> SecretBytes {
+        guard let bytes = try files.read(name) else {
+            throw .damaged(path: files.path.appending(name), reason: "it is missing")
+        }
+        return bytes
+    }
+}

@@ -1,0 +1,103 @@
+import BatonTestSupport
+import Testing
+
+@testable import BatonAccount
+
+@Suite struct ReplayGuardTests {
+    private func device(_ number: Int) -> DeviceID {
+        DeviceID(subjectPublicKeyInfo: Array("\(number)".utf8))
+    }
+
+    @Test func onlyRisingNumbersCount() {
+        var replays = ReplayGuard()
+        #expect(replays.judge(device(1), epoch: 5, sequence: 2) == .accepted)
+        #expect(replays.judge(device(1), epoch: 5, sequence: 2) == .duplicate)
+        #expect(replays.judge(device(1), epoch: 5, sequence: 1) == .replayed)
+        #expect(replays.judge(device(1), epoch: 4, sequence: 9) == .replayed)
+        #expect(replays.judge(device(1), epoch: 5, sequence: 3) == .accepted)
+        #expect(replays.judge(device(1), epoch: 6, sequence: 0) == .accepted)
+        #expect(replays.judge(device(1), epoch: 5, sequence: .max) == .replayed)
+        #expect(replays.judge(device(2), epoch: 0, sequence: 0) == .accepted)
+        #expect(replays.judge(device(1), epoch: .max, sequence: .max) == .accepted)
+        #expect(replays.judge(device(1), epoch: .max, sequence: .max) == .duplicate)
+    }
+
+    @Test func savingIsAskedForSparingly() {
+        var replays = ReplayGuard()
+        #expect(replays.saveNeed == .none)
+        _ = replays.judge(device(1), epoch: 5, sequence: 1)
+        #expect(replays.saveNeed == .now)
+        _ = replays.judge(device(1), epoch: 5, sequence: 2)
+        #expect(replays.saveNeed == .now)
+        replays.markSaved()
+        _ = replays.judge(device(1), epoch: 5, sequence: 2)
+        _ = replays.judge(device(1), epoch: 4, sequence: 2)
+        #expect(replays.saveNeed == .none)
+        _ = replays.judge(device(1), epoch: 5, sequence: 3)
+        #expect(replays.saveNeed == .soon)
+        _ = replays.judge(device(1), epoch: 6, sequence: 1)
+        #expect(replays.saveNeed == .now)
+    }
+
+    @Test func theLongestSilentDeviceGivesWay() throws {
+        var replays = ReplayGuard()
+        for number in 0..<ReplayGuard.capacity {
+            #expect(replays.judge(device(number), epoch: 1, sequence: 1) == .accepted)
+        }
+        _ = replays.judge(device(0), epoch: 1, sequence: 2)
+        #expect(replays.judge(device(1000), epoch: 1, sequence: 1) == .accepted)
+        #expect(replays.count == ReplayGuard.capacity)
+        #expect(replays.judge(device(0), epoch: 1, sequence: 1) == .replayed)
+        #expect(replays.judge(device(2), epoch: 1, sequence: 1) == .duplicate)
+        // The order survives being saved.
+        var read = try #require(ReplayGuard(decoding: replays.encoded()))
+        #expect(read.count == ReplayGuard.capacity)
+        _ = read.judge(device(1001), epoch: 1, sequence: 1)
+        #expect(read.judge(device(2), epoch: 1, sequence: 0) == .accepted)
+        #expect(read.judge(device(0), epoch: 1, sequence: 1) == .replayed)
+    }
+
+    @Test func aReplayAfterARestartFails() throws {
+        let account = try TestAccount(devices: 2)
+        var sealer = try account.devices[0].makeSealer()
+        let opener = account.devices[1].makeOpener()
+        let store = account.devices[1].store
+        let content = AdvertisementContent(port: 40000, addresses: [], deviceName: "a")
+        let records = try (0..<3).map { _ in record(try sealer.seal(content)) }
+        var replays = try store.loadReplayGuard()
+        for record in records { #expect(replays.judge(try opener.open(record).advertisement) == .accepted) }
+        try store.save(replays)
+        var restarted = try store.loadReplayGuard()
+        #expect(restarted.saveNeed == .none)
+        #expect(restarted.judge(try opener.open(records[0]).advertisement) == .replayed)
+        #expect(restarted.judge(try opener.open(records[1]).advertisement) == .replayed)
+        // The newest one still stands on the network; that is said once.
+        #expect(restarted.judge(try opener.open(records[2]).advertisement) == .standing)
+        #expect(restarted.judge(try opener.open(records[2]).advertisement) == .duplicate)
+        #expect(restarted.saveNeed == .none)
+        // The other device restarts as well: its epoch is greater.
+        var next = try account.devices[0].makeSealer()
+        #expect(restarted.judge(try opener.open(record(try next.seal(content))).advertisement) == .accepted)
+        #expect(restarted.saveNeed == .now)
+    }
+
+    @Test func damageIsNotTakenForAGuard() throws {
+        var replays = ReplayGuard()
+        for number in 0..<3 { _ = replays.judge(device(number), epoch: 7, sequence: UInt64(number)) }
+        let bytes = replays.encoded()
+        #expect(ReplayGuard(decoding: bytes)?.encoded() == bytes)
+        #expect(ReplayGuard(decoding: ReplayGuard().encoded())?.count == 0)
+        #expect(ReplayGuard(decoding: []) == nil)
+        #expect(ReplayGuard(decoding: Array(bytes.dropLast())) == nil)
+        #expect(ReplayGuard(decoding: bytes + [0]) == nil)
+        #expect(ReplayGuard(decoding: bytes + bytes.suffix(36)) == nil)
+        #expect(ReplayGuard(decoding: [1] + bytes.dropFirst()) == nil)
+        let account = try TestAccount(devices: 1)
+        let store = account.devices[0].store
+        #expect(try store.loadReplayGuard() == ReplayGuard())
+        try store.save(replays)
+        guard let files = try AccountFolder.open(store.folder) else { throw AccountError.noAccount }
+        try files.write(AccountFile.replay, Array("nonsense".utf8))
+        #expect(throws: AccountError.self) { try store.loadReplayGuard() }
+    }
+}

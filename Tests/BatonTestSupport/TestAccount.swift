@@ -1,0 +1,85 @@
+public import BatonAccount
+import FoundationEssentials
+
+public import struct SystemPackage.FilePath
+
+/// An account with some devices, each in a home of its own, in a temporary folder.
+///
+/// The folder goes when the account is closed or no longer referenced.
+public final class TestAccount: Sendable {
+    /// One device of the account.
+    public struct Device: Sendable {
+        /// The device's own folder, as `BATON_HOME` would name it.
+        public let home: FilePath
+        /// The account in it, at `home/account`.
+        public let store: AccountStore
+        /// What the store held when the device was enrolled.
+        public let account: Account
+
+        /// Who the device is.
+        public var id: DeviceID { account.identity.id }
+
+        /// What a TLS context of the device is made from.
+        public var tlsMaterial: TLSMaterial { account.identity.tlsMaterial }
+
+        /// A sealer of its advertisements, under the next epoch.
+        public func makeSealer(unixTime: UInt64 = 1_760_000_000) throws -> AdvertisementSealer {
+            AdvertisementSealer(
+                identity: account.identity, keys: account.currentKeys,
+                epoch: try store.nextEpoch(unixTime: unixTime))
+        }
+
+        /// An opener of the other devices' advertisements.
+        public func makeOpener() -> AdvertisementOpener {
+            AdvertisementOpener(keys: account.keys, ownDevice: id)
+        }
+    }
+
+    /// The folder that everything is in.
+    public let root: FilePath
+
+    /// The account's key, which a real device would have forgotten.
+    public let key: AccountKey
+
+    /// The devices, named `device-1` and so on; the first one made the account.
+    public let devices: [Device]
+
+    /// Makes an account and enrols its devices.
+    ///
+    /// - Parameter count: How many devices, at least one.
+    public init(devices count: Int = 2) throws {
+        precondition(count > 0, "an account begins with a device")
+        let name = "baton-test-\(UInt64.random(in: 0 ... .max))"
+        let root = FilePath(FileManager.default.temporaryDirectory.path).appending(name)
+        do {
+            var enrolled: [Device] = []
+            var key: AccountKey?
+            for number in 1...count {
+                let home = root.appending("device-\(number)")
+                let store = AccountStore(folder: home.appending("account"))
+                if let key {
+                    let account = try store.join(key, deviceName: "device-\(number)")
+                    enrolled.append(Device(home: home, store: store, account: account))
+                } else {
+                    let made = try store.create(deviceName: "device-\(number)")
+                    key = made.key
+                    enrolled.append(Device(home: home, store: store, account: made.account))
+                }
+            }
+            guard let key else { throw AccountError.noAccount }
+            self.root = root
+            self.key = key
+            self.devices = enrolled
+        } catch {
+            try? FileManager.default.removeItem(atPath: root.string)
+            throw error
+        }
+    }
+
+    deinit { close() }
+
+    /// Removes the folder; the values in memory stay usable.
+    public func close() {
+        try? FileManager.default.removeItem(atPath: root.string)
+    }
+}
