@@ -1,0 +1,73 @@
+/// How much the peer may send, granted as the application consumes and grown with the bandwidth-delay product.
+///
+/// A pure value: it says when credit is due and never writes a frame. Offsets are absolute, so that a CREDIT that
+/// repeats another does no harm. Invariants: `consumed <= received <= granted`, `granted` never falls.
+struct ReceiveWindow {
+    /// A rate is measured over at least this time, so that one burst of consumption does not look like a fast link.
+    static let leastInterval: UInt64 = 4_000_000
+
+    /// How far the granted offset may be ahead of the consumed one, in bytes.
+    private(set) var size: Int
+    /// The bound of `size`.
+    let maximum: Int
+    /// The offset that the peer has been told.
+    private(set) var granted: UInt64
+    /// Bytes that the peer has sent.
+    private(set) var received: UInt64 = 0
+    /// Bytes that the application has consumed or that were discarded.
+    private(set) var consumed: UInt64 = 0
+
+    private var intervalStart: Instant
+    private var consumedBefore: UInt64 = 0
+
+    init(initial: Int, maximum: Int, now: Instant) {
+        size = initial
+        self.maximum = max(initial, maximum)
+        granted = UInt64(initial)
+        intervalStart = now
+    }
+
+    /// Bytes received and neither consumed nor discarded yet.
+    var unconsumed: Int { Int(received - consumed) }
+
+    /// Counts bytes from the peer. False when they exceed the credit; nothing is counted then.
+    mutating func receive(_ count: Int) -> Bool {
+        guard UInt64(count) <= granted - received else { return false }
+        received += UInt64(count)
+        return true
+    }
+
+    /// Counts consumed bytes and lets the window grow.
+    ///
+    /// Twice the measured product, at most twice the present size at a time: when the peer is held back by the window
+    /// its rate is `size / roundTrip`, so the size doubles each round trip until something else holds the peer back.
+    mutating func consume(_ count: Int, now: Instant, roundTrip: UInt64?) {
+        assert(count >= 0 && count <= unconsumed, "consumed more than was received")
+        consumed += UInt64(count)
+        guard let roundTrip, size < maximum else { return }
+        let elapsed = now.nanoseconds(since: intervalStart)
+        guard elapsed >= max(roundTrip, Self.leastInterval) else { return }
+        let product = Double(consumed - consumedBefore) * Double(roundTrip) / Double(elapsed)
+        if 2 * product > Double(size) { grow(to: min(2 * size, Int(2 * product))) }
+        intervalStart = now
+        consumedBefore = consumed
+    }
+
+    /// Raises the size to `size`, within the maximum. Sizes never shrink: credit that was granted cannot be taken back.
+    mutating func grow(to size: Int) {
+        self.size = max(self.size, min(size, maximum))
+    }
+
+    /// Whether a CREDIT is worth a frame: a quarter of the window or more would be granted.
+    var isCreditDue: Bool {
+        consumed + UInt64(size) >= granted + UInt64(max(size / 4, 1))
+    }
+
+    /// Grants all that the window allows and returns the offset for the CREDIT frame, nil when it is not new.
+    mutating func grant() -> UInt64? {
+        let offset = consumed + UInt64(size)
+        guard offset > granted else { return nil }
+        granted = offset
+        return offset
+    }
+}

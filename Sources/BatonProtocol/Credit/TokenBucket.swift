@@ -1,0 +1,46 @@
+/// A budget for frames that cost the receiver work and the sender nothing: a burst, and a rate at which it refills.
+public struct Budget: Sendable, Hashable {
+    /// How many are accepted at once.
+    public var burst: Int
+    /// How many a second are accepted for ever.
+    public var perSecond: Int
+
+    /// A budget of `burst` at once and `perSecond` for ever.
+    public init(burst: Int, perSecond: Int) {
+        self.burst = burst
+        self.perSecond = perSecond
+    }
+}
+
+/// What is left of a `Budget`.
+struct TokenBucket {
+    private static let unit: UInt64 = 1_000_000_000
+
+    private let budget: Budget
+    /// Billionths of a token.
+    private var level: UInt64
+    private var refilled: Instant
+
+    init(_ budget: Budget, now: Instant) {
+        self.budget = budget
+        level = UInt64(budget.burst) * Self.unit
+        refilled = now
+    }
+
+    /// Takes one token. False when there is none.
+    mutating func take(now: Instant) -> Bool {
+        let full = UInt64(budget.burst) * Self.unit
+        let (gain, overflow) = now.nanoseconds(since: refilled)
+            .multipliedReportingOverflow(by: UInt64(budget.perSecond))
+        level = overflow || gain >= full - level ? full : level + gain
+        refilled = max(refilled, now)
+        guard level >= Self.unit else { return false }
+        level -= Self.unit
+        return true
+    }
+
+    /// Gives tokens back, for frames of the peer that this side itself provokes.
+    mutating func refund(_ tokens: Int) {
+        level = min(level + UInt64(tokens) * Self.unit, UInt64(budget.burst) * Self.unit)
+    }
+}

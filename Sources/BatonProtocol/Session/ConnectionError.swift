@@ -1,0 +1,101 @@
+/// Why a connection failed. Every case ends the connection; what ends only a stream is an `ApplicationErrorCode`.
+public enum ConnectionError: Error, Sendable, Hashable {
+    /// The peer's HELLO did not come by its deadline.
+    case helloTimeout
+    /// A PING stayed unanswered.
+    case pingTimeout
+    /// The first bytes are not a HELLO of this protocol.
+    case notBaton
+    /// A second HELLO.
+    case helloRepeated
+    /// A HELLO that is too short, too long or contradicts itself.
+    case helloMalformed
+    /// A HELLO whose limits are below the least that the protocol demands.
+    case helloLimits
+    /// The peer speaks at most this version, which is too old.
+    case peerTooOld(UInt16)
+    /// The peer speaks at least this version, which is too new.
+    case peerTooNew(UInt16)
+    /// A frame longer than allowed.
+    case frameTooLarge(type: UInt8, length: Int)
+    /// A frame with a length that its type does not have.
+    case frameMalformed(type: UInt8)
+    /// A frame of the connection with a stream id, or one of a stream without.
+    case frameMisplaced(type: UInt8, stream: StreamID)
+    /// A frame of unknown type that may not be ignored.
+    case unknownFrame(type: UInt8)
+    /// A frame for a stream that was never opened.
+    case unknownStream(StreamID)
+    /// OPEN with an id of the wrong parity, or one that does not rise.
+    case invalidStreamID(StreamID)
+    /// OPEN after the peer's own GOAWAY.
+    case openAfterGoAway(StreamID)
+    /// A second GOAWAY that takes back the first.
+    case goAwayRaised
+    /// DATA beyond the credit of a stream, or of the connection (stream 0).
+    case creditExceeded(StreamID)
+    /// A credit above 2^62.
+    case creditOverflow(StreamID)
+    /// More streams open than this side allows.
+    case tooManyStreams
+    /// More requests unanswered than this side allows.
+    case tooManyUnanswered
+    /// The budget for resets and stream errors is used up.
+    case tooManyResets
+    /// The budget for pings is used up, or a PING came before the last was answered.
+    case tooManyPings
+    /// The budget for frames without effect is used up.
+    case tooManyEmptyFrames
+    /// The budget for ignorable frames of unknown type is used up.
+    case tooManyUnknownFrames
+    /// The peer provokes frames and does not read them.
+    case controlBacklog
+
+    /// The code that the GOAWAY of this error carries.
+    public var code: ApplicationErrorCode {
+        switch self {
+        case .helloTimeout, .pingTimeout:
+            .timeout
+        case .peerTooOld, .peerTooNew:
+            .unsupportedVersion
+        case .creditExceeded, .creditOverflow:
+            .flowControlError
+        case .tooManyStreams, .tooManyUnanswered, .tooManyResets, .tooManyPings, .tooManyEmptyFrames,
+            .tooManyUnknownFrames, .controlBacklog, .frameTooLarge:
+            .limitExceeded
+        case .notBaton, .helloRepeated, .helloMalformed, .helloLimits, .frameMalformed, .frameMisplaced, .unknownFrame,
+            .unknownStream, .invalidStreamID, .openAfterGoAway, .goAwayRaised:
+            .protocolError
+        }
+    }
+}
+
+/// Why a stream could not be opened. The connection is as it was.
+public enum StreamOpenError: Error, Sendable, Hashable {
+    /// A GOAWAY was sent or received: use another connection.
+    case goingAway
+    /// The connection has failed.
+    case dead(ConnectionError)
+    /// The peer's HELLO has not come, and before it this side may open no stream (acceptor) or no further one (dialer).
+    case helloAwaited
+    /// The peer allows no more open streams at present: wait for `Event.closed`.
+    case tooManyStreams
+    /// The peer allows no more unanswered requests at present: wait for `Event.responded` or `Event.closed`.
+    case tooManyUnanswered
+    /// The request is longer than `Limits.messageBytes`.
+    case messageTooLarge
+    /// Too many control frames wait to be written: drain the output first.
+    case outputFull
+    /// All ids of this connection are used: use another connection.
+    case exhausted
+}
+
+/// Why a request could not be answered. The stream is as it was.
+public enum StreamRespondError: Error, Sendable, Hashable {
+    /// The stream is gone: reset, closed, or never opened.
+    case unknownStream
+    /// The stream was opened by this side, or is already answered.
+    case notAwaitingAnswer
+    /// The response is longer than `Limits.messageBytes`.
+    case messageTooLarge
+}

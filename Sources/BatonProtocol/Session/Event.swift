@@ -1,0 +1,27 @@
+/// What a session tells its driver, in order. Drain with `Session.nextEvent()` after every call.
+public enum Event: Sendable, Hashable {
+    /// The peer's HELLO came; always the first event of a connection that works.
+    case helloReceived(PeerHello)
+    /// The peer opened a stream with this request message. Answer with `respond`, or `reset`.
+    case opened(StreamID, request: [UInt8])
+    /// The peer answered the request of a stream that this side opened. Data of the peer follows, if any.
+    case responded(StreamID, message: [UInt8])
+    /// The peer's END: every byte it sent on the stream has been delivered before.
+    case finished(StreamID)
+    /// The stream was aborted in both directions, by the peer or because the peer broke the stream's rules. Drop its
+    /// bytes: their credit is already given back. `closed` follows.
+    case reset(StreamID, ApplicationErrorCode)
+    /// Bytes may be queued: what was queued fell to the low-water mark or to nothing, or the first credit after none
+    /// arrived.
+    case writable(StreamID)
+    /// Both directions are done, all bytes are consumed, the state is forgotten. The last event of a stream; a
+    /// connection that dies sends none.
+    case closed(StreamID)
+    /// The peer closes politely (or says why it fails): it takes no stream above `lastStream`, and none may be opened.
+    /// Streams of this side above it end with `reset(_, .goingAway)`: they were not processed.
+    case goAwayReceived(ApplicationErrorCode, lastStream: StreamID)
+    /// A GOAWAY was sent or received and no stream is left: flush the output and close.
+    case drained
+    /// The connection failed; always the last event. Flush the output (it holds a GOAWAY with the reason) and close.
+    case dead(ConnectionError)
+}

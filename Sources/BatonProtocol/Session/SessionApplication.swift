@@ -1,0 +1,164 @@
+// What the application asks for.
+extension Session {
+    /// Opens a stream with a request.
+    ///
+    /// Bytes may be queued behind it at once. A dialer may open up to `Limits.streamsBeforeHello` streams before the
+    /// peer's HELLO came, which saves a round trip; their bytes wait for credit.
+    ///
+    /// - Parameter request: an encoded message of at most `Limits.messageBytes`; handed over.
+    /// - Returns: the id of the new stream.
+    /// - Throws: `StreamOpenError`; the connection is as it was.
+    public mutating func open(_ request: Buffer, now: Instant) throws(StreamOpenError) -> StreamID {
+        advance(to: now)
+        if let failure { throw .dead(failure) }
+        guard goAwaySent == nil, goAwayReceived == nil else { throw .goingAway }
+        guard request.count <= Limits.messageBytes else { throw .messageTooLarge }
+        if let peer {
+            guard streams.openLocal < Int(peer.openStreams) else { throw .tooManyStreams }
+            guard streams.unansweredLocal < Int(peer.unansweredRequests) else { throw .tooManyUnanswered }
+        } else {
+            switch role {
+            case .acceptor: throw .helloAwaited
+            case .dialer: guard streams.openLocal < Limits.streamsBeforeHello else { throw .helloAwaited }
+            }
+        }
+        guard control.count < limits.queuedControlFrames / 2 else { throw .outputFull }
+        guard let id = streams.useLocal() else { throw .exhausted }
+        streams.addLocal(
+            Stream(
+                id: id, isLocal: true, message: request, sendWindow: SendWindow(limit: peer?.streamCredit ?? 0),
+                receiveWindow: newReceiveWindow()))
+        enqueue(.open(id))
+        return id
+    }
+
+    /// Answers the request of a stream that the peer opened. Bytes queued before follow it.
+    ///
+    /// - Parameter message: an encoded message of at most `Limits.messageBytes`; handed over.
+    /// - Throws: `StreamRespondError`; the stream is as it was.
+    public mutating func respond(_ id: StreamID, _ message: Buffer) throws(StreamRespondError) {
+        guard let stream = streams[id] else { throw .unknownStream }
+        guard stream.isAwaitingOwnAnswer else { throw .notAwaitingAnswer }
+        guard message.count <= Limits.messageBytes else { throw .messageTooLarge }
+        stream.answer(with: message)
+        streams.answered(stream)
+        enqueue(.response(id))
+        offerTurn(stream)
+    }
+
+    /// Queues bytes to send; no copy, the buffer is handed over.
+    ///
+    /// Nothing is bounded here: the caller stops when `queuedBytes(of:)` is enough and goes on at `Event.writable`. On a
+    /// stream that is gone or finished the bytes are dropped.
+    public mutating func send(_ id: StreamID, _ data: Buffer) {
+        guard data.count > 0, let stream = streams[id], stream.enqueue(data) else { return }
+        offerTurn(stream)
+    }
+
+    /// Ends this side's direction: END follows the queued bytes. A request that was never answered cannot be finished;
+    /// it is reset with `internalError`.
+    public mutating func finish(_ id: StreamID) {
+        guard let stream = streams[id] else { return }
+        if stream.isAwaitingOwnAnswer { return reset(id, code: .internalError) }
+        guard stream.finish() else { return }
+        if stream.isEndDue { enqueue(.end(id)) }
+    }
+
+    /// Aborts a stream in both directions: drops what is queued and what comes, gives the credit back. `closed` follows
+    /// at once. On a stream that is gone nothing happens.
+    public mutating func reset(_ id: StreamID, code: ApplicationErrorCode) {
+        guard let stream = streams[id] else { return }
+        // An OPEN that was not written needs no RESET: the peer never hears of the stream, and ids may be skipped.
+        let isUnheard = stream.isLocal && stream.message != nil
+        if !isUnheard && stream.countsAsOpen {
+            enqueue(.reset(id, code))
+            // Frames of the peer may be under way that now have no effect; they are not its fault.
+            buckets.emptyFrames.refund(4)
+        }
+        abandon(stream)
+    }
+
+    /// The application consumed `count` delivered bytes of a stream: credit for as many may be granted.
+    ///
+    /// Call it when the bytes have left the memory that they were delivered to, and do not wait for more bytes than half
+    /// of `Limits.initialStreamWindow` before: the peer may not be allowed to send them. For streams that are gone it does
+    /// nothing: their bytes were given back when they went.
+    public mutating func consumed(_ id: StreamID, _ count: Int, now: Instant) {
+        advance(to: now)
+        guard let stream = streams[id] else { return }
+        let counted = min(max(count, 0), stream.receiveWindow.unconsumed)
+        guard counted > 0 else { return }
+        stream.receiveWindow.consume(counted, now: present, roundTrip: liveness.roundTrip)
+        // One stream's window is of no use when the connection's is smaller.
+        if stream.receiveWindow.size > limits.initialStreamWindow {
+            receiveWindow.grow(to: 2 * stream.receiveWindow.size)
+        }
+        if stream.canReceive, stream.receiveWindow.isCreditDue, !stream.isCreditQueued {
+            stream.isCreditQueued = true
+            enqueue(.credit(id))
+        }
+        giveBack(counted)
+        settle(stream)
+    }
+
+    /// Begins a polite close: no new streams either way, old ones finish, then `Event.drained`. Once is enough.
+    public mutating func goAway(code: ApplicationErrorCode = .noError) {
+        guard failure == nil, goAwaySent == nil else { return }
+        goAwaySent = GoAway(lastStream: streams.highestPeer, code: code)
+        enqueue(.goAway(lastStream: streams.highestPeer, code))
+        reportIfDrained()
+    }
+
+    /// Whether `open` would be allowed now.
+    public var canOpen: Bool {
+        guard failure == nil, goAwaySent == nil, goAwayReceived == nil, !streams.isExhausted,
+            control.count < limits.queuedControlFrames / 2
+        else { return false }
+        if let peer {
+            return streams.openLocal < Int(peer.openStreams)
+                && streams.unansweredLocal < Int(peer.unansweredRequests)
+        }
+        switch role {
+        case .acceptor: return false
+        case .dialer: return streams.openLocal < Limits.streamsBeforeHello
+        }
+    }
+
+    /// Whether no stream is open or waits for its bytes to be consumed.
+    public var isIdle: Bool { streams.isEmpty }
+
+    /// Bytes of a stream that wait to be sent, 0 for one that is gone.
+    public func queuedBytes(of id: StreamID) -> Int {
+        streams[id]?.queuedBytes ?? 0
+    }
+
+    /// Bytes that the peer's credit allows on a stream beyond those queued, by the stream's own credit.
+    public func credit(of id: StreamID) -> Int {
+        guard let stream = streams[id] else { return 0 }
+        return max(0, stream.sendWindow.available - stream.queuedBytes)
+    }
+
+    /// The shortest round trip so far, nil before the first PONG.
+    public var roundTrip: Duration? {
+        liveness.roundTrip.map { .nanoseconds(Int64(clamping: $0)) }
+    }
+
+    /// The present window of a stream, in bytes: how much the peer may send ahead of what is consumed.
+    public func window(of id: StreamID) -> Int {
+        streams[id]?.receiveWindow.size ?? 0
+    }
+
+    /// The present window of the connection, in bytes.
+    public var connectionWindow: Int { receiveWindow.size }
+
+    func newReceiveWindow() -> ReceiveWindow {
+        ReceiveWindow(initial: limits.initialStreamWindow, maximum: limits.maximumStreamWindow, now: present)
+    }
+
+    /// Puts a stream that has bytes and credit into the ring.
+    mutating func offerTurn(_ stream: Stream) {
+        guard !stream.isInRing, stream.sendable > 0 else { return }
+        stream.isInRing = true
+        ring.append(stream)
+    }
+}

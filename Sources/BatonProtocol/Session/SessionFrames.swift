@@ -1,0 +1,199 @@
+// What each frame of the peer does.
+extension Session {
+    /// Charges a DATA frame to the windows, and decides where its payload goes.
+    mutating func beginData(_ header: FrameHeader) throws(ConnectionError) {
+        if header.length == 0 { try chargeEmpty() }
+        guard receiveWindow.receive(header.length) else { throw .creditExceeded(.connection) }
+        guard let stream = streams[header.stream] else {
+            try checkForgotten(header.stream)
+            return discard(header.length)
+        }
+        switch stream.receiveData(header.length) {
+        case .accepted:
+            if liveness.isProbeDue(now: present) { enqueue(.ping(liveness.ask(now: present))) }
+            if header.length > 0 { input = .data(header.stream, remaining: header.length) }
+        case .creditExceeded:
+            throw .creditExceeded(header.stream)
+        case .unexpected:
+            try abortForPeer(stream)
+            discard(header.length)
+        }
+    }
+
+    /// Skips a payload that was charged to the connection and gives its credit back.
+    private mutating func discard(_ length: Int) {
+        giveBack(length)
+        if length > 0 { input = .skipped(remaining: length) }
+    }
+
+    /// Handles any frame but DATA; its place and length are checked.
+    mutating func handle(
+        _ type: FrameType, _ header: FrameHeader, _ payload: UnsafeRawBufferPointer
+    ) throws(ConnectionError) {
+        let id = header.stream
+        switch type {
+        case .hello: try receiveHello(payload)
+        case .open: try receiveOpen(id, payload)
+        case .response: try receiveResponse(id, payload)
+        case .data: break  // begun by `beginData`, never gathered
+        case .credit: try receiveCredit(id, offset: payload.loadBigEndian(at: 0))
+        case .end: try receiveEnd(id)
+        case .reset: try receiveReset(id, ApplicationErrorCode(rawValue: payload.loadBigEndian(at: 0)))
+        case .ping: try receivePing(payload.loadBigEndian(at: 0))
+        case .pong: if !liveness.answered(token: payload.loadBigEndian(at: 0), now: present) { try chargeEmpty() }
+        case .goAway:
+            try receiveGoAway(
+                StreamID(rawValue: payload.loadBigEndian(at: 0)),
+                ApplicationErrorCode(rawValue: payload.loadBigEndian(at: 4)))
+        }
+    }
+
+    // MARK: Frames of the connection
+
+    private mutating func receiveHello(_ payload: UnsafeRawBufferPointer) throws(ConnectionError) {
+        let sender: Role =
+            switch role {
+            case .dialer: .acceptor
+            case .acceptor: .dialer
+            }
+        let hello = try PeerHello(payload, from: sender)
+        peer = hello
+        phase = .established
+        _ = sendWindow.raise(to: hello.connectionCredit)
+        report(.helloReceived(hello))
+        // The round trip is measured while nothing else is on the way.
+        ping()
+        // Streams that were opened ahead of the HELLO have waited for their first credit.
+        for stream in streams.all.sorted(by: { $0.id < $1.id }) { raise(stream, to: hello.streamCredit) }
+    }
+
+    private mutating func receivePing(_ token: UInt64) throws(ConnectionError) {
+        guard !isPongQueued, buckets.pings.take(now: present) else { throw .tooManyPings }
+        isPongQueued = true
+        enqueue(.pong(token))
+    }
+
+    private mutating func receiveGoAway(
+        _ lastStream: StreamID, _ code: ApplicationErrorCode
+    ) throws(ConnectionError) {
+        if let earlier = goAwayReceived {
+            guard lastStream <= earlier.lastStream else { throw .goAwayRaised }
+            try chargeEmpty()
+        }
+        goAwayReceived = GoAway(lastStream: lastStream, code: code)
+        report(.goAwayReceived(code, lastStream: lastStream))
+        let refused = streams.all.filter { $0.isLocal && $0.id > lastStream }
+        for stream in refused.sorted(by: { $0.id < $1.id }) {
+            report(.reset(stream.id, .goingAway))
+            abandon(stream)
+        }
+        reportIfDrained()
+    }
+
+    private mutating func receiveCredit(_ id: StreamID, offset: UInt64) throws(ConnectionError) {
+        guard offset <= PeerHello.maximumOffset else { throw .creditOverflow(id) }
+        if id == .connection {
+            if !sendWindow.raise(to: offset) { try chargeEmpty() }
+        } else if let stream = streams[id] {
+            if !raise(stream, to: offset) { try chargeEmpty() }
+        } else {
+            try checkForgotten(id)
+            try chargeEmpty()
+        }
+    }
+
+    /// Raises the credit of a stream. False when the offset allows nothing new.
+    @discardableResult
+    private mutating func raise(_ stream: Stream, to offset: UInt64) -> Bool {
+        let wasBlocked = stream.sendWindow.available == 0
+        guard stream.sendWindow.raise(to: offset) else { return false }
+        offerTurn(stream)
+        if wasBlocked { reportWritable(stream) }
+        return true
+    }
+
+    // MARK: Frames of a stream
+
+    private mutating func receiveOpen(_ id: StreamID, _ request: UnsafeRawBufferPointer) throws(ConnectionError) {
+        guard goAwayReceived == nil else { throw .openAfterGoAway(id) }
+        guard streams.usePeer(id) else { throw .invalidStreamID(id) }
+        // Crossed with our GOAWAY, which tells the peer that this stream is not processed.
+        guard goAwaySent == nil else { return try chargeEmpty() }
+        guard streams.openPeer < limits.openStreams else { throw .tooManyStreams }
+        guard streams.unansweredPeer < limits.unansweredRequests else { throw .tooManyUnanswered }
+        guard streams.unread < limits.unreadStreams else {
+            try chargeEmpty()
+            return enqueue(.reset(id, .limitExceeded))
+        }
+        let stream = Stream(
+            id: id, isLocal: false, message: nil, sendWindow: SendWindow(limit: peer?.streamCredit ?? 0),
+            receiveWindow: newReceiveWindow())
+        streams.addPeer(stream)
+        report(.opened(id, request: Array(request)))
+    }
+
+    private mutating func receiveResponse(_ id: StreamID, _ message: UnsafeRawBufferPointer) throws(ConnectionError) {
+        guard let stream = try live(id) else { return }
+        guard stream.receiveResponse() else { return try abortForPeer(stream) }
+        streams.answered(stream)
+        report(.responded(id, message: Array(message)))
+    }
+
+    private mutating func receiveEnd(_ id: StreamID) throws(ConnectionError) {
+        guard let stream = try live(id) else { return }
+        guard stream.receiveEnd() else { return try abortForPeer(stream) }
+        report(.finished(id))
+        settle(stream)
+    }
+
+    private mutating func receiveReset(_ id: StreamID, _ code: ApplicationErrorCode) throws(ConnectionError) {
+        guard let stream = try live(id) else { return }
+        guard stream.countsAsOpen else { return try chargeEmpty() }
+        guard buckets.resets.take(now: present) else { throw .tooManyResets }
+        report(.reset(id, code))
+        abandon(stream)
+    }
+
+    // MARK: Scope of errors
+
+    /// The stream of a frame. Nil when it is forgotten, which is charged; an id never used is an error.
+    private mutating func live(_ id: StreamID) throws(ConnectionError) -> Stream? {
+        if let stream = streams[id] { return stream }
+        try checkForgotten(id)
+        try chargeEmpty()
+        return nil
+    }
+
+    private func checkForgotten(_ id: StreamID) throws(ConnectionError) {
+        switch streams.absence(of: id) {
+        case .idle: throw .unknownStream(id)
+        case .forgotten: break
+        }
+    }
+
+    private mutating func chargeEmpty() throws(ConnectionError) {
+        guard buckets.emptyFrames.take(now: present) else { throw .tooManyEmptyFrames }
+    }
+
+    /// Aborts a stream whose rules the peer broke; the connection goes on.
+    private mutating func abortForPeer(_ stream: Stream) throws(ConnectionError) {
+        guard buckets.resets.take(now: present) else { throw .tooManyResets }
+        if stream.countsAsOpen { enqueue(.reset(stream.id, .protocolError)) }
+        report(.reset(stream.id, .protocolError))
+        abandon(stream)
+    }
+
+    /// Reports `writable`, once until it is taken.
+    mutating func reportWritable(_ stream: Stream) {
+        guard !stream.isWritableReported else { return }
+        stream.isWritableReported = true
+        report(.writable(stream.id))
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// The big-endian integer at `offset`, whose presence the caller has checked.
+    fileprivate func loadBigEndian<Value: FixedWidthInteger & BitwiseCopyable>(at offset: Int) -> Value {
+        Value(bigEndian: loadUnaligned(fromByteOffset: offset, as: Value.self))
+    }
+}

@@ -1,0 +1,176 @@
+// How bytes from the peer become frames.
+extension Session {
+    /// Takes bytes from the peer, in any pieces.
+    ///
+    /// DATA payload is handed to `deliver` at once and as it arrives, borrowed from `bytes` for the duration of the
+    /// call; everything else becomes an `Event`. So that an application sees both in their order on the wire, the session
+    /// stops in front of payload while an event waits: when less than all is returned, drain `nextEvent` and call again
+    /// with the rest.
+    ///
+    ///     var rest = bytes
+    ///     while !rest.isEmpty {
+    ///         let taken = try session.receive(rest, now: now) { id, payload in … }
+    ///         rest = .init(rebasing: rest[taken...])
+    ///         while let event = session.nextEvent() { … }
+    ///     }
+    ///
+    /// The count of delivered bytes is charged to the windows until `consumed` is called for them or the stream is
+    /// reset. `deliver` must not call the session.
+    ///
+    /// - Returns: how many bytes were taken; all of them unless an event waits.
+    /// - Throws: the error that ended the connection, now or before; `Event.dead` reports it as well.
+    public mutating func receive(
+        _ bytes: UnsafeRawBufferPointer, now: Instant, deliver: (StreamID, UnsafeRawBufferPointer) -> Void
+    ) throws(ConnectionError) -> Int {
+        advance(to: now)
+        if let failure { throw failure }
+        if bytes.count > 0 { liveness.received(now: present) }
+        do throws(ConnectionError) {
+            let taken = try parse(bytes, deliver: deliver)
+            if let failure { throw failure }
+            return taken
+        } catch {
+            fail(error)
+            throw error
+        }
+    }
+
+    private mutating func parse(
+        _ bytes: UnsafeRawBufferPointer, deliver: (StreamID, UnsafeRawBufferPointer) -> Void
+    ) throws(ConnectionError) -> Int {
+        var offset = 0
+        while offset < bytes.count {
+            switch input {
+            case .header:
+                guard let header = gather(FrameHeader.size, from: bytes, at: &offset, as: FrameHeader.init(at:)) else {
+                    return offset
+                }
+                try begin(header)
+
+            case .control(let type, let header):
+                if partial.isEmpty, bytes.count - offset >= header.length {
+                    let payload = UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + header.length])
+                    offset += header.length
+                    input = .header
+                    try handle(type, header, payload)
+                } else {
+                    let part = min(header.length - partial.count, bytes.count - offset)
+                    partial.append(contentsOf: bytes[offset..<offset + part])
+                    offset += part
+                    guard partial.count == header.length else { return offset }
+                    let whole = partial
+                    partial.removeAll(keepingCapacity: header.length <= PeerHello.maximumSize)
+                    input = .header
+                    try handle(type, header, whole)
+                }
+
+            case .data(let id, let remaining):
+                guard events.isEmpty else { return offset }
+                let part = min(remaining, bytes.count - offset)
+                // A stream that was reset since its header came is gone; its credit is given back already.
+                if streams[id] != nil { deliver(id, UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + part])) }
+                offset += part
+                input = part == remaining ? .header : .data(id, remaining: remaining - part)
+
+            case .skipped(let remaining):
+                let part = min(remaining, bytes.count - offset)
+                offset += part
+                input = part == remaining ? .header : .skipped(remaining: remaining - part)
+            }
+            if failure != nil { return offset }
+        }
+        return offset
+    }
+
+    /// Reads a header in place, or from the parts of it that came in several calls; nil while it is not whole.
+    private mutating func gather(
+        _ size: Int, from bytes: UnsafeRawBufferPointer, at offset: inout Int,
+        as read: (UnsafeRawPointer) -> FrameHeader
+    ) -> FrameHeader? {
+        if partial.isEmpty, bytes.count - offset >= size, let base = bytes.baseAddress {
+            defer { offset += size }
+            return read(base + offset)
+        }
+        let part = min(size - partial.count, bytes.count - offset)
+        partial.append(contentsOf: bytes[offset..<offset + part])
+        offset += part
+        guard partial.count == size else { return nil }
+        defer { partial.removeAll(keepingCapacity: true) }
+        return partial.withUnsafeBytes { $0.baseAddress.map(read) }
+    }
+
+    /// Handles a payload that came in several calls.
+    private mutating func handle(_ type: FrameType, _ header: FrameHeader, _ payload: [UInt8]) throws(ConnectionError) {
+        // Not `withUnsafeBytes`, which does not carry the type of the error.
+        try payload.withUnsafeBufferPointer { (bytes) throws(ConnectionError) in
+            try handle(type, header, UnsafeRawBufferPointer(bytes))
+        }
+    }
+
+    /// Judges a header before anything of its payload is looked at or kept.
+    private mutating func begin(_ header: FrameHeader) throws(ConnectionError) {
+        guard let type = FrameType(rawValue: header.type) else {
+            guard peer != nil else { throw .notBaton }
+            guard header.flags & FrameHeader.ignorable != 0 else { throw .unknownFrame(type: header.type) }
+            guard header.length <= Limits.messageBytes else { throw tooLarge(header) }
+            guard buckets.unknownFrames.take(now: present) else { throw .tooManyUnknownFrames }
+            if header.length > 0 { input = .skipped(remaining: header.length) }
+            return
+        }
+        switch (type, peer == nil) {
+        case (.hello, true): break
+        case (.hello, false): throw .helloRepeated
+        case (.open, true), (.response, true), (.data, true), (.credit, true), (.end, true), (.reset, true),
+            (.ping, true), (.pong, true), (.goAway, true):
+            throw .notBaton
+        case (.open, false), (.response, false), (.data, false), (.credit, false), (.end, false), (.reset, false),
+            (.ping, false), (.pong, false), (.goAway, false):
+            break
+        }
+        try checkPlace(type, header)
+        try checkLength(type, header)
+        switch type {
+        case .data:
+            try beginData(header)
+        case .hello, .open, .response, .credit, .end, .reset, .ping, .pong, .goAway:
+            if header.length > 0 {
+                input = .control(type, header)
+            } else {
+                try handle(type, header, UnsafeRawBufferPointer(start: nil, count: 0))
+            }
+        }
+    }
+
+    private func checkPlace(_ type: FrameType, _ header: FrameHeader) throws(ConnectionError) {
+        let isOfConnection = header.stream == .connection
+        switch type {
+        case .hello, .ping, .pong, .goAway:
+            guard isOfConnection else { throw .frameMisplaced(type: header.type, stream: header.stream) }
+        case .open, .response, .data, .end, .reset:
+            guard !isOfConnection else { throw .frameMisplaced(type: header.type, stream: header.stream) }
+        case .credit:
+            break
+        }
+    }
+
+    private func checkLength(_ type: FrameType, _ header: FrameHeader) throws(ConnectionError) {
+        switch type {
+        case .hello:
+            guard header.length <= PeerHello.maximumSize else { throw tooLarge(header) }
+        case .open, .response:
+            guard header.length <= Limits.messageBytes else { throw tooLarge(header) }
+        case .data:
+            guard header.length <= limits.dataFrameBytes else { throw tooLarge(header) }
+        case .credit, .ping, .pong, .goAway:
+            guard header.length == 8 else { throw .frameMalformed(type: header.type) }
+        case .reset:
+            guard header.length == 4 else { throw .frameMalformed(type: header.type) }
+        case .end:
+            guard header.length == 0 else { throw .frameMalformed(type: header.type) }
+        }
+    }
+
+    private func tooLarge(_ header: FrameHeader) -> ConnectionError {
+        .frameTooLarge(type: header.type, length: header.length)
+    }
+}

@@ -1,0 +1,143 @@
+// How frames become bytes for the peer.
+extension Session {
+    /// Whether `nextOutput` has something to write now. It may turn out to be nothing when a waiting frame has lost its
+    /// stream meanwhile.
+    public var hasOutput: Bool {
+        unfinished != nil || !control.isEmpty || (!ring.isEmpty && sendWindow.available > 0)
+    }
+
+    /// Writes the next bytes for the peer: control frames first, then DATA of the streams in turn, slice by slice.
+    ///
+    /// A frame is never begun that does not fit, except a message of OPEN or RESPONSE, whose rest comes first in the next
+    /// call. The bytes must reach the peer in order and without a gap.
+    ///
+    /// - Parameter output: room of at least `minimumOutput` bytes; some 64 to 256 KiB is good for throughput.
+    /// - Returns: how many bytes were written, 0 when there is nothing to send now.
+    public mutating func nextOutput(into output: UnsafeMutableRawBufferPointer, now: Instant) -> Int {
+        precondition(output.count >= Self.minimumOutput, "output has room for minimumOutput bytes")
+        guard let base = output.baseAddress else { return 0 }
+        advance(to: now)
+        var position = 0
+        repeat {
+            guard writeControl(to: base, capacity: output.count, at: &position) else { break }
+        } while writeData(to: base, capacity: output.count, at: &position)
+        return position
+    }
+
+    /// Writes waiting control frames. False when the room ended first.
+    private mutating func writeControl(
+        to base: UnsafeMutableRawPointer, capacity: Int, at position: inout Int
+    ) -> Bool {
+        while true {
+            if var rest = unfinished {
+                writeMessage(&rest, to: base, capacity: capacity, at: &position)
+                guard unfinished == nil else { return false }
+            }
+            guard let frame = control.first else { return true }
+            guard capacity - position >= Self.minimumOutput || position == 0 else { return false }
+            control.popFirst()
+            write(frame, to: base, capacity: capacity, at: &position)
+        }
+    }
+
+    private mutating func write(
+        _ frame: ControlFrame, to base: UnsafeMutableRawPointer, capacity: Int, at position: inout Int
+    ) {
+        switch frame {
+        case .hello:
+            isHelloWritten = true
+            hello.write(to: begin(.hello, .connection, PeerHello.size, base, &position))
+        case .open(let id):
+            beginMessage(.open, id, to: base, capacity: capacity, at: &position)
+        case .response(let id):
+            beginMessage(.response, id, to: base, capacity: capacity, at: &position)
+        case .end(let id):
+            guard let stream = streams[id], stream.isEndDue else { return }
+            _ = begin(.end, id, 0, base, &position)
+            stream.endWritten()
+            settle(stream)
+        case .reset(let id, let code):
+            begin(.reset, id, 4, base, &position).storeBigEndian(code.rawValue, at: 0)
+        case .credit(let id):
+            guard let stream = streams[id] else { return }
+            stream.isCreditQueued = false
+            guard stream.canReceive, let offset = stream.receiveWindow.grant() else { return }
+            begin(.credit, id, 8, base, &position).storeBigEndian(offset, at: 0)
+        case .connectionCredit:
+            isCreditQueued = false
+            guard let offset = receiveWindow.grant() else { return }
+            begin(.credit, .connection, 8, base, &position).storeBigEndian(offset, at: 0)
+        case .ping(let token):
+            begin(.ping, .connection, 8, base, &position).storeBigEndian(token, at: 0)
+            liveness.written(now: present)
+        case .pong(let token):
+            isPongQueued = false
+            begin(.pong, .connection, 8, base, &position).storeBigEndian(token, at: 0)
+        case .goAway(let lastStream, let code):
+            let payload = begin(.goAway, .connection, 8, base, &position)
+            payload.storeBigEndian(lastStream.rawValue, at: 0)
+            payload.storeBigEndian(code.rawValue, at: 4)
+        }
+    }
+
+    /// Writes a header, moves the position behind the payload, and returns where the payload goes.
+    private func begin(
+        _ type: FrameType, _ stream: StreamID, _ length: Int, _ base: UnsafeMutableRawPointer, _ position: inout Int
+    ) -> UnsafeMutableRawPointer {
+        FrameHeader(type: type, stream: stream, length: length).write(to: base + position)
+        defer { position += FrameHeader.size + length }
+        return base + position + FrameHeader.size
+    }
+
+    private mutating func beginMessage(
+        _ type: FrameType, _ id: StreamID, to base: UnsafeMutableRawPointer, capacity: Int, at position: inout Int
+    ) {
+        guard let message = streams[id]?.message.take() else { return }
+        FrameHeader(type: type, stream: id, length: message.count).write(to: base + position)
+        position += FrameHeader.size
+        var whole = UnfinishedMessage(message: message, offset: 0)
+        writeMessage(&whole, to: base, capacity: capacity, at: &position)
+    }
+
+    /// Writes what fits of a message and keeps the rest in `unfinished`.
+    private mutating func writeMessage(
+        _ rest: inout UnfinishedMessage, to base: UnsafeMutableRawPointer, capacity: Int, at position: inout Int
+    ) {
+        let part = min(rest.message.count - rest.offset, capacity - position)
+        withExtendedLifetime(rest.message) {
+            if part > 0, let source = rest.message.bytes.baseAddress {
+                (base + position).copyMemory(from: source + rest.offset, byteCount: part)
+            }
+        }
+        position += part
+        rest.offset += part
+        unfinished = rest.offset < rest.message.count ? rest : nil
+    }
+
+    /// Writes one DATA frame of the stream whose turn it is. False when there is none, or no room for a decent one.
+    private mutating func writeData(
+        to base: UnsafeMutableRawPointer, capacity: Int, at position: inout Int
+    ) -> Bool {
+        guard let peer, sendWindow.available > 0, let stream = ring.first else { return false }
+        let wanted = min(
+            stream.sendable, sendWindow.available, limits.sliceBytes, Int(clamping: peer.dataFrameBytes))
+        let room = capacity - position - FrameHeader.size
+        // A short frame at the end of a nearly full output costs more than the next output's first frame.
+        guard room >= min(wanted, 4096) || (position == 0 && room > 0) else { return false }
+        let length = min(wanted, room)
+        let queuedBefore = stream.queuedBytes
+        stream.take(length, to: begin(.data, stream.id, length, base, &position))
+        sendWindow.send(length)
+
+        ring.popFirst()
+        if stream.sendable > 0 { ring.append(stream) } else { stream.isInRing = false }
+        if stream.isEndDue {
+            enqueue(.end(stream.id))
+        } else if stream.queuedBytes == 0
+            || (queuedBefore > limits.writableLowWater && stream.queuedBytes <= limits.writableLowWater)
+        {
+            reportWritable(stream)
+        }
+        return true
+    }
+}

@@ -1,0 +1,67 @@
+/// A fixed block of raw memory that is filled by one owner and then handed over to the next.
+///
+/// Buffers carry bytes from a file or an application to the protocol core without a copy: `Session.send` keeps a
+/// reference, and the bytes are copied once, into the output that the driver hands to the socket or to TLS. Whoever
+/// hands a buffer over must not change it afterwards.
+///
+/// Pointers returned by `bytes` and `writable` are valid while the buffer lives: keep a reference across their use, with
+/// `withExtendedLifetime` where it is the last one, or call `withBytes`.
+public final class Buffer: @unchecked Sendable {  // reason: single-owner hand-over, nobody writes after handing it on
+    /// How many bytes fit, fixed at creation.
+    public let capacity: Int
+
+    /// How many bytes at the front are filled, 0 to `capacity`.
+    public var count: Int {
+        didSet { precondition(count >= 0 && count <= capacity, "a buffer's count lies in 0...capacity") }
+    }
+
+    private let storage: UnsafeMutableRawPointer
+
+    /// Allocates an empty buffer of `capacity` bytes, whose content is undefined until written.
+    public init(capacity: Int) {
+        precondition(capacity >= 0, "a buffer's capacity is not negative")
+        self.capacity = capacity
+        count = 0
+        // 64: one cache line, so that copies from file reads start aligned.
+        storage = .allocate(byteCount: max(capacity, 1), alignment: 64)
+    }
+
+    /// Allocates a full buffer with a copy of `content`.
+    public convenience init(copying content: some Collection<UInt8>) {
+        self.init(capacity: content.count)
+        writable.copyBytes(from: content)
+        count = capacity
+    }
+
+    deinit {
+        storage.deallocate()
+    }
+
+    /// Calls `body` with the filled bytes and keeps the buffer alive for the duration of the call.
+    public func withBytes<Result, Failure: Error>(
+        _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        defer { withExtendedLifetime(self) {} }
+        return try body(bytes)
+    }
+
+    /// The filled bytes. Valid while the buffer lives: not on a buffer that nobody else holds.
+    public var bytes: UnsafeRawBufferPointer {
+        UnsafeRawBufferPointer(start: storage, count: count)
+    }
+
+    /// The whole capacity, filled or not; set `count` after writing. Valid while the buffer lives.
+    public var writable: UnsafeMutableRawBufferPointer {
+        UnsafeMutableRawBufferPointer(start: storage, count: capacity)
+    }
+
+    /// Copies as much of `content` behind the filled bytes as fits, and returns how much that was.
+    public func append(_ content: UnsafeRawBufferPointer) -> Int {
+        let taken = min(content.count, capacity - count)
+        if taken > 0, let source = content.baseAddress {
+            (storage + count).copyMemory(from: source, byteCount: taken)
+            count += taken
+        }
+        return taken
+    }
+}

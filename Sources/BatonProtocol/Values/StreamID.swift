@@ -1,0 +1,44 @@
+/// Which side of the connection a session is. It decides the parity of the stream ids that the side opens.
+public enum Role: Sendable, Hashable {
+    /// The side that made the connection; opens odd stream ids.
+    case dialer
+    /// The side that accepted the connection; opens even stream ids.
+    case acceptor
+
+    /// The first stream id this side opens.
+    var firstStream: UInt32 {
+        switch self {
+        case .dialer: 1
+        case .acceptor: 2
+        }
+    }
+
+    /// Whether this side is the one that opens streams with the id.
+    func opens(_ id: StreamID) -> Bool {
+        id.rawValue != 0 && id.rawValue & 1 == firstStream & 1
+    }
+}
+
+/// The number of a stream within one connection: odd when the dialer opened it, even when the acceptor did.
+///
+/// Ids rise and are never used again in a connection. 0 stands for the connection itself.
+public struct StreamID: RawRepresentable, Sendable, Hashable, Comparable, CustomStringConvertible {
+    /// The number as it stands in a frame header.
+    public let rawValue: UInt32
+
+    /// Makes an id from the number in a frame header; any number is a value, `Session` says which are valid.
+    public init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    /// Stream 0: the connection as a whole.
+    public static let connection = StreamID(rawValue: 0)
+
+    /// Whether `left` was opened before `right`, for two ids of one side.
+    public static func < (left: StreamID, right: StreamID) -> Bool {
+        left.rawValue < right.rawValue
+    }
+
+    /// The number in decimal.
+    public var description: String { String(rawValue) }
+}
