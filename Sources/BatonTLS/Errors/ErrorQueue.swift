@@ -1,0 +1,77 @@
+import COpenSSL
+
+/// OpenSSL's error queue of this thread.
+///
+/// `SSL_get_error` looks at the whole queue, so an error that somebody else left there would be taken for one of ours
+/// (SSL_get_error(3)): it is cleared before *every* SSL call.
+enum ErrorQueue {
+    /// Forgets every error of this thread.
+    static func clear() {
+        ERR_clear_error()
+    }
+
+    /// The oldest error, which is the cause of the others, with its text; clears the queue.
+    static func take() -> (reason: Int32, isFromSSL: Bool, text: String) {
+        let error = ERR_get_error()
+        ERR_clear_error()
+        guard error != 0 else { return (0, false, "") }
+        let text = ERR_reason_error_string(error).map { String(cString: $0) } ?? "error \(error)"
+        return (shim_ERR_reason(error), shim_ERR_is_from_ssl(error) != 0, text)
+    }
+
+    /// An error of the library itself, with what it says about it.
+    static func libraryFailure(_ doing: String) -> TLSError {
+        TLSError(.library, "OpenSSL failed while \(doing).", reason: take().text)
+    }
+
+    /// The failure that ended a session, from what the queue holds.
+    static func sessionFailure() -> TLSError {
+        let (reason, isFromSSL, text) = take()
+        guard isFromSSL else {
+            return TLSError(.protocolViolation, "The peer broke the rules of TLS.", reason: text)
+        }
+        // "SSL_AD_REASON_OFFSET": alerts received stand in the queue as 1000 + their number.
+        if reason > SSL_AD_REASON_OFFSET, let alert = UInt8(exactly: reason - SSL_AD_REASON_OFFSET) {
+            return peerSent(TLSAlert(rawValue: alert), text)
+        }
+        switch reason {
+        case SSL_R_UNEXPECTED_EOF_WHILE_READING:
+            return TLSError(.truncated, "The connection ended in the middle, without a farewell.", reason: text)
+        case SSL_R_NO_APPLICATION_PROTOCOL:
+            return TLSError(.applicationProtocol, "The peer does not speak \(applicationProtocol).", reason: text)
+        case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
+            return TLSError(.noCertificate, "The peer presented no certificate.", reason: text)
+        case SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_WRONG_SSL_VERSION:
+            return TLSError(.protocolVersion, "The peer does not speak TLS 1.3.", reason: text)
+        case SSL_R_NO_SHARED_CIPHER, SSL_R_NO_SHARED_GROUPS, SSL_R_NO_SHARED_SIGNATURE_ALGORITHMS,
+            SSL_R_NO_SUITABLE_GROUPS, SSL_R_NO_SUITABLE_KEY_SHARE, SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM:
+            return TLSError(.noCommonParameters, "The peer and this device share no TLS parameters.", reason: text)
+        default:
+            return TLSError(.protocolViolation, "The peer broke the rules of TLS.", reason: text)
+        }
+    }
+
+    /// What an alert of the peer means for this side.
+    static func peerSent(_ alert: TLSAlert, _ text: String) -> TLSError {
+        let (code, message): (TLSError.Code, String) =
+            switch alert {
+            case .unknownCA:
+                (.wrongAccount, "The peer belongs to another account and refused this device.")
+            case .certificateRevoked:
+                (.refused, "The peer says that this device was revoked from the account.")
+            case .badCertificate, .unsupportedCertificate:
+                (.certificateRefused, "The peer refused this device's certificate.")
+            case .certificateRequired:
+                (.noCertificate, "The peer demands a certificate of this device.")
+            case .noApplicationProtocol:
+                (.applicationProtocol, "The peer does not speak \(applicationProtocol).")
+            case .protocolVersion:
+                (.protocolVersion, "The peer does not speak TLS 1.3.")
+            case .handshakeFailure:
+                (.noCommonParameters, "The peer found no TLS parameters in common.")
+            default:
+                (.peerAlert, "The peer ended the connection with TLS alert \(alert.rawValue).")
+            }
+        return TLSError(code, message, reason: text, alert: alert)
+    }
+}

@@ -1,0 +1,96 @@
+import COpenSSL
+
+/// One X509: a certificate that this object owns a reference to.
+final class Certificate: @unchecked Sendable {  // reason: unchanged after init; OpenSSL counts atomically
+    let pointer: OpaquePointer
+
+    /// Reads one certificate, DER or PEM.
+    init(_ bytes: UnsafeRawBufferPointer) throws(TLSError) {
+        ErrorQueue.clear()
+        guard let bio = Encoding.reader(of: bytes) else { throw Encoding.unreadable("certificate") }
+        defer { BIO_free(bio) }
+        let certificate =
+            switch Encoding(of: bytes) {
+            case .pem: PEM_read_bio_X509(bio, nil, { _, _, _, _ in -1 }, nil)
+            case .der: d2i_X509_bio(bio, nil)
+            }
+        guard let certificate else { throw Encoding.unreadable("certificate") }
+        pointer = certificate
+    }
+
+    /// Takes a reference of its own to a certificate that somebody else owns.
+    init(retaining certificate: OpaquePointer) {
+        X509_up_ref(certificate)
+        pointer = certificate
+    }
+
+    deinit {
+        X509_free(pointer)
+    }
+
+    /// The certificate in DER; empty when OpenSSL cannot encode it, which does not happen to one that it has read.
+    var der: [UInt8] {
+        encoded { i2d_X509(pointer, $0) }
+    }
+
+    /// The SubjectPublicKeyInfo in DER, as it stands in the certificate.
+    var subjectPublicKeyInfo: [UInt8] {
+        encoded { i2d_X509_PUBKEY(X509_get_X509_PUBKEY(pointer), $0) }
+    }
+
+    /// Whether the key is of a kind the profile takes: Ed25519, or ECDSA on P-256.
+    var hasKeyOfProfile: Bool {
+        guard let key = X509_get0_pubkey(pointer) else { return false }
+        switch EVP_PKEY_get_base_id(key) {
+        case NID_ED25519: return true
+        case NID_X9_62_id_ecPublicKey: return isP256(key)
+        default: return false
+        }
+    }
+
+    /// Whether the key is Ed25519.
+    var hasEd25519Key: Bool {
+        X509_get0_pubkey(pointer).map { EVP_PKEY_get_base_id($0) == NID_ED25519 } ?? false
+    }
+
+    /// Whether this certificate's signature was made by the key of `issuer`.
+    func isSigned(by issuer: Certificate) -> Bool {
+        ErrorQueue.clear()
+        defer { ErrorQueue.clear() }
+        guard let key = X509_get0_pubkey(issuer.pointer) else { return false }
+        return X509_verify(pointer, key) == 1
+    }
+
+    /// The one DNS name of the subject alternative names; nil unless the extension stands there once, holds exactly one
+    /// name, and that is a DNS name.
+    var onlyDNSName: [UInt8]? {
+        ErrorQueue.clear()
+        defer { ErrorQueue.clear() }
+        guard let decoded = X509_get_ext_d2i(pointer, NID_subject_alt_name, nil, nil) else { return nil }
+        let names = OpaquePointer(decoded)
+        defer { GENERAL_NAMES_free(names) }
+        guard shim_GENERAL_NAMES_count(names) == 1, let name = shim_GENERAL_NAMES_value(names, 0),
+            name.pointee.type == GEN_DNS, let text = name.pointee.d.dNSName, let bytes = ASN1_STRING_get0_data(text)
+        else { return nil }
+        return Array(UnsafeBufferPointer(start: bytes, count: Int(ASN1_STRING_length(text))))
+    }
+
+    private func isP256(_ key: OpaquePointer) -> Bool {
+        var name = [CChar](repeating: 0, count: 64)
+        var length = 0
+        guard EVP_PKEY_get_group_name(key, &name, name.count, &length) == 1 else { return false }
+        let group = name.prefix(length).map { UInt8(bitPattern: $0) }
+        return group.elementsEqual("prime256v1".utf8)
+    }
+
+    /// Calls an i2d function twice: for the length, then for the bytes.
+    private func encoded(_ encode: (UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>?) -> Int32) -> [UInt8] {
+        ErrorQueue.clear()
+        let length = Int(encode(nil))
+        guard length > 0 else { return [] }
+        return [UInt8](unsafeUninitializedCapacity: length) { buffer, count in
+            var cursor = buffer.baseAddress
+            count = max(0, Int(encode(&cursor)))
+        }
+    }
+}

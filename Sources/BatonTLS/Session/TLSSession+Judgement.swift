@@ -1,0 +1,96 @@
+import COpenSSL
+
+/// What OpenSSL asks in the middle of a handshake. Reached through the SSL's data, which each session sets to itself.
+extension TLSSession {
+    private static func session(of ssl: OpaquePointer?) -> TLSSession? {
+        guard let ssl, let data = SSL_get_ex_data(ssl, 0) else { return nil }
+        return Unmanaged<TLSSession>.fromOpaque(data).takeUnretainedValue()
+    }
+
+    /// The server's first look at a ClientHello: keeps the server name and demands ALPN.
+    ///
+    /// OpenSSL asks its ALPN callback only when the client sent the extension at all, so a client without one has to
+    /// be refused here. Raw extensions, nothing verified.
+    static func judgeClientHello(_ ssl: OpaquePointer?, _ alert: UnsafeMutablePointer<Int32>?) -> Int32 {
+        guard let session = session(of: ssl) else { return SSL_CLIENT_HELLO_ERROR }
+        session.receivedServerName = session.rawExtension(TLSEXT_TYPE_server_name).flatMap(hostName)
+        guard session.rawExtension(UInt32(TLSEXT_TYPE_application_layer_protocol_negotiation)) != nil else {
+            session.verdict = TLSError(.applicationProtocol, "The peer does not speak \(applicationProtocol).")
+            alert?.pointee = Int32(TLSAlert.noApplicationProtocol.rawValue)
+            return SSL_CLIENT_HELLO_ERROR
+        }
+        return SSL_CLIENT_HELLO_SUCCESS
+    }
+
+    private func rawExtension(_ type: some BinaryInteger) -> UnsafeBufferPointer<UInt8>? {
+        var bytes: UnsafePointer<UInt8>?
+        var count = 0
+        guard SSL_client_hello_get0_ext(pointer, UInt32(type), &bytes, &count) == 1 else { return nil }
+        return UnsafeBufferPointer(start: bytes, count: count)
+    }
+
+    /// The one host name of a server name extension: u16 length of the list, u8 type 0, u16 length, name (RFC 6066,
+    /// section 3).
+    private static func hostName(in bytes: UnsafeBufferPointer<UInt8>) -> String? {
+        guard bytes.count > 5, Int(bytes[0]) << 8 | Int(bytes[1]) == bytes.count - 2, bytes[2] == 0,
+            Int(bytes[3]) << 8 | Int(bytes[4]) == bytes.count - 5, bytes.dropFirst(5).allSatisfy({ $0 < 0x80 })
+        else { return nil }
+        return String(decoding: bytes.dropFirst(5), as: UTF8.self)
+    }
+
+    /// Verifies the peer's chain and judges its leaf; in place of OpenSSL's own verification, which it calls.
+    static func judgeCertificate(_ store: OpaquePointer?) -> Int32 {
+        guard let store,
+            let ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()),
+            let session = session(of: OpaquePointer(ssl))
+        else { return 0 }
+        // A client knows by now what the server chose: it shows its certificate to nobody who does not speak Baton.
+        guard session.isServer || session.negotiatedProtocol == applicationProtocol else {
+            session.verdict = TLSError(.applicationProtocol, "The peer does not speak \(applicationProtocol).")
+            X509_STORE_CTX_set_error(store, X509_V_ERR_APPLICATION_VERIFICATION)
+            return 0
+        }
+        switch session.context.judge(store, expectedPeer: session.expectedPeer) {
+        case .success(let id):
+            session.verifiedPeer = id
+            return 1
+        case .failure(let refusal):
+            session.verdict = refusal.error
+            X509_STORE_CTX_set_error(store, refusal.verification)
+            return 0
+        }
+    }
+}
+
+/// What a session knows of the other end.
+extension TLSSession {
+    /// The peer's device id, from its verified certificate and from nowhere else. Nil until the handshake is complete.
+    public var peerDeviceID: String? {
+        isComplete ? verifiedPeer : nil
+    }
+
+    /// The peer's certificate in DER. Nil until the handshake is complete.
+    public var peerCertificate: [UInt8]? {
+        guard isComplete, let certificate = shim_SSL_peer_certificate(pointer) else { return nil }
+        return Certificate(retaining: certificate).der
+    }
+
+    /// The application protocol that was agreed on (RFC 7301); nil until it is.
+    public var negotiatedProtocol: String? {
+        var bytes: UnsafePointer<UInt8>?
+        var count: UInt32 = 0
+        SSL_get0_alpn_selected(pointer, &bytes, &count)
+        guard let bytes, count > 0 else { return nil }
+        return String(decoding: UnsafeBufferPointer(start: bytes, count: Int(count)), as: UTF8.self)
+    }
+
+    /// The version that was agreed on, as OpenSSL names it: "TLSv1.3".
+    public var negotiatedVersion: String {
+        String(cString: SSL_get_version(pointer))
+    }
+
+    /// The cipher suite, by its name in RFC 8446; nil until it is agreed on.
+    public var negotiatedCipher: String? {
+        SSL_get_current_cipher(pointer).flatMap { SSL_CIPHER_get_name($0) }.map { String(cString: $0) }
+    }
+}
