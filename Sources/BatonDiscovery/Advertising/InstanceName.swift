@@ -1,0 +1,31 @@
+/// The names under which service instances are registered: random, of one length, and telling nothing.
+enum InstanceName {
+    /// Characters of a name: 60 random bits, so that two devices never meet by chance. A fixed length, because a
+    /// length of one's own would be a mark.
+    static let length = 12
+
+    private static let alphabet = Array("abcdefghijklmnopqrstuvwxyz234567".utf8)
+
+    /// A fresh name from the system's random number generator.
+    static func random() -> String {
+        var generator = SystemRandomNumberGenerator()
+        return random(using: &generator)
+    }
+
+    /// A fresh name from `generator`.
+    static func random(using generator: inout some RandomNumberGenerator) -> String {
+        String(decoding: (0..<length).map { _ in alphabet[Int(generator.next() & 31)] }, as: UTF8.self)
+    }
+
+    /// Whether a name that was seen on the network can be one of Baton's: 1 to 63 lower-case letters and digits.
+    ///
+    /// Names are otherwise any 63 bytes (RFC 6763, section 4.1.1). One that is not ours is not worth a query, and
+    /// what passes needs no escaping.
+    static func isPlausible(_ name: String) -> Bool {
+        (1...63).contains(name.utf8.count)
+            && name.utf8.allSatisfy {
+                (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0)
+                    || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+            }
+    }
+}

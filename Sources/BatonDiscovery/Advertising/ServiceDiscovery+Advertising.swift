@@ -1,0 +1,119 @@
+import BatonEventLoop
+
+/// One registered instance of this device.
+struct Registration {
+    var name: String
+    var slot: ServiceDiscovery.SlotID
+    var isEstablished = false
+}
+
+extension ServiceDiscovery {
+    /// Takes a new record, and sends it when the update rule says so.
+    func publish(_ record: [UInt8], as change: UpdatePacer.Change) {
+        text = record
+        guard current != nil else { return advertise() }
+        pacer.change(change)
+        sendIfDue()
+    }
+
+    /// Sends the latest record under every name of this device, or waits until it may.
+    func sendIfDue() {
+        guard let text, current != nil else { return }
+        if pacer.takeIfDue(now: Self.now) {
+            do throws(ResponderFault) {
+                // While a name follows another both are seen: others hear of a change without delay.
+                for registration in [current, successor] {
+                    guard let registration else { continue }
+                    try reference(registration.slot)?.update(text: text)
+                }
+            } catch {
+                lose(error)
+            }
+        } else if let deadline = pacer.deadline() {
+            pacing?.schedule(after: deadline - Self.now)
+        }
+    }
+
+    /// Registers this device where it is not, as soon as there is a responder and something to say.
+    func advertise() {
+        guard responder == .running, current == nil, let text else { return }
+        do throws(ResponderFault) {
+            current = try register(text)
+        } catch {
+            lose(error)
+        }
+    }
+
+    /// Registers the record under a new name beside the old one.
+    func rotate(_ record: [UInt8]) {
+        text = record
+        guard let current, responder == .running else { return advertise() }
+        do throws(ResponderFault) {
+            if current.isEstablished {
+                // One that is still on its way has been seen by nobody.
+                successor.map { closeSlot($0.slot) }
+                successor = try register(record)
+            } else {
+                closeSlot(current.slot)
+                self.current = try register(record)
+            }
+        } catch {
+            lose(error)
+        }
+    }
+
+    /// Says that the name of this device has lived long enough, and says so again while nobody answers.
+    func announceRotation() {
+        sink.yield(.rotationDue)
+        rotating?.schedule(after: configuration.rotationPeriod)
+    }
+
+    /// A registration is seen by the network, maybe under another name than it asked for.
+    func establish(_ slot: SlotID, as name: String) {
+        do throws(ResponderFault) {
+            if var registration = current, registration.slot == slot {
+                guard registration.name == name else {
+                    // Somebody has that name, and the library took "name #2" instead: only a random name says nothing.
+                    closeSlot(slot)
+                    current = try text.map { (text) throws(ResponderFault) in try register(text) }
+                    return
+                }
+                guard !registration.isEstablished else { return }
+                registration.isEstablished = true
+                current = registration
+            } else if var registration = successor, registration.slot == slot {
+                guard registration.name == name else {
+                    closeSlot(slot)
+                    successor = try text.map { (text) throws(ResponderFault) in try register(text) }
+                    return
+                }
+                registration.isEstablished = true
+                current.map { closeSlot($0.slot) }
+                current = registration
+                successor = nil
+            } else {
+                return
+            }
+            rotating?.schedule(after: configuration.rotationPeriod)
+            sink.yield(.registered(instance: name))
+        } catch {
+            lose(error)
+        }
+    }
+
+    private func register(_ text: [UInt8]) throws(ResponderFault) -> Registration {
+        let name = InstanceName.random()
+        // Before the call, because the browse may show it before the call returns.
+        ownNames.append(name)
+        // One that was removed is shown for a second more; a rotation takes longer than that.
+        if ownNames.count > 16 { ownNames.removeFirst() }
+        let configuration = configuration
+        let slot = try open(.registration) { () throws(ResponderFault) in
+            try ServiceReference.register(
+                name: name, type: configuration.serviceType, port: configuration.port, text: text)
+        }
+        // It carries the latest record, whatever was waiting.
+        pacer.satisfy()
+        return Registration(name: name, slot: slot)
+    }
+}

@@ -1,0 +1,247 @@
+/// Decides which of the instances on the network are worth one of the few queries. A value without a clock.
+///
+/// A query costs a thread, five descriptors and one of the 256 connections that D-Bus gives a user, and anybody on the
+/// link can announce instances. So queries are of two kinds. The *kept* ones belong to instances that somebody who can
+/// read them (the node) has asked to keep. The *probes* find that out: each has a turn, after which it makes room for
+/// whoever waits, newest first, because what has just appeared is most likely what a user is looking for; every fourth
+/// place goes to the one that waits longest, so that a flood of new instances starves nobody. A probe whose turn is
+/// over stays while nobody waits. An instance that was rejected is not looked at again for a while.
+///
+/// The owner feeds events in, and asks ``nextAction(now:)`` until it is nil after each of them and at each
+/// ``deadline()``. Times are durations since any fixed moment, and must not go back.
+struct QueryBudget {
+    /// The numbers of the budget.
+    struct Limits {
+        /// Queries for kept instances.
+        var kept = 48
+        /// Queries that probe.
+        var probing = 16
+        /// How long a probe may hold its place when others wait.
+        var turn: Duration = .milliseconds(300)
+        /// How long a rejected instance is left alone.
+        var rejection: Duration = .seconds(600)
+        /// Rejections remembered for instances that went away, some 100 bytes each.
+        var rejections = 4096
+        /// Instances tracked at once, some 200 bytes each. Beyond it the one that waits longest is forgotten.
+        var tracked = 1024
+        /// The pause before the second try; it doubles up to ``longestPause``.
+        var firstPause: Duration = .seconds(1)
+        var longestPause: Duration = .seconds(60)
+    }
+
+    /// What the owner has to do.
+    enum Action: Hashable {
+        case open(String)
+        case close(String)
+    }
+
+    private enum Phase {
+        /// No query. `queued` is a rising number, `notBefore` the earliest time for a query.
+        case waiting(queued: UInt64, notBefore: Duration)
+        case probing(since: Duration)
+        case kept
+    }
+
+    private struct Instance {
+        var phase: Phase
+        var arrival: UInt64
+        var attempts = 0
+        /// Somebody asked to keep it.
+        var isKnown = false
+
+        func isReady(_ now: Duration) -> Bool {
+            guard case .waiting(_, let notBefore) = phase else { return false }
+            return notBefore <= now
+        }
+
+        /// Fewer attempts go first, then the newer instance.
+        func precedes(_ other: Instance) -> Bool {
+            attempts != other.attempts ? attempts < other.attempts : arrival > other.arrival
+        }
+    }
+
+    private let limits: Limits
+    private var instances: [String: Instance] = [:]
+    private var closing: [String] = []
+    private var rejections: [String: Duration] = [:]
+    /// Known names of before ``reset()``.
+    private var remembered: Set<String> = []
+    private var counter: UInt64 = 0
+    private var admissions = 0
+
+    init(limits: Limits = Limits()) {
+        self.limits = limits
+    }
+
+    /// Whether an instance is tracked.
+    func isTracking(_ name: String) -> Bool { instances[name] != nil }
+
+    /// Whether an instance is kept, and not only probed.
+    func isKnown(_ name: String) -> Bool { instances[name]?.isKnown ?? false }
+
+    /// The number of tracked instances.
+    var count: Int { instances.count }
+
+    /// The open queries of each kind.
+    var usage: (kept: Int, probing: Int) {
+        instances.values.reduce(into: (0, 0)) { usage, instance in
+            switch instance.phase {
+            case .waiting: break
+            case .probing: usage.1 += 1
+            case .kept: usage.0 += 1
+            }
+        }
+    }
+
+    // MARK: - Events
+
+    /// An instance is on the network. Returns the name of an instance that is forgotten for it, when there are too many.
+    mutating func appear(_ name: String, now: Duration) -> String? {
+        guard instances[name] == nil else { return nil }
+        var forgotten: String?
+        if instances.count >= limits.tracked {
+            guard let victim = longestWaiting({ !$0.isKnown }) else { return nil }
+            instances[victim] = nil
+            forgotten = victim
+        }
+        if let until = rejections[name], until <= now { rejections[name] = nil }
+        let notBefore = rejections[name] ?? now
+        instances[name] = Instance(
+            phase: .waiting(queued: next(), notBefore: notBefore), arrival: next(),
+            isKnown: remembered.remove(name) != nil)
+        return forgotten
+    }
+
+    /// An instance has left the network.
+    mutating func disappear(_ name: String) {
+        guard let instance = instances.removeValue(forKey: name) else { return }
+        release(name, from: instance.phase)
+    }
+
+    /// The owner can read the instance and wants to hear of it from now on.
+    mutating func keep(_ name: String, now: Duration) {
+        rejections[name] = nil
+        guard var instance = instances[name] else { return }
+        instance.isKnown = true
+        switch instance.phase {
+        case .kept: break
+        case .waiting: instance.phase = .waiting(queued: next(), notBefore: now)
+        case .probing:
+            // Without a place it goes on as a probe: its turn ends when others wait, and comes again.
+            if usage.kept < limits.kept { instance.phase = .kept }
+        }
+        instances[name] = instance
+    }
+
+    /// The owner has no use for the instance.
+    mutating func reject(_ name: String, now: Duration) {
+        let until = now + limits.rejection
+        if rejections.count >= limits.rejections, rejections[name] == nil {
+            rejections = rejections.filter { $0.value > now }
+            if rejections.count >= limits.rejections, let oldest = rejections.min(by: { $0.value < $1.value }) {
+                rejections[oldest.key] = nil
+            }
+        }
+        rejections[name] = until
+        guard var instance = instances[name] else { return }
+        release(name, from: instance.phase)
+        instance.isKnown = false
+        instance.attempts = 0
+        instance.phase = .waiting(queued: next(), notBefore: until)
+        instances[name] = instance
+    }
+
+    /// The query of an instance could not be opened, or failed.
+    mutating func fail(_ name: String, now: Duration) {
+        guard var instance = instances[name] else { return }
+        instance.attempts += 1
+        instance.phase = .waiting(queued: next(), notBefore: now + pause(after: instance.attempts))
+        instances[name] = instance
+    }
+
+    /// All queries are gone, and what is on the network has to be learnt anew. Who is known stays known.
+    mutating func reset() {
+        remembered = Set(instances.filter { $0.value.isKnown }.keys.prefix(limits.tracked))
+        instances = [:]
+        closing = []
+    }
+
+    // MARK: - Decisions
+
+    /// The next thing to do, nil when there is none now.
+    mutating func nextAction(now: Duration) -> Action? {
+        if let name = closing.popLast() { return .close(name) }
+        let usage = usage
+        if usage.kept < limits.kept, let name = longestWaiting({ $0.isKnown && $0.isReady(now) }) {
+            instances[name]?.phase = .kept
+            return .open(name)
+        }
+        guard hasReady(now) else { return nil }
+        guard usage.probing < limits.probing else {
+            guard let (name, since) = oldestProbe(), since + limits.turn <= now else { return nil }
+            fail(name, now: now)
+            return .close(name)
+        }
+        admissions += 1
+        guard
+            let name = admissions % 4 == 0
+                ? longestWaiting({ $0.isReady(now) }) : newestReady(now)
+        else { return nil }
+        instances[name]?.phase = .probing(since: now)
+        return .open(name)
+    }
+
+    /// When ``nextAction(now:)`` has something to do without a new event; nil when never.
+    func deadline() -> Duration? {
+        var earliest: Duration?
+        for instance in instances.values {
+            if case .waiting(_, let notBefore) = instance.phase { earliest = min(earliest ?? notBefore, notBefore) }
+        }
+        guard let earliest else { return nil }
+        guard usage.probing >= limits.probing, let (_, since) = oldestProbe() else { return earliest }
+        return max(earliest, since + limits.turn)
+    }
+
+    // MARK: - Choosing
+
+    private func hasReady(_ now: Duration) -> Bool { instances.values.contains { $0.isReady(now) } }
+
+    private func newestReady(_ now: Duration) -> String? {
+        instances.filter { $0.value.isReady(now) }.min { $0.value.precedes($1.value) }?.key
+    }
+
+    private func longestWaiting(_ isEligible: (Instance) -> Bool) -> String? {
+        var best: (name: String, queued: UInt64)?
+        for (name, instance) in instances {
+            guard case .waiting(let queued, _) = instance.phase, queued < best?.queued ?? .max, isEligible(instance)
+            else { continue }
+            best = (name, queued)
+        }
+        return best?.name
+    }
+
+    private func oldestProbe() -> (name: String, since: Duration)? {
+        var best: (name: String, since: Duration)?
+        for (name, instance) in instances {
+            guard case .probing(let since) = instance.phase, best.map({ since < $0.since }) ?? true else { continue }
+            best = (name, since)
+        }
+        return best
+    }
+
+    private mutating func release(_ name: String, from phase: Phase) {
+        switch phase {
+        case .waiting: break
+        case .probing, .kept: closing.append(name)
+        }
+    }
+
+    private func pause(after attempts: Int) -> Duration {
+        min(limits.longestPause, limits.firstPause * (1 << min(attempts - 1, 16)))
+    }
+
+    private mutating func next() -> UInt64 {
+        counter += 1
+        return counter
+    }
+}

@@ -1,0 +1,16 @@
+/// How discovery behaves. The defaults are the product; tests shorten the times.
+public struct DiscoveryConfiguration: Sendable {
+    /// The DNS-SD service type. Default `_baton._tcp`.
+    public var serviceType = "_baton._tcp"
+    /// The port in the SRV record, the same for every device and ignored by all: it must tell nothing. Default 9, the
+    /// discard service.
+    public var port: UInt16 = 9
+    /// How long an instance name is used before ``DiscoveryEvent/rotationDue``. Default 15 minutes.
+    public var rotationPeriod: Duration = .seconds(900)
+    /// How long an instance that was known before the responder failed may take to be seen again before it counts as
+    /// gone. Default 10 s.
+    public var rediscoveryPeriod: Duration = .seconds(10)
+
+    /// The defaults.
+    public init() {}
+}

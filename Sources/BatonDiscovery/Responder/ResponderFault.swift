@@ -1,0 +1,60 @@
+import CDNSSD
+import Glibc
+
+/// A `dns_sd` call that failed, or a reference that failed later.
+struct ResponderFault: Error, Hashable {
+    /// What was being done, as in "cannot ...".
+    var operation: String
+    /// A `kDNSServiceErr_` number. Avahi's compatibility library maps most of its own reasons to "unknown".
+    var code: Int32
+
+    /// A sentence for people: what does not work and what to do about it.
+    ///
+    /// The library cannot say whether the daemon or the bus is missing, so this looks: it connects to the system bus.
+    func explanation() -> String {
+        switch Int(code) {
+        case Int(kDNSServiceErr_Unknown):
+            if let path = SystemBus.unreachablePath() {
+                return "The D-Bus system bus does not answer at \(path): install and start dbus."
+            }
+            return "The Avahi daemon does not answer: install and start avahi-daemon."
+        case Int(kDNSServiceErr_Refused):
+            return "Avahi refused to \(operation): too many services or connections, or a D-Bus policy forbids it."
+        default:
+            return "Avahi cannot \(operation) (DNS-SD error \(code))."
+        }
+    }
+}
+
+/// The D-Bus system bus, looked at from outside.
+enum SystemBus {
+    /// The path of its socket when nobody accepts connections there; nil when somebody does, or when its address is
+    /// not a path.
+    static func unreachablePath() -> String? {
+        let address = getenv("DBUS_SYSTEM_BUS_ADDRESS").map { String(cString: $0) }
+        // The default of libdbus on Linux; an address is "unix:path=PATH,key=value;another address".
+        let path: Substring
+        if let address {
+            guard address.hasPrefix("unix:path=") else { return nil }
+            path = address.dropFirst("unix:path=".count).prefix { $0 != "," && $0 != ";" }
+        } else {
+            path = "/run/dbus/system_bus_socket"
+        }
+        return accepts(path) ? nil : String(path)
+    }
+
+    private static func accepts(_ path: Substring) -> Bool {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        guard path.utf8.count < MemoryLayout.size(ofValue: address.sun_path) else { return true }
+        withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+        let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { return true }
+        defer { close(descriptor) }
+        return withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+import BatonTestSupport
+import Testing
+
+@testable import BatonDiscovery
+
+@Suite struct QueryBudgetTests {
+    /// Drives a budget in simulated time and checks its bounds after every step.
+    private struct Bench {
+        var budget = QueryBudget()
+        var now: Duration = .zero
+        var open: Set<String> = []
+        var opened: [String] = []
+
+        mutating func settle() {
+            while let action = budget.nextAction(now: now) {
+                switch action {
+                case .open(let name):
+                    #expect(open.insert(name).inserted, "\(name) opened twice")
+                    opened.append(name)
+                case .close(let name): #expect(open.remove(name) != nil, "\(name) closed twice")
+                }
+            }
+            let usage = budget.usage
+            #expect(usage.kept <= 48 && usage.probing <= 16)
+            #expect(open.count == usage.kept + usage.probing)
+        }
+
+        mutating func appear(_ names: String...) {
+            for name in names { _ = budget.appear(name, now: now) }
+            settle()
+        }
+
+        /// Lets time pass from deadline to deadline.
+        mutating func advance(to end: Duration) {
+            var steps = 0
+            while let deadline = budget.deadline(), deadline <= end {
+                now = max(now, deadline)
+                settle()
+                steps += 1
+                #expect(steps < 100_000, "a deadline that never moves")
+                if steps >= 100_000 { break }
+            }
+            now = end
+            settle()
+        }
+    }
+
+    @Test func aFewInstancesAreAllProbedAndStay() {
+        var bench = Bench()
+        bench.appear("a", "b", "c")
+        bench.advance(to: .seconds(100))
+        #expect(bench.open == ["a", "b", "c"])
+        #expect(bench.opened.count == 3)
+    }
+
+    @Test func sixteenProbeAndTheNextTakesThePlaceAfterATurn() {
+        var bench = Bench()
+        for index in 0..<17 {
+            bench.appear("n\(index)")
+            bench.now += .milliseconds(1)
+        }
+        #expect(bench.open.count == 16 && !bench.open.contains("n16"))
+        bench.advance(to: .milliseconds(299))
+        #expect(!bench.open.contains("n16"))
+        bench.advance(to: .milliseconds(300))
+        #expect(bench.open.contains("n16") && !bench.open.contains("n0"))
+    }
+
+    @Test func newestFirst() {
+        var bench = Bench()
+        for index in 0..<16 { bench.appear("old\(index)") }
+        bench.appear("x1", "x2", "x3")
+        bench.advance(to: .milliseconds(300))
+        #expect(Array(bench.opened.suffix(3).prefix(2)) == ["x3", "x2"])
+    }
+
+    @Test func whatLostItsPlaceGetsAnotherTurn() {
+        var bench = Bench()
+        for index in 0..<40 { bench.appear("n\(index)") }
+        bench.advance(to: .seconds(30))
+        for index in 0..<40 {
+            #expect(bench.opened.filter { $0 == "n\(index)" }.count >= 2, "n\(index)")
+        }
+    }
+
+    @Test func aFloodOfNewInstancesStarvesNobody() {
+        var bench = Bench()
+        bench.appear("patient")
+        bench.budget.fail("patient", now: bench.now)
+        bench.open.remove("patient")
+        for index in 0..<1500 {
+            bench.advance(to: bench.now + .milliseconds(20))
+            bench.appear("flood\(index)")
+        }
+        #expect(bench.opened.filter { $0 == "patient" }.count >= 2)
+        #expect(bench.budget.count <= 1024)
+    }
+
+    @Test func trackedInstancesAreBoundedAndKnownOnesStay() {
+        var bench = Bench()
+        bench.appear("friend")
+        bench.budget.keep("friend", now: bench.now)
+        for index in 0..<1100 { bench.appear("n\(index)") }
+        #expect(bench.budget.count == 1024)
+        #expect(bench.budget.isKnown("friend") && bench.open.contains("friend"))
+    }
+
+    @Test func fortyEightAreKeptAndTheNextTakesAFreePlace() {
+        var bench = Bench()
+        for index in 0..<50 {
+            bench.appear("n\(index)")
+            bench.budget.keep("n\(index)", now: bench.now)
+            bench.settle()
+        }
+        #expect(bench.budget.usage.kept == 48)
+        #expect(bench.budget.usage.probing == 2)
+        bench.budget.disappear("n0")
+        bench.settle()
+        bench.budget.keep("n49", now: bench.now)
+        bench.settle()
+        #expect(bench.budget.usage.kept == 48)
+        #expect(bench.budget.usage.probing == 1)
+    }
+
+    @Test func aKeptInstanceIsNotProbedAwayByAFlood() {
+        var bench = Bench()
+        bench.appear("friend")
+        bench.budget.keep("friend", now: bench.now)
+        for index in 0..<200 { bench.appear("n\(index)") }
+        bench.advance(to: .seconds(60))
+        #expect(bench.open.contains("friend"))
+        #expect(bench.opened.filter { $0 == "friend" } == ["friend"])
+    }
+
+    @Test func aVerdictAfterTheTurnStillCounts() {
+        var bench = Bench()
+        for index in 0..<17 { bench.appear("n\(index)") }
+        bench.advance(to: .milliseconds(300))
+        let late = "n0"
+        #expect(!bench.open.contains(late) || bench.open.count == 16)
+        bench.budget.keep(late, now: bench.now)
+        bench.settle()
+        #expect(bench.open.contains(late))
+        #expect(bench.budget.usage.kept == 1)
+    }
+
+    @Test func aRejectedInstanceIsLeftAloneForTenMinutes() {
+        var bench = Bench()
+        bench.appear("stranger")
+        bench.budget.reject("stranger", now: bench.now)
+        bench.settle()
+        #expect(bench.open.isEmpty)
+        bench.budget.disappear("stranger")
+        bench.advance(to: .seconds(300))
+        bench.appear("stranger")
+        bench.advance(to: .seconds(599))
+        #expect(bench.open.isEmpty)
+        bench.advance(to: .seconds(600))
+        #expect(bench.open == ["stranger"])
+    }
+
+    @Test func rejectionsAreBounded() {
+        var bench = Bench()
+        for index in 0..<4097 {
+            bench.now += .milliseconds(1)
+            bench.budget.reject("n\(index)", now: bench.now)
+        }
+        bench.appear("n0", "n1", "n4096")
+        #expect(bench.open == ["n0"])
+    }
+
+    @Test func failuresWaitLongerEachTime() {
+        var bench = Bench()
+        var times: [Double] = []
+        bench.appear("n")
+        for _ in 0..<9 {
+            bench.open.remove("n")
+            bench.budget.fail("n", now: bench.now)
+            let before = bench.now
+            let deadline = bench.budget.deadline() ?? .zero
+            times.append((deadline - before) / .seconds(1))
+            bench.advance(to: deadline)
+            #expect(bench.open == ["n"])
+        }
+        #expect(times == [1, 2, 4, 8, 16, 32, 60, 60, 60])
+    }
+
+    @Test func afterAResetTheKnownAreKeptAtOnce() {
+        var bench = Bench()
+        bench.appear("friend", "other")
+        bench.budget.keep("friend", now: bench.now)
+        bench.settle()
+        bench.budget.reset()
+        bench.open = []
+        bench.appear("friend", "other")
+        #expect(bench.budget.usage == (1, 1))
+    }
+
+    @Test(arguments: [UInt64(11), 12, 13, 14])
+    func anySequenceStaysWithinTheBounds(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var bench = Bench()
+        for _ in 0..<1500 {
+            let name = "n\(generator.next() % 120)"
+            switch generator.next() % 8 {
+            case 0...2: _ = bench.budget.appear(name, now: bench.now)
+            case 3: bench.budget.disappear(name)
+            case 4, 5: bench.budget.keep(name, now: bench.now)
+            case 6: bench.budget.reject(name, now: bench.now)
+            default:
+                if bench.open.remove(name) != nil { bench.budget.fail(name, now: bench.now) }
+            }
+            bench.settle()
+            bench.advance(to: bench.now + .milliseconds(Int64(generator.next() % 200)))
+        }
+    }
+}

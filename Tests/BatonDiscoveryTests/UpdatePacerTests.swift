@@ -1,0 +1,97 @@
+import BatonTestSupport
+import Testing
+
+@testable import BatonDiscovery
+
+@Suite struct UpdatePacerTests {
+    /// Publishes at each of `changes` (seconds) and returns when what was sent.
+    private func simulate(_ changes: [(Double, UpdatePacer.Change)], until end: Double) -> [Double] {
+        var pacer = UpdatePacer(now: .zero)
+        var sent: [Double] = []
+        var waiting = changes.map { (Duration.milliseconds(Int(($0.0 * 1000).rounded())), $0.1) }[...]
+        var now = Duration.zero
+        while true {
+            // From event to event, as the timers of the owner would.
+            let moments = [waiting.first?.0, pacer.deadline()].compactMap { $0 }
+            guard let next = moments.min(), next <= .seconds(end) else { break }
+            now = max(now, next)
+            while let (time, change) = waiting.first, time <= now {
+                pacer.change(change)
+                waiting.removeFirst()
+            }
+            if pacer.takeIfDue(now: now) { sent.append(now / .milliseconds(1) / 1000) }
+        }
+        return sent
+    }
+
+    @Test func firstChangeAfterQuietGoesAtOnce() {
+        #expect(simulate([(5, .update), (60, .update)], until: 70) == [5, 60])
+    }
+
+    @Test func nothingIsSentWithoutAChange() {
+        var pacer = UpdatePacer(now: .zero)
+        #expect(pacer.deadline() == nil)
+        let isSentUnchanged = pacer.takeIfDue(now: .seconds(1000))
+        #expect(!isSentUnchanged)
+        pacer.change(.update)
+        pacer.satisfy()
+        let isSentSatisfied = pacer.takeIfDue(now: .seconds(1000))
+        #expect(!isSentSatisfied)
+    }
+
+    @Test func changesWithinTheSpacingAreCollected() {
+        #expect(simulate([(1, .update), (1.05, .update), (1.1, .update), (1.2, .update)], until: 20) == [1, 1.25])
+    }
+
+    @Test func fourInARowThenOneInSixSeconds() {
+        let changes = (0..<200).map { (1 + Double($0) * 0.1, UpdatePacer.Change.update) }
+        #expect(simulate(changes, until: 30) == [1, 1.25, 1.5, 1.75, 7, 13, 19, 25])
+    }
+
+    @Test func aSteadyRateIsNeverDelayed() {
+        let times = (0..<100).map { 6 * Double($0) }
+        #expect(simulate(times.map { ($0, .update) }, until: 600) == times)
+    }
+
+    @Test func aCreditIsAlwaysLeftForAWithdrawal() {
+        var changes = (0..<40).map { (1 + Double($0) * 0.1, UpdatePacer.Change.update) }
+        changes.append((5.05, .withdrawal))
+        #expect(simulate(changes, until: 6) == [1, 1.25, 1.5, 1.75, 5.05])
+    }
+
+    @Test func aWithdrawalDoesNotWaitForTheSpacing() {
+        #expect(simulate([(1, .update), (1.01, .withdrawal)], until: 3) == [1, 1.01])
+    }
+
+    @Test func withdrawalsAreRationedToo() {
+        let changes = (0..<100).map { (1 + Double($0) * 0.01, UpdatePacer.Change.withdrawal) }
+        // Five credits in all, then as they are earned.
+        #expect(simulate(changes, until: 12) == [1, 1.01, 1.02, 1.03, 1.04, 7])
+    }
+
+    @Test func anUpdateAfterASpentReserveWaitsForTwoCredits() {
+        let first = (0..<4).map { (1 + Double($0) * 0.25, UpdatePacer.Change.update) }
+        #expect(
+            simulate(first + [(2, .withdrawal), (2.5, .update)], until: 30) == [1, 1.25, 1.5, 1.75, 2, 13])
+    }
+
+    @Test func aNewerChangeReplacesAWithdrawalThatWaits() {
+        var changes = (0..<5).map { (1 + Double($0) * 0.01, UpdatePacer.Change.withdrawal) }
+        changes += [(2, .withdrawal), (3, .update)]
+        #expect(simulate(changes, until: 30) == [1, 1.01, 1.02, 1.03, 1.04, 13])
+    }
+
+    @Test(arguments: [UInt64(1), 2, 3, 4, 5])
+    func neverMoreThanTheRationInAnyWindow(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        let changes = (0..<400)
+            .map { _ in Double(generator.next() % 300_000) / 1000 }.sorted()
+            .map { ($0, generator.next() % 4 == 0 ? UpdatePacer.Change.withdrawal : .update) }
+        let sent = simulate(changes, until: 320)
+        for (index, start) in sent.enumerated() {
+            for (count, time) in sent[index...].enumerated() {
+                #expect(Double(count + 1) <= 5 + (time - start) / 6 + 0.01, "seed \(seed)")
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+public import Foundation
+import Synchronization
+
+/// A network of a few hosts on this machine, made by `Scripts/lab`: each host has its own network namespace, D-Bus and
+/// Avahi. It goes down with ``down()``, with its last reference, and in any case when the test process ends.
+///
+/// ```swift
+/// @Suite(.enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"))
+/// ```
+public final class Lab: Sendable {
+    /// What a command of the lab said when it failed.
+    public struct Failure: Error, CustomStringConvertible {
+        public let description: String
+    }
+
+    /// The lab's name, unique among all test runs of this machine.
+    public let name: String
+
+    private static let count = Mutex(0)
+
+    /// Makes a lab, in one to two seconds.
+    public init(hosts: Int = 2) throws {
+        // A host program that dies closes its standard input, and writing there must not kill the tests.
+        signal(SIGPIPE, SIG_IGN)
+        let serial = Self.count.withLock { count in
+            count += 1
+            return count
+        }
+        name = "test-\(ProcessInfo.processInfo.processIdentifier)-\(serial)"
+        try command("up", "--hosts", "\(hosts)", "--owner", "\(ProcessInfo.processInfo.processIdentifier)")
+    }
+
+    deinit {
+        down()
+    }
+
+    /// Ends everything that runs on the hosts, and the hosts. Idempotent.
+    public func down() {
+        _ = try? command("down")
+    }
+
+    /// Why there can be no lab here, as a sentence; nil when there can be one.
+    public static let unavailableReason: String? = {
+        let (status, output) = (try? execute([script, "check"])) ?? (1, "\(script) does not run")
+        return status == 0 ? nil : output.trimmingCharacters(in: .whitespacesAndNewlines)
+    }()
+
+    /// Runs a command of `Scripts/lab` on this lab, as in `command("link", "1", "down")`, and returns its output.
+    @discardableResult
+    public func command(_ arguments: String...) throws -> String {
+        let (status, output) = try Self.execute([Self.script, "--name", name] + arguments)
+        guard status == 0 else { throw Failure(description: "lab \(arguments.joined(separator: " ")): \(output)") }
+        return output
+    }
+
+    /// Starts a program on a host. It is the program itself, not a wrapper: its pid and its signals are its own.
+    public func start(_ host: Int, _ arguments: [String]) throws -> LabProgram {
+        try LabProgram([Self.script, "--name", name, "run", "\(host)"] + arguments)
+    }
+
+    /// The path of an executable of this package, beside the running tests.
+    public static func product(_ name: String) -> String {
+        let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+        return URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(name).path
+    }
+
+    private static let script = URL(fileURLWithPath: #filePath)
+        .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        .appendingPathComponent("Scripts/lab").path
+
+    private static func execute(_ arguments: [String]) throws -> (status: Int32, output: String) {
+        // A file and not a pipe: what the lab leaves running would keep a pipe open.
+        let file = FileManager.default.temporaryDirectory.appendingPathComponent("baton-lab-\(UUID().uuidString)")
+        _ = FileManager.default.createFile(atPath: file.path, contents: nil)
+        defer { try? FileManager.default.removeItem(at: file) }
+        let output = try FileHandle(forWritingTo: file)
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["bash"] + arguments
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = output
+        process.standardError = output
+        try process.run()
+        process.waitUntilExit()
+        try output.close()
+        return (process.terminationStatus, (try? String(contentsOf: file, encoding: .utf8)) ?? "")
+    }
+}
+
+/// A program that runs on a lab host, with its standard input and its lines of output.
+public final class LabProgram: Sendable {
+    private struct Output {
+        var lines: [String] = []
+        var partial = Data()
+        var isEnded = false
+    }
+
+    private let process: Process
+    private let input = Pipe()
+    private let output = Mutex(Output())
+
+    fileprivate init(_ arguments: [String]) throws {
+        process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["bash"] + arguments
+        process.standardInput = input
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        pipe.fileHandleForReading.readabilityHandler = { [weak self] handle in
+            let data = handle.availableData
+            if data.isEmpty { handle.readabilityHandler = nil }
+            self?.receive(data)
+        }
+        try process.run()
+    }
+
+    deinit {
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+    }
+
+    /// Its process id.
+    public var processIdentifier: Int32 { process.processIdentifier }
+
+    /// Whether it runs.
+    public var isRunning: Bool { process.isRunning }
+
+    /// Its exit code, or the number of the signal that ended it; nil while it runs.
+    public var terminationStatus: Int32? { process.isRunning ? nil : process.terminationStatus }
+
+    /// Whether a signal that it did not handle ended it.
+    public var isSignalled: Bool { !process.isRunning && process.terminationReason == .uncaughtSignal }
+
+    /// Every line it has printed so far.
+    public var lines: [String] { output.withLock { $0.lines } }
+
+    /// Writes a line to its standard input. Ignored when it has ended.
+    public func send(_ line: String) {
+        try? input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8))
+    }
+
+    /// Writes bytes to its standard input. Blocks while the pipe is full. Ignored when the program has ended.
+    public func send(_ data: Data) {
+        try? input.fileHandleForWriting.write(contentsOf: data)
+    }
+
+    /// Closes its standard input.
+    public func closeInput() {
+        try? input.fileHandleForWriting.close()
+    }
+
+    /// Sends it a signal.
+    public func signal(_ number: Int32) {
+        if process.isRunning { kill(process.processIdentifier, number) }
+    }
+
+    /// Waits for a line that `isWanted` takes, from line `start` on, and returns its index and text.
+    ///
+    /// - Throws: ``Lab/Failure`` with everything it printed, when the deadline passes or its output ends first.
+    @discardableResult
+    public func line(
+        from start: Int = 0, within timeout: Duration = .seconds(20), where isWanted: (String) -> Bool
+    ) async throws -> (index: Int, text: String) {
+        let deadline = ContinuousClock.now + timeout
+        var looked = start
+        while true {
+            let (lines, isEnded) = output.withLock { ($0.lines, $0.isEnded) }
+            while looked < lines.count {
+                if isWanted(lines[looked]) { return (looked, lines[looked]) }
+                looked += 1
+            }
+            guard !isEnded else { throw failure("ended before the awaited line", lines) }
+            guard ContinuousClock.now < deadline else { throw failure("did not print the awaited line", lines) }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+    }
+
+    /// Waits until it has ended, and returns its exit code or the number of the signal.
+    public func end(within timeout: Duration = .seconds(20)) async throws -> Int32 {
+        let deadline = ContinuousClock.now + timeout
+        while process.isRunning {
+            guard ContinuousClock.now < deadline else { throw failure("does not end", lines) }
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        return process.terminationStatus
+    }
+
+    private func receive(_ data: Data) {
+        output.withLock { output in
+            guard !data.isEmpty else {
+                output.isEnded = true
+                return
+            }
+            output.partial.append(data)
+            while let newline = output.partial.firstIndex(of: 10) {
+                output.lines.append(String(decoding: output.partial[..<newline], as: UTF8.self))
+                output.partial = Data(output.partial[output.partial.index(after: newline)...])
+            }
+        }
+    }
+
+    private func failure(_ what: String, _ lines: [String]) -> Lab.Failure {
+        Lab.Failure(description: "the program on the lab host \(what); it printed:\n" + lines.joined(separator: "\n"))
+    }
+}
