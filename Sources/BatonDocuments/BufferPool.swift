@@ -1,0 +1,140 @@
+public import BatonProtocol
+import Synchronization
+
+/// The buffers of all documents of this process: one budget, whatever the number of transfers.
+///
+/// A transfer that finds no buffer waits in line until another gives one back, so memory stays within the budget and
+/// the disk waits for the network. Buffers are made when first needed and used again. Safe to use from any thread;
+/// every operation is short and blocks on nothing but its own lock.
+///
+/// Who acquires a buffer has to release it, exactly once, when nobody reads or writes it any more: a buffer that is
+/// dropped instead is lost to the budget.
+public final class BufferPool: Sendable {
+    /// Bytes that all buffers together may take: 24 MiB by default.
+    public static let defaultBudget = 24 << 20
+    /// How many may wait in line for a buffer: 256 by default. It bounds what a flood of requests can pile up.
+    public static let defaultWaiterLimit = 256
+
+    /// Bytes of one buffer. By default one chunk record: 1 MiB and its checksum.
+    public let bufferCapacity: Int
+    /// How many buffers there can be: as many as fit in the budget, at least one.
+    public let limit: Int
+    /// How many may wait in line.
+    public let waiterLimit: Int
+
+    private struct Waiter {
+        let number: UInt64
+        let continuation: CheckedContinuation<Grant, Never>
+    }
+
+    private typealias Grant = Result<Buffer, DocumentError>
+
+    private struct State {
+        var idle: [Buffer] = []
+        /// Held strongly, so that an identity cannot be reused while it stands here.
+        var lent: [ObjectIdentifier: Buffer] = [:]
+        var waiters: [Waiter] = []
+        var nextNumber: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
+
+    /// A pool of at most `budget / bufferCapacity` buffers.
+    public init(
+        budget: Int = defaultBudget, bufferCapacity: Int = ChunkLayout.recordCapacity,
+        waiterLimit: Int = defaultWaiterLimit
+    ) {
+        self.bufferCapacity = bufferCapacity
+        self.waiterLimit = waiterLimit
+        limit = max(1, budget / bufferCapacity)
+    }
+
+    /// Buffers that are out at this moment.
+    public var lentCount: Int { state.withLock { $0.lent.count } }
+
+    /// Buffers that exist, lent and idle.
+    public var allocatedCount: Int { state.withLock { $0.lent.count + $0.idle.count } }
+
+    /// Tasks in line at this moment.
+    public var waiterCount: Int { state.withLock { $0.waiters.count } }
+
+    /// An empty buffer; waits, first come first served, while all are out.
+    ///
+    /// - Throws: `busy` when too many wait already, `cancelled` when the task is cancelled before its turn.
+    public func acquire() async throws(DocumentError) -> Buffer {
+        let number = state.withLock { state in
+            state.nextNumber += 1
+            return state.nextNumber
+        }
+        let grant: Grant = await withTaskCancellationHandler {
+            await withCheckedContinuation { enter(Waiter(number: number, continuation: $0)) }
+        } onCancel: {
+            cancel(number)
+        }
+        return try grant.get()
+    }
+
+    /// An empty buffer if one is free and nobody is in line.
+    public func acquireIfAvailable() -> Buffer? {
+        state.withLock { take(&$0) }
+    }
+
+    /// Gives a buffer back. What it held is forgotten; a buffer that is not out from this pool is left alone.
+    public func release(_ buffer: Buffer) {
+        let next: Waiter? = state.withLock { state in
+            guard state.lent[ObjectIdentifier(buffer)] != nil else { return nil }
+            buffer.count = 0
+            // Straight to the first in line, so that a newcomer cannot overtake it.
+            if !state.waiters.isEmpty { return state.waiters.removeFirst() }
+            state.lent[ObjectIdentifier(buffer)] = nil
+            state.idle.append(buffer)
+            return nil
+        }
+        next?.continuation.resume(returning: .success(buffer))
+    }
+
+    /// Frees the buffers that nobody uses: for when the last transfer is over.
+    public func trim() {
+        // Freed outside of the lock: giving pages back to the system takes its time.
+        let idle = state.withLock { state in
+            let idle = state.idle
+            state.idle = []
+            return idle
+        }
+        withExtendedLifetime(idle) {}
+    }
+
+    private func take(_ state: inout State) -> Buffer? {
+        guard state.waiters.isEmpty else { return nil }
+        let buffer: Buffer
+        if let idle = state.idle.popLast() {
+            buffer = idle
+        } else if state.lent.count < limit {
+            buffer = Buffer(capacity: bufferCapacity)
+        } else {
+            return nil
+        }
+        state.lent[ObjectIdentifier(buffer)] = buffer
+        return buffer
+    }
+
+    private func enter(_ waiter: Waiter) {
+        let grant: Grant? = state.withLock { state in
+            // The handler of a cancellation that came earlier found nobody in line; this is where it is seen.
+            if Task.isCancelled { return .failure(DocumentError(.cancelled, "a document")) }
+            if let buffer = take(&state) { return .success(buffer) }
+            guard state.waiters.count < waiterLimit else { return .failure(DocumentError(.busy, "a document")) }
+            state.waiters.append(waiter)
+            return nil
+        }
+        if let grant { waiter.continuation.resume(returning: grant) }
+    }
+
+    private func cancel(_ number: UInt64) {
+        let waiter: Waiter? = state.withLock { state in
+            guard let index = state.waiters.firstIndex(where: { $0.number == number }) else { return nil }
+            return state.waiters.remove(at: index)
+        }
+        waiter?.continuation.resume(returning: .failure(DocumentError(.cancelled, "a document")))
+    }
+}

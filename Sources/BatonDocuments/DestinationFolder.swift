@@ -1,0 +1,163 @@
+import BatonEventLoop
+import CLinux
+import Glibc
+import SystemPackage
+
+/// The folder that a document is received into, held open: names are looked up in this folder and in no other, whatever
+/// happens to its path meanwhile.
+final class DestinationFolder {
+    /// The path the user gave.
+    let path: FilePath
+    /// Where the folder is, absolute and without links, as far as the kernel can tell.
+    let resolvedPath: FilePath
+
+    private let file: OwnedDescriptor
+
+    /// Opens the folder. Links in the path are followed: it is the user's own.
+    ///
+    /// - Throws: `destinationMissing`, `destinationNotWritable`.
+    init(_ path: FilePath) throws(DocumentError) {
+        self.path = path
+        do {
+            file = try SystemCalls.open(path, O_RDONLY | O_DIRECTORY)
+        } catch {
+            let isMissing = error == .noSuchFileOrDirectory || error == .notDirectory
+            throw DocumentError(
+                isMissing ? .destinationMissing : .destinationNotWritable, path.displayed, underlyingError: error)
+        }
+        let link = FilePath("/proc/self/fd/\(file.rawValue)")
+        let target = link.withPlatformString { link in
+            [CChar](unsafeUninitializedCapacity: Int(PATH_MAX) + 1) { room, count in
+                if let start = room.baseAddress { count = max(0, readlink(link, start, Int(PATH_MAX))) }
+                room[count] = 0
+                count += 1
+            }
+        }
+        let resolved = FilePath(platformString: target)
+        resolvedPath = resolved.isAbsolute ? resolved : path
+    }
+
+    /// Where a name in the folder is, by the user's path.
+    func path(of label: DocumentLabel) -> FilePath {
+        guard let component = label.component else { return path }
+        return path.appending(component)
+    }
+
+    /// Makes sure that nothing has this name yet: no file, no folder, no link, not even one that leads nowhere.
+    ///
+    /// - Throws: `destinationExists`, `badName` (longer than this file system allows), `destinationNotWritable`.
+    func requireAbsent(_ label: DocumentLabel) throws(DocumentError) {
+        do {
+            _ = try label.withCString { (name) throws(Errno) in try SystemCalls.status(of: name, in: file) }
+        } catch .noSuchFileOrDirectory {
+            return
+        } catch {
+            throw DocumentError(creatingFailed: error, label, in: path)
+        }
+        throw DocumentError(.destinationExists, path(of: label).displayed)
+    }
+
+    /// Makes a new, empty file that only this user can open.
+    ///
+    /// The name is one component; the kernel is told to stay beneath the folder and to follow no link all the same.
+    ///
+    /// - Returns: nil when the name is taken.
+    func makeFile(_ name: [UInt8], for label: DocumentLabel) throws(DocumentError) -> OwnedDescriptor? {
+        let terminated = name.map { CChar(bitPattern: $0) } + [0]
+        let folder = file.rawValue
+        let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+        do {
+            let number: Int32
+            do {
+                number = try SystemCalls.kernel {
+                    baton_open_beneath(folder, terminated, UInt64(flags), 0o600)
+                }
+            } catch .noFunction {
+                // Before Linux 5.6: one component without a slash, made exclusively, cannot lead anywhere else either.
+                number = try SystemCalls.call { openat(folder, terminated, flags, 0o600) }
+            }
+            return OwnedDescriptor(takingOwnershipOf: number)
+        } catch .fileExists {
+            return nil
+        } catch {
+            throw DocumentError(creatingFailed: error, label, in: path)
+        }
+    }
+
+    /// Gives a file of this folder its final name, never in the place of another.
+    ///
+    /// - Parameter withLink: takes the road of file systems that cannot rename without replacing at once.
+    /// - Throws: `destinationExists`, and the errors of making a file. Nothing has changed then.
+    func rename(_ name: [UInt8], to label: DocumentLabel, withLink: Bool = false) throws(DocumentError) {
+        let from = name.map { CChar(bitPattern: $0) } + [0]
+        do throws(Errno) {
+            try label.withCString { (to) throws(Errno) in try rename(from, to, withLink) }
+        } catch .fileExists {
+            throw DocumentError(.destinationExists, path(of: label).displayed, underlyingError: .fileExists)
+        } catch {
+            throw DocumentError(creatingFailed: error, label, in: path)
+        }
+    }
+
+    private func rename(_ from: [CChar], _ to: UnsafePointer<CChar>, _ withLink: Bool) throws(Errno) {
+        let folder = file.rawValue
+        if !withLink {
+            do {
+                try SystemCalls.kernel { baton_rename_without_replacing(folder, from, to) }
+                return
+            } catch {
+                // Some file systems (NFS among them) cannot promise it. A second name cannot replace anything either.
+                guard error == .invalidArgument || error == .noFunction else { throw error }
+            }
+        }
+        try SystemCalls.call { linkat(folder, from, folder, to, 0) }
+        // It stands under its own name now; a part name that stays is an extra, not a failure.
+        try? SystemCalls.remove(from, from: file)
+    }
+
+    /// Whether a name in the folder is a regular file and has this inode: not something that was put in its place.
+    func holds(_ name: [UInt8], inode: UInt64) -> Bool {
+        let terminated = name.map { CChar(bitPattern: $0) } + [0]
+        guard let status = try? SystemCalls.status(of: terminated, in: file) else { return false }
+        return status.st_mode & S_IFMT == S_IFREG && status.st_ino == inode
+    }
+
+    /// Removes a name, if it is there.
+    func remove(_ name: [UInt8]) {
+        let terminated = name.map { CChar(bitPattern: $0) } + [0]
+        try? SystemCalls.remove(terminated, from: file)
+    }
+
+    /// Makes the folder's entries durable.
+    func synchronize() throws(Errno) {
+        try SystemCalls.synchronize(file)
+    }
+}
+
+extension DocumentError {
+    /// What it means that a file could not be made or named in a destination folder.
+    init(creatingFailed error: Errno?, _ label: DocumentLabel, in folder: FilePath) {
+        switch error {
+        case .permissionDenied?, .notPermitted?, .readOnlyFileSystem?:
+            self.init(.destinationNotWritable, folder.displayed, underlyingError: error)
+        case .noSuchFileOrDirectory?, .staleNFSFileHandle?:
+            self.init(.destinationMissing, folder.displayed, underlyingError: error)
+        case .fileNameTooLong?, .invalidArgument?, .illegalByteSequence?:
+            self.init(.badName, label.description, underlyingError: error)
+        default:
+            self.init(writingFailed: error, label)
+        }
+    }
+
+    /// What it means that a document's bytes could not be written or made durable.
+    init(writingFailed error: Errno?, _ label: DocumentLabel) {
+        let code: Code =
+            switch error {
+            case .noSpace?, .diskQuotaExceeded?: .destinationFull
+            case .fileTooLarge?: .tooLarge
+            case .readOnlyFileSystem?: .destinationNotWritable
+            default: .writeFailed
+            }
+        self.init(code, label.description, underlyingError: error)
+    }
+}

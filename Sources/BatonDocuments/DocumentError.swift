@@ -1,0 +1,119 @@
+public import SystemPackage
+
+/// Why a document could not be offered, read, received or put in place.
+///
+/// It is made for two readers: `code` for programs (stable, one per cause), `message` for people (a plain sentence or
+/// two that say what is wrong and what to do).
+public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The cause. The raw values are stable: they are printed by `--json` and may be written to logs.
+    public enum Code: String, Sendable, Hashable, CaseIterable {
+        /// The document does not exist.
+        case missing
+        /// The document may not be read by this user.
+        case unreadable
+        /// The document is a device, a pipe, a socket, or a file that has no size.
+        case notRegularFile
+        /// The document is a folder.
+        case isFolder
+        /// The document was edited, replaced, cut short or extended while it was offered or read.
+        case sourceChanged
+        /// A range of chunks was asked for that the document does not have.
+        case badRange
+        /// Something of that name is in the destination folder already. Nothing was overwritten.
+        case destinationExists
+        /// The destination folder does not exist or is not a folder.
+        case destinationMissing
+        /// The destination folder may not be written to by this user, or is on a read-only file system.
+        case destinationNotWritable
+        /// The destination's file system or the user's quota has no room for the document.
+        case destinationFull
+        /// The name that the other device gave is not one that a file can have here.
+        case badName
+        /// The document is larger than the destination (or any file system) can hold in one file.
+        case tooLarge
+        /// A chunk did not match its checksum.
+        case checksumMismatch
+        /// The bytes ended before the document was whole.
+        case incomplete
+        /// More bytes came than the document has.
+        case excess
+        /// Reading from the disk failed.
+        case readFailed
+        /// Writing to the disk failed.
+        case writeFailed
+        /// The state folder, where unfinished files are recorded, cannot be used.
+        case stateUnavailable
+        /// A limit on concurrent transfers was reached.
+        case busy
+        /// The transfer was cancelled, or used after its end.
+        case cancelled
+    }
+
+    /// The cause.
+    public let code: Code
+    /// The file or folder that it is about, for people: control characters are escaped.
+    public let subject: String
+    /// What the system said, where it was the system that refused.
+    public let underlyingError: Errno?
+
+    /// An error about the thing that `subject` names (already fit to be shown).
+    public init(_ code: Code, _ subject: String, underlyingError: Errno? = nil) {
+        self.code = code
+        self.subject = subject
+        self.underlyingError = underlyingError
+    }
+
+    /// What is wrong and what to do, in plain sentences.
+    public var message: String {
+        switch code {
+        case .missing:
+            "'\(subject)' does not exist. Check the path."
+        case .unreadable:
+            "'\(subject)' cannot be read\(reason). Change its permissions, or offer it as a user who may read it."
+        case .notRegularFile:
+            "'\(subject)' is a device, a pipe, a socket or a file without a size. Save its content to a file first."
+        case .isFolder:
+            "'\(subject)' is a folder, and folders are not offered yet. Pack it into an archive and offer that."
+        case .sourceChanged:
+            "'\(subject)' changed while it was being sent. Save it, and accept it again."
+        case .badRange:
+            "A part of '\(subject)' was asked for that does not exist. Update Baton on the other device."
+        case .destinationExists:
+            "'\(subject)' exists already and was not overwritten. Move it away, or accept into another folder."
+        case .destinationMissing:
+            "The folder '\(subject)' does not exist. Make it, or accept into another folder."
+        case .destinationNotWritable:
+            "The folder '\(subject)' cannot be written to\(reason). Accept into another folder."
+        case .destinationFull:
+            "There is not enough room for '\(subject)'\(reason). Free some space, or accept into another folder."
+        case .badName:
+            "The other device calls the document '\(subject)', which no file can be called here. Rename it there."
+        case .tooLarge:
+            "'\(subject)' is larger than a file can be here. Accept it into a folder on another file system."
+        case .checksumMismatch:
+            "'\(subject)' arrived damaged and was dropped. Check the disks of both devices, and accept it again."
+        case .incomplete:
+            "'\(subject)' did not arrive whole and was dropped. Accept it again."
+        case .excess:
+            "The other device sent more than '\(subject)' has. Update Baton there, and accept it again."
+        case .readFailed:
+            "Reading '\(subject)' failed\(reason). Check the disk it is on."
+        case .writeFailed:
+            "Writing '\(subject)' failed\(reason). Check the disk, or accept into another folder."
+        case .stateUnavailable:
+            "The state folder '\(subject)' cannot be used\(reason). Check its permissions and the disk it is on."
+        case .busy:
+            "Too many documents are on their way at once. Try again when one of them is done."
+        case .cancelled:
+            "The transfer of '\(subject)' was cancelled."
+        }
+    }
+
+    /// The same as `message`.
+    public var description: String { message }
+
+    private var reason: String {
+        guard let underlyingError else { return "" }
+        return " (\(underlyingError.description.lowercased()))"
+    }
+}

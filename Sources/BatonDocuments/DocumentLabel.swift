@@ -1,0 +1,74 @@
+public import SystemPackage
+
+/// The name of a document as a label: bytes, never a path.
+///
+/// A label that came from a peer is one component that may be created in a folder, or it is refused. It says nothing
+/// about where the folder is.
+public struct DocumentLabel: Sendable, Hashable, CustomStringConvertible {
+    /// The most bytes that a name may have: Linux's NAME_MAX, which its common file systems share.
+    public static let maximumLength = 255
+
+    /// The name: 1 to 255 bytes without `/` and NUL, and neither `.` nor `..`. No encoding is implied.
+    public let bytes: [UInt8]
+
+    /// A label from bytes that somebody else chose.
+    ///
+    /// Everything that Linux allows in a name is kept, a leading dot as well.
+    ///
+    /// - Throws: `badName`.
+    public init(_ bytes: some Collection<UInt8>) throws(DocumentError) {
+        let bytes = Array(bytes.prefix(Self.maximumLength + 1))
+        let dot = UInt8(ascii: ".")
+        guard
+            !bytes.isEmpty, bytes.count <= Self.maximumLength, bytes != [dot], bytes != [dot, dot],
+            !bytes.contains(UInt8(ascii: "/")), !bytes.contains(0)
+        else {
+            throw DocumentError(.badName, NameDisplay.escaped(bytes))
+        }
+        self.bytes = bytes
+    }
+
+    /// The label of a path of this machine: its last component.
+    ///
+    /// - Throws: `badName` for a path without one, such as `/`.
+    public init(of path: FilePath) throws(DocumentError) {
+        try self.init(path.lastComponent.map { $0.withPlatformString { Array(bytesOf: $0) } } ?? [])
+    }
+
+    /// The name for people, escaped.
+    public var description: String { NameDisplay.escaped(bytes) }
+
+    /// The name as a path component.
+    var component: FilePath.Component? {
+        withCString { FilePath.Component(platformString: $0) }
+    }
+
+    /// Calls `body` with the name as a C string.
+    func withCString<Result, Failure: Error>(
+        _ body: (UnsafePointer<CChar>) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        let terminated = bytes.map { CChar(bitPattern: $0) } + [0]
+        return try terminated.withUnsafeBufferPointer { (characters) throws(Failure) -> Result in
+            guard let start = characters.baseAddress else {
+                preconditionFailure("an array of one or more has an address")
+            }
+            return try body(start)
+        }
+    }
+}
+
+extension FilePath {
+    /// The path for people, escaped.
+    var displayed: String {
+        NameDisplay.escaped(withPlatformString { Array(bytesOf: $0) })
+    }
+}
+
+extension [UInt8] {
+    /// The bytes of a C string, without its end.
+    init(bytesOf string: UnsafePointer<CChar>) {
+        var end = string
+        while end.pointee != 0 { end += 1 }
+        self = UnsafeBufferPointer(start: string, count: end - string).map { UInt8(bitPattern: $0) }
+    }
+}

@@ -1,0 +1,122 @@
+import BatonEventLoop
+import Glibc
+public import SystemPackage
+
+/// A file of this machine that is fit to be offered, as it was when it was inspected.
+public struct DocumentSource: Sendable, Hashable {
+    /// Where it is. A relative path means the process's current folder: callers that offer it for later make it absolute.
+    public let path: FilePath
+    /// The name it is offered under: the last component of `path`, also where that is a symbolic link.
+    public let label: DocumentLabel
+    /// What tells whether it is still the same, unchanged file.
+    public let identity: FileIdentity
+    /// Read, write and execute bits of owner, group and others (0 to 0o777); set-id and sticky bits are never offered.
+    public let permissions: UInt16
+
+    /// Size in bytes.
+    public var size: UInt64 { identity.size }
+
+    /// Looks at a file that a user wants to offer, and makes sure that it can be read.
+    ///
+    /// Blocking: call it on a `BlockingExecutor`. Links are followed, because it is the user's own choice of path. A
+    /// pipe or device is never opened to find out what it is.
+    ///
+    /// - Throws: `missing`, `unreadable`, `isFolder`, `notRegularFile`, `badName`.
+    public static func inspect(_ path: FilePath) throws(DocumentError) -> DocumentSource {
+        try open(path).source
+    }
+
+    /// As `inspect`, and hands over the open file.
+    static func open(_ path: FilePath) throws(DocumentError) -> OpenedDocument {
+        do {
+            // Opening can have effects (a tape rewinds, a pipe waits), so what it is comes first. In the race that is
+            // left, O_NONBLOCK keeps a pipe from blocking and O_NOCTTY a terminal from taking over.
+            try requireRegular(SystemCalls.status(at: path), path)
+            let file = try SystemCalls.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
+            let status = try SystemCalls.status(of: file)
+            try requireRegular(status, path)
+            let identity = FileIdentity(status)
+            if identity.size == 0 { try requireEmpty(file, path) }
+            let source = DocumentSource(
+                path: path, label: try DocumentLabel(of: path), identity: identity,
+                permissions: UInt16(truncatingIfNeeded: status.st_mode & 0o777))
+            return OpenedDocument(source: source, file: file)
+        } catch let error as DocumentError {
+            throw error
+        } catch let error as Errno {
+            throw DocumentError(openingFailed: error, path)
+        } catch {
+            throw DocumentError(.readFailed, path.displayed)
+        }
+    }
+
+    private static func requireRegular(_ status: stat, _ path: FilePath) throws(DocumentError) {
+        let kind = status.st_mode & S_IFMT
+        if kind == S_IFDIR { throw DocumentError(.isFolder, path.displayed) }
+        if kind != S_IFREG { throw DocumentError(.notRegularFile, path.displayed) }
+    }
+
+    /// Files of the kernel (/proc) say 0 bytes and have more: they have no size that could be promised to a peer.
+    private static func requireEmpty(_ file: borrowing OwnedDescriptor, _ path: FilePath) throws {
+        let count = try withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { byte throws(Errno) in
+            try SystemCalls.read(file, into: byte, at: 0)
+        }
+        if count != 0 { throw DocumentError(.notRegularFile, path.displayed) }
+    }
+}
+
+/// A source together with its open file.
+struct OpenedDocument: ~Copyable {
+    let source: DocumentSource
+    let file: OwnedDescriptor
+
+    consuming func takeFile() -> OwnedDescriptor { file }
+}
+
+/// What tells one state of a file from another: which file it is, its size, and when its content and its entry changed.
+///
+/// An edit in place within one tick of the file system's clock is not seen: a documented residue.
+public struct FileIdentity: Sendable, Hashable {
+    /// A time of the file system's clock.
+    public struct Time: Sendable, Hashable {
+        /// Seconds since 1970, negative before.
+        public let seconds: Int64
+        /// Nanoseconds within the second.
+        public let nanoseconds: Int64
+    }
+
+    /// The file system.
+    public let device: UInt64
+    /// The file's number in it.
+    public let inode: UInt64
+    /// Bytes.
+    public let size: UInt64
+    /// When the content last changed, as the file says; programs can set it.
+    public let modified: Time
+    /// When content or entry last changed; programs cannot set it.
+    public let changed: Time
+
+    init(_ status: stat) {
+        device = UInt64(status.st_dev)
+        inode = UInt64(status.st_ino)
+        size = UInt64(clamping: status.st_size)
+        modified = Time(seconds: Int64(status.st_mtim.tv_sec), nanoseconds: Int64(status.st_mtim.tv_nsec))
+        changed = Time(seconds: Int64(status.st_ctim.tv_sec), nanoseconds: Int64(status.st_ctim.tv_nsec))
+    }
+}
+
+extension DocumentError {
+    /// What it means that a document could not be opened for reading.
+    init(openingFailed error: Errno, _ path: FilePath) {
+        let code: Code =
+            switch error {
+            case .noSuchFileOrDirectory, .notDirectory: .missing
+            case .permissionDenied, .notPermitted, .tooManySymbolicLinkLevels, .wouldBlock: .unreadable
+            case .isDirectory: .isFolder
+            case .fileNameTooLong: .badName
+            case .noSuchAddressOrDevice, .operationNotSupportedByDevice: .notRegularFile
+            default: .readFailed
+            }
+        self.init(code, path.displayed, underlyingError: error)
+    }
+}

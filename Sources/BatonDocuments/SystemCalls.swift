@@ -1,0 +1,113 @@
+import BatonEventLoop
+import Glibc
+import SystemPackage
+
+/// The file system calls of this room, each with the retry on EINTR and the error as a value, written once.
+enum SystemCalls {
+    /// What `fstat` says about an open file or folder.
+    static func status(of file: borrowing OwnedDescriptor) throws(Errno) -> stat {
+        let number = file.rawValue
+        var status = stat()
+        try call { fstat(number, &status) }
+        return status
+    }
+
+    /// What `stat` says about a path; links are followed.
+    static func status(at path: FilePath) throws(Errno) -> stat {
+        var status = stat()
+        try call { path.withPlatformString { stat($0, &status) } }
+        return status
+    }
+
+    /// What `fstatat` says about a name in a folder; a link itself is described, not followed.
+    static func status(of name: UnsafePointer<CChar>, in folder: borrowing OwnedDescriptor) throws(Errno) -> stat {
+        let number = folder.rawValue
+        var status = stat()
+        try call { fstatat(number, name, &status, AT_SYMLINK_NOFOLLOW) }
+        return status
+    }
+
+    /// Opens a path with `open`'s flags; the descriptor is closed on exec.
+    static func open(_ path: FilePath, _ flags: Int32, mode: mode_t = 0) throws(Errno) -> OwnedDescriptor {
+        let number = try call { path.withPlatformString { Glibc.open($0, flags | O_CLOEXEC, mode) } }
+        return OwnedDescriptor(takingOwnershipOf: number)
+    }
+
+    /// Reads at an offset until the buffer is full or the file ends.
+    ///
+    /// - Returns: the bytes read: fewer than asked for only at the end of the file.
+    static func read(
+        _ file: borrowing OwnedDescriptor, into buffer: UnsafeMutableRawBufferPointer, at offset: UInt64
+    ) throws(Errno) -> Int {
+        let number = file.rawValue
+        var taken = 0
+        while taken < buffer.count, let start = buffer.baseAddress {
+            let count = try call { pread(number, start + taken, buffer.count - taken, off_t(offset) + taken) }
+            if count == 0 { break }
+            taken += count
+        }
+        return taken
+    }
+
+    /// The first `limit` bytes of a small file.
+    static func contents(of path: FilePath, limit: Int) throws(Errno) -> [UInt8] {
+        let file = try open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+        var bytes = [UInt8](repeating: 0, count: limit)
+        let count = try bytes.withUnsafeMutableBufferPointer { (room) throws(Errno) in
+            try read(file, into: UnsafeMutableRawBufferPointer(room), at: 0)
+        }
+        return Array(bytes.prefix(count))
+    }
+
+    /// Writes all bytes at an offset.
+    static func write(
+        _ bytes: UnsafeRawBufferPointer, to file: borrowing OwnedDescriptor, at offset: UInt64
+    ) throws(Errno) {
+        let number = file.rawValue
+        var taken = 0
+        while taken < bytes.count, let start = bytes.baseAddress {
+            taken += try call { pwrite(number, start + taken, bytes.count - taken, off_t(offset) + taken) }
+        }
+    }
+
+    /// Makes a file's or folder's state durable. File systems that cannot do it for a folder (EINVAL) are taken as done.
+    static func synchronize(_ file: borrowing OwnedDescriptor) throws(Errno) {
+        let number = file.rawValue
+        do {
+            try call { fsync(number) }
+        } catch .invalidArgument {
+            return
+        }
+    }
+
+    /// Removes a name from a folder. One that is gone already is taken as removed.
+    static func remove(_ name: UnsafePointer<CChar>, from folder: borrowing OwnedDescriptor) throws(Errno) {
+        let number = folder.rawValue
+        do {
+            try call { unlinkat(number, name, 0) }
+        } catch .noSuchFileOrDirectory {
+            return
+        }
+    }
+
+    /// Runs a call of the C library (-1 and `errno`), again as long as a signal interrupts it.
+    @discardableResult
+    static func call<Value: FixedWidthInteger>(_ body: () -> Value) throws(Errno) -> Value {
+        while true {
+            let value = body()
+            if value != -1 { return value }
+            let error = Errno(rawValue: errno)
+            if error != .interrupted { throw error }
+        }
+    }
+
+    /// Runs a call of CLinux (the negated error number), again as long as a signal interrupts it.
+    @discardableResult
+    static func kernel(_ body: () -> Int32) throws(Errno) -> Int32 {
+        while true {
+            let value = body()
+            if value >= 0 { return value }
+            if -value != EINTR { throw Errno(rawValue: -value) }
+        }
+    }
+}

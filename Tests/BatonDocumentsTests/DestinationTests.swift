@@ -1,0 +1,254 @@
+import BatonProtocol
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+@Suite("Destination of a document")
+struct DestinationTests {
+    let fixture: WriterFixture
+    let content = DocumentFixture.content(1000, seed: 30)
+
+    init() throws {
+        fixture = try WriterFixture()
+    }
+
+    func code(in folder: FilePath? = nil, _ size: Int = 1000) async -> DocumentError.Code? {
+        await DocumentFixture.code { _ = try await fixture.writer(size, in: folder) }
+    }
+
+    @Test func fileThatExistsIsNamedBeforeTheTransfer() async throws {
+        try fixture.scratch.makeFile("destination/report.pdf", [7])
+        do {
+            _ = try await fixture.writer(1000)
+            Issue.record("an existing file was not noticed")
+        } catch {
+            let error = try #require(error as? DocumentError)
+            #expect(error.code == .destinationExists)
+            #expect(error.message.contains(fixture.document.string))
+        }
+        #expect(try DocumentFixture.read(fixture.document) == [7])
+        fixture.expectOnly(["report.pdf"])
+    }
+
+    enum Obstacle: CaseIterable {
+        case file, folder, linkToNowhere, linkToFile, pipe
+    }
+
+    func put(_ obstacle: Obstacle) throws {
+        let path = fixture.document
+        switch obstacle {
+        case .file: try fixture.scratch.makeFile("destination/report.pdf", [7])
+        case .folder: _ = try fixture.scratch.makeFolder("destination/report.pdf")
+        case .linkToNowhere: try SystemCalls.call { symlink("../target", path.string) }
+        case .linkToFile:
+            try fixture.scratch.makeFile("target", [7])
+            try SystemCalls.call { symlink("../target", path.string) }
+        case .pipe: try SystemCalls.call { mkfifo(path.string, 0o600) }
+        }
+    }
+
+    @Test(arguments: Obstacle.allCases) func nothingIsEverReplaced(_ obstacle: Obstacle) async throws {
+        try put(obstacle)
+        #expect(await code() == .destinationExists)
+        fixture.expectOnly(["report.pdf"])
+    }
+
+    @Test(arguments: Obstacle.allCases) func whatCameMeanwhileIsNotReplaced(_ obstacle: Obstacle) async throws {
+        let writer = try await fixture.writer(1000)
+        try await writer.write(DocumentFixture.records(content))
+        try put(obstacle)
+        let before = try SystemCalls.call { lstatInode(fixture.document) }
+        #expect(await DocumentFixture.code { _ = try await writer.commit() } == .destinationExists)
+        #expect(try SystemCalls.call { lstatInode(fixture.document) } == before)
+        let target = fixture.scratch.path.appending("target")
+        if obstacle == .linkToFile { #expect(try DocumentFixture.read(target) == [7]) }
+        if obstacle == .linkToNowhere { #expect(access(target.string, F_OK) != 0) }
+        fixture.expectOnly(["report.pdf"])
+    }
+
+    private func lstatInode(_ path: FilePath) -> Int {
+        var status = stat()
+        return lstat(path.string, &status) == 0 ? Int(status.st_ino) : -1
+    }
+
+    @Test func linkRoadNeverReplacesEither() async throws {
+        let label = try DocumentLabel(Array("report.pdf".utf8))
+        let folder = try DestinationFolder(fixture.folder)
+        for exists in [false, true] {
+            let part = try? PartFile(for: label, size: 3, in: folder, ledger: fixture.ledger)
+            if exists {
+                #expect(part == nil)
+                break
+            }
+            let open = try #require(part)
+            try [1, 2, 3].withUnsafeBytes { try open.write($0, at: 0) }
+            #expect(try open.commit(permissions: 0o644, withLink: true) == fixture.document)
+            #expect(try SystemCalls.status(at: fixture.document).st_nlink == 1)
+        }
+        try SystemCalls.call { unlink(fixture.document.string) }
+        let part = try PartFile(for: label, size: 3, in: folder, ledger: fixture.ledger)
+        try put(.file)
+        let code = await DocumentFixture.code { _ = try part.commit(permissions: 0o644, withLink: true) }
+        #expect(code == .destinationExists)
+        part.discard()
+        #expect(try DocumentFixture.read(fixture.document) == [7])
+        fixture.expectOnly(["report.pdf"])
+    }
+
+    @Test func raceWithALinkNeverWritesThroughIt() async throws {
+        let target = try fixture.scratch.makeFile("target", [7])
+        let path = fixture.document
+        let rounds = SharedCounter()
+        let attack = Task.detached {
+            while !Task.isCancelled {
+                symlink(target.string, path.string)
+                unlink(path.string)
+                rounds.increment()
+                // Not to keep one of few threads from everybody else.
+                await Task.yield()
+            }
+        }
+        #expect(await DocumentFixture.eventually { rounds.value > 0 })
+        for _ in 0..<50 {
+            let code = await DocumentFixture.code {
+                let writer = try await fixture.writer(1000)
+                try await writer.write(DocumentFixture.records(content))
+                _ = try await writer.commit()
+            }
+            #expect(code == nil || code == .destinationExists)
+            #expect(try DocumentFixture.read(target) == [7])
+        }
+        attack.cancel()
+        await attack.value
+        #expect(fixture.names.allSatisfy { $0 == "report.pdf" })
+        #expect(fixture.records.isEmpty)
+    }
+
+    @Test func folderThatIsMovedAwayIsTheOneWrittenTo() async throws {
+        let elsewhere = try fixture.scratch.makeFolder("elsewhere")
+        let moved = fixture.scratch.path.appending("moved")
+        let writer = try await fixture.writer(1000)
+        try SystemCalls.call { rename(fixture.folder.string, moved.string) }
+        try SystemCalls.call { symlink(elsewhere.string, fixture.folder.string) }
+        try await writer.write(DocumentFixture.records(content))
+        _ = try await writer.commit()
+        #expect(DocumentFixture.names(in: elsewhere).isEmpty)
+        #expect(try DocumentFixture.read(moved.appending("report.pdf")) == content)
+    }
+
+    @Test func strangerUnderThePartNameIsNeitherCommittedNorRemoved() async throws {
+        let writer = try await fixture.writer(1000)
+        try await writer.write(DocumentFixture.records(content))
+        let part = fixture.folder.appending(try #require(fixture.names.first))
+        let stranger = try fixture.scratch.makeFile("destination/stranger", [9])
+        try SystemCalls.call { rename(stranger.string, part.string) }
+        #expect(await DocumentFixture.code { _ = try await writer.commit() } == .writeFailed)
+        #expect(try DocumentFixture.read(part) == [9])
+        #expect(fixture.names == [part.lastComponent?.string ?? ""])
+    }
+
+    @Test func missingFolder() async throws {
+        #expect(await code(in: fixture.folder.appending("nothing")) == .destinationMissing)
+        #expect(await code(in: try fixture.scratch.makeFile("file", [])) == .destinationMissing)
+    }
+
+    @Test func folderThatIsRemovedMeanwhile() async throws {
+        let writer = try await fixture.writer(0)
+        ScratchFolder.removeTree(fixture.folder)
+        let code = await DocumentFixture.code { _ = try await writer.commit() }
+        #expect(code == .writeFailed || code == .destinationMissing)
+        #expect(fixture.records.isEmpty)
+    }
+
+    @Test func theUsersOwnLinkToAFolderIsFollowed() async throws {
+        let link = fixture.scratch.path.appending("link")
+        try SystemCalls.call { symlink("destination", link.string) }
+        let writer = try await fixture.writer(0, in: link)
+        #expect(try await writer.commit() == link.appending("report.pdf"))
+        fixture.expectOnly(["report.pdf"])
+    }
+
+    @Test func longestNameAndAForeignEncoding() async throws {
+        for bytes in [[UInt8](repeating: 0x78, count: 255), [0xFF, 0xC0, 0x0A, 0x20]] {
+            let writer = try await DocumentWriter.create(
+                try DocumentLabel(bytes), documentSize: 0, in: fixture.folder, ledger: fixture.ledger)
+            let path = try await writer.commit()
+            #expect(path.lastComponent?.withPlatformString { [UInt8](bytesOf: $0) } == bytes)
+            #expect(try SystemCalls.status(at: path).st_size == 0)
+        }
+    }
+
+    @Test func folderWithoutPermission() async throws {
+        let folder = try fixture.scratch.makeFolder("theirs", mode: 0o555)
+        let state = try fixture.scratch.makeFolder("state", mode: 0o777)
+        try SystemCalls.call { chmod(state.string, 0o777) }
+        try SystemCalls.call { chmod(fixture.scratch.path.string, 0o755) }
+        await #expect(processExitsWith: .success) {
+            [folder = folder.string as String, state = state.string as String] in
+            try DocumentFixture.becomeNobody()
+            let ledger = try PartFileLedger(stateFolder: FilePath(state).appending("parts"))
+            let label = try DocumentLabel(Array("report.pdf".utf8))
+            for path in [folder, "/proc/1"] {
+                let code = await DocumentFixture.code {
+                    _ = try await DocumentWriter.create(label, documentSize: 9, in: FilePath(path), ledger: ledger)
+                }
+                #expect(code == .destinationNotWritable || path == "/proc/1" && code != nil)
+            }
+            #expect(DocumentFixture.names(in: FilePath(state).appending("parts")).isEmpty)
+        }
+        #expect(DocumentFixture.names(in: folder).isEmpty)
+    }
+
+    @Test func stateFolderWithoutPermission() async throws {
+        try SystemCalls.call { chmod(fixture.scratch.path.string, 0o555) }
+        await #expect(processExitsWith: .success) { [path = fixture.scratch.path.string as String] in
+            try DocumentFixture.becomeNobody()
+            let code = await DocumentFixture.code {
+                _ = try PartFileLedger(stateFolder: FilePath(path).appending("new"))
+            }
+            #expect(code == .stateUnavailable)
+        }
+        try SystemCalls.call { chmod(fixture.scratch.path.string, 0o755) }
+    }
+
+    @Test(.enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot)) func fullDiskIsNoticedBeforeTheFirstByte()
+        async throws
+    {
+        let mounted = try MountedFolder(tmpfsAt: try fixture.scratch.makeFolder("full"), size: 8 << 20)
+        #expect(await code(in: mounted.path, 9 << 20) == .destinationFull)
+        #expect(DocumentFixture.names(in: mounted.path).isEmpty)
+        let writer = try await fixture.writer(7 << 20, in: mounted.path)
+        // Reserved: nobody else can take it.
+        #expect(await code(in: mounted.path, 7 << 20) == .destinationFull)
+        let content = DocumentFixture.content(7 << 20, seed: 31)
+        try await writer.write(DocumentFixture.records(content))
+        let path = try await writer.commit()
+        #expect(try DocumentFixture.read(path) == content)
+        #expect(fixture.records.isEmpty)
+    }
+
+    @Test(.enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot)) func diskThatFillsUpMeanwhile() async throws
+    {
+        let mounted = try MountedFolder(tmpfsAt: try fixture.scratch.makeFolder("filling"), size: 8 << 20)
+        let part = try PartFile(
+            for: try DocumentLabel(Array("report.pdf".utf8)), size: 0, in: try DestinationFolder(mounted.path),
+            ledger: fixture.ledger)
+        let bytes = [UInt8](repeating: 1, count: 1 << 20)
+        let code = await DocumentFixture.code {
+            for index in 0..<9 {
+                try bytes.withUnsafeBytes { try part.write($0, at: UInt64(index) << 20) }
+            }
+        }
+        #expect(code == .destinationFull)
+        part.discard()
+        #expect(DocumentFixture.names(in: mounted.path).isEmpty)
+    }
+
+    @Test(.enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot)) func readOnlyFileSystem() async throws {
+        let mounted = try MountedFolder(readOnly: fixture.folder, at: try fixture.scratch.makeFolder("readonly"))
+        #expect(await code(in: mounted.path) == .destinationNotWritable)
+        fixture.expectOnly([])
+    }
+}

@@ -1,0 +1,182 @@
+import BatonProtocol
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+/// A folder for one test, removed with everything in it when the test is over.
+final class ScratchFolder: Sendable {
+    let path: FilePath
+
+    init() throws {
+        let base = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+        var template = Array("\(base)/baton-documents-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { throw Errno(rawValue: errno) }
+        path = FilePath(platformString: template)
+    }
+
+    deinit {
+        Self.removeTree(path)
+    }
+
+    /// A folder in it, made.
+    func makeFolder(_ name: String, mode: mode_t = 0o755) throws -> FilePath {
+        let folder = path.appending(name)
+        try SystemCalls.call { folder.withPlatformString { mkdir($0, mode) } }
+        return folder
+    }
+
+    /// A file in it with this content.
+    @discardableResult
+    func makeFile(_ name: String, _ content: [UInt8], mode: mode_t = 0o644) throws -> FilePath {
+        let file = path.appending(name)
+        try DocumentFixture.write(content, to: file, mode: mode)
+        return file
+    }
+
+    static func removeTree(_ path: FilePath) {
+        for name in DocumentFixture.components(in: path) {
+            let child = path.appending(name)
+            if child.withPlatformString({ unlink($0) }) != 0, errno == EISDIR { removeTree(child) }
+        }
+        _ = path.withPlatformString { rmdir($0) }
+    }
+}
+
+/// What the tests of documents share.
+enum DocumentFixture {
+    static let megabyte = 1 << 20
+
+    /// Content that a seed determines.
+    static func content(_ count: Int, seed: UInt64) -> [UInt8] {
+        var state = seed
+        var bytes = [UInt8]()
+        bytes.reserveCapacity(count + 8)
+        while bytes.count < count {
+            state &+= 0x9E37_79B9_7F4A_7C15
+            var word = (state ^ (state >> 30)) &* 0xBF58_476D_1CE4_E5B9
+            word = (word ^ (word >> 27)) &* 0x94D0_49BB_1331_11EB
+            withUnsafeBytes(of: word ^ (word >> 31)) { bytes.append(contentsOf: $0) }
+        }
+        return Array(bytes.prefix(count))
+    }
+
+    static func write(_ content: [UInt8], to path: FilePath, at offset: UInt64 = 0, mode: mode_t = 0o644) throws {
+        let file = try SystemCalls.open(path, O_WRONLY | O_CREAT, mode: mode)
+        try content.withUnsafeBytes { try SystemCalls.write($0, to: file, at: offset) }
+    }
+
+    static func read(_ path: FilePath) throws -> [UInt8] {
+        let size = try SystemCalls.status(at: path).st_size
+        return try SystemCalls.contents(of: path, limit: size + 1)
+    }
+
+    /// Moves a file's modification time an hour back, so that the next edit shows whatever the clock's tick.
+    static func backdate(_ path: FilePath) throws {
+        var times = [timespec(tv_sec: time(nil) - 3600, tv_nsec: 0), timespec(tv_sec: time(nil) - 3600, tv_nsec: 0)]
+        try SystemCalls.call { path.withPlatformString { utimensat(AT_FDCWD, $0, &times, 0) } }
+    }
+
+    /// All names in a folder, sorted, without the two dots.
+    static func names(in folder: FilePath) -> [String] {
+        components(in: folder).map(\.string).sorted()
+    }
+
+    /// The same, in the file system's bytes and order.
+    static func components(in folder: FilePath) -> [FilePath.Component] {
+        guard let stream = folder.withPlatformString({ opendir($0) }) else { return [] }
+        defer { closedir(stream) }
+        var found: [FilePath.Component] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                FilePath.Component(platformString: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self))
+            }
+            if let name, name.kind == .regular { found.append(name) }
+        }
+        return found
+    }
+
+    /// Descriptors of this process that are open on something in `folder`.
+    static func openFiles(in folder: FilePath) -> [String] {
+        names(in: "/proc/self/fd").compactMap { number in
+            var target = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
+            guard readlink("/proc/self/fd/\(number)", &target, Int(PATH_MAX)) > 0 else { return nil }
+            let path = FilePath(platformString: target)
+            return path.starts(with: folder) ? path.string : nil
+        }
+    }
+
+    /// The records of a whole document, by the definition and not by the code under test.
+    static func records(_ content: [UInt8]) -> [UInt8] {
+        stride(from: 0, to: content.count, by: megabyte).flatMap { start -> [UInt8] in
+            let chunk = Array(content[start..<min(start + megabyte, content.count)])
+            let checksum = chunk.withUnsafeBytes { ChunkChecksum(of: $0) }
+            return chunk + withUnsafeBytes(of: (checksum.high.bigEndian, checksum.low.bigEndian)) { Array($0) }
+        }
+    }
+
+    /// Waits until a condition holds, at most 20 s.
+    static func eventually(_ condition: () async -> Bool) async -> Bool {
+        let clock = ContinuousClock()
+        let deadline = clock.now + .seconds(20)
+        while await !condition() {
+            if clock.now > deadline { return false }
+            await Task.yield()
+        }
+        return true
+    }
+
+    /// The code of the document error that `body` throws, nil when it throws none.
+    static func code(_ body: () async throws -> Void) async -> DocumentError.Code? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return (error as? DocumentError)?.code
+        }
+    }
+
+    static let isRoot = geteuid() == 0
+    static let needsRoot: Comment = "it mounts a file system, which needs root"
+
+    /// Gives up root for good, in a process that was started for the purpose (an exit test).
+    static func becomeNobody() throws {
+        guard isRoot else { return }
+        try SystemCalls.call { setgid(65534) }
+        try SystemCalls.call { setuid(65534) }
+        if access("/root", R_OK) == 0, setuid(0) == 0 { throw Errno.notPermitted }
+    }
+
+    /// The most memory that this process had resident so far, in bytes. (`getrusage` would count what the process was
+    /// before exec as well.)
+    static func peakMemory() throws -> Int {
+        let status = String(decoding: try SystemCalls.contents(of: "/proc/self/status", limit: 4096), as: UTF8.self)
+        let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") })
+        return try #require(Int(line.filter(\.isNumber))) * 1024
+    }
+}
+
+/// A small file system, mounted for the length of a test.
+struct MountedFolder: ~Copyable {
+    let path: FilePath
+
+    /// A tmpfs of `size` bytes.
+    init(tmpfsAt path: FilePath, size: Int) throws {
+        self.path = path
+        try SystemCalls.call { mount("baton-test", path.string, "tmpfs", 0, "size=\(size)") }
+    }
+
+    /// A folder again, read-only, at another place.
+    init(readOnly folder: FilePath, at path: FilePath) throws {
+        self.path = path
+        let bind: UInt = 4096
+        let remount: UInt = 32 | 1 | 4096
+        try SystemCalls.call { mount(folder.string, path.string, nil, bind, nil) }
+        try SystemCalls.call { mount(nil, path.string, nil, remount, nil) }
+    }
+
+    deinit {
+        umount2(path.string, 2)
+    }
+}

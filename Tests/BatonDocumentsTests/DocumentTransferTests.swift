@@ -1,0 +1,108 @@
+import BatonProtocol
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+@Suite("Document from reader to writer")
+struct DocumentTransferTests {
+    /// Moves a whole document, as the two nodes do, without the network between them.
+    static func transfer(
+        _ source: DocumentSource, to folder: FilePath, ledger: PartFileLedger, pool: BufferPool
+    ) async throws -> FilePath {
+        let writer = try await DocumentWriter.create(
+            source.label, documentSize: source.size, permissions: source.permissions, in: folder, ledger: ledger)
+        let reader = try await DocumentReader.open(source, pool: pool)
+        while let buffer = try await reader.next() {
+            defer { pool.release(buffer) }
+            try await writer.write(buffer)
+        }
+        return try await writer.commit()
+    }
+
+    @Test func roundTripKeepsBytesAndPermissions() async throws {
+        let fixture = try WriterFixture()
+        let content = DocumentFixture.content(5 << 20 + 12345, seed: 50)
+        let path = try fixture.scratch.makeFile("run.sh", content, mode: 0o755)
+        let pool = BufferPool()
+        let arrived = try await Self.transfer(
+            try DocumentSource.inspect(path), to: fixture.folder, ledger: fixture.ledger, pool: pool)
+        #expect(try DocumentFixture.read(arrived) == content)
+        #expect(try SystemCalls.status(at: arrived).st_mode & 0o7777 == 0o755 & ~ProcessUmask.current)
+        #expect(pool.lentCount == 0)
+        #expect(pool.allocatedCount == 1)
+        fixture.expectOnly(["run.sh"])
+        let isClosed = await DocumentFixture.eventually { DocumentFixture.openFiles(in: fixture.scratch.path).isEmpty }
+        #expect(isClosed)
+    }
+
+    @Test func manyAtOnceShareTheBudget() async throws {
+        let fixture = try WriterFixture()
+        let pool = BufferPool(budget: 3 * ChunkLayout.recordCapacity)
+        let content = DocumentFixture.content(3 << 20, seed: 51)
+        let sources = try (0..<12).map { number in
+            try DocumentSource.inspect(try fixture.scratch.makeFile("document \(number)", content))
+        }
+        try await withThrowingTaskGroup(of: FilePath.self) { group in
+            for source in sources {
+                group.addTask {
+                    try await Self.transfer(source, to: fixture.folder, ledger: fixture.ledger, pool: pool)
+                }
+            }
+            for try await path in group { #expect(try DocumentFixture.read(path) == content) }
+        }
+        #expect(pool.allocatedCount == 3)
+        #expect(pool.lentCount == 0)
+        #expect(fixture.names.count == 12)
+        let isClosed = await DocumentFixture.eventually { DocumentFixture.openFiles(in: fixture.scratch.path).isEmpty }
+        #expect(isClosed)
+    }
+
+    @Test func memoryStaysTheSameWhateverTheSize() async throws {
+        let fixture = try WriterFixture()
+        // In a process of its own, whose peak is its own.
+        await #expect(processExitsWith: .success) { [path = fixture.scratch.path.string as String] in
+            let scratch = FilePath(path)
+            let ledger = try PartFileLedger(stateFolder: scratch.appending("parts"))
+            let pool = BufferPool()
+            func move(_ name: String, _ size: Int) async throws {
+                let source = scratch.appending(name)
+                try DocumentFixture.write([], to: source)
+                try SystemCalls.call { truncate(source.string, size) }
+                let inspected = try DocumentSource.inspect(source)
+                let arrived = try await Self.transfer(
+                    inspected, to: scratch.appending("destination"), ledger: ledger, pool: pool)
+                #expect(try SystemCalls.status(at: arrived).st_size == size)
+                try SystemCalls.call { unlink(arrived.string) }
+            }
+            try await move("small", 8 << 20)
+            let before = try DocumentFixture.peakMemory()
+            try await move("large", 1 << 30)
+            #expect(try DocumentFixture.peakMemory() - before < 4 << 20)
+            #expect(pool.allocatedCount <= 2)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(2))) func sparseDocumentOfManyGigabytesCanBeReadAnywhere() async throws {
+        let fixture = try WriterFixture()
+        let path = try fixture.scratch.makeFile("huge", [])
+        let size = 5 << 40
+        guard truncate(path.string, size) == 0 else {
+            // The file system's own limit: nothing of ours.
+            #expect(errno == EFBIG)
+            return
+        }
+        try DocumentFixture.write([1, 2, 3], to: path, at: UInt64(size - 3))
+        let pool = BufferPool()
+        let source = try DocumentSource.inspect(path)
+        let layout = try #require(ChunkLayout(documentSize: source.size))
+        let reader = try await DocumentReader.open(
+            source, chunks: layout.chunkCount - 2..<layout.chunkCount, pool: pool)
+        pool.release(try #require(try await reader.next()))
+        let last = try #require(try await reader.next())
+        #expect(Array(last.bytes.dropLast(16).suffix(4)) == [0, 1, 2, 3])
+        pool.release(last)
+        #expect(try await reader.next() == nil)
+    }
+}

@@ -1,0 +1,131 @@
+import BatonProtocol
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+@Suite("Ledger of part files")
+struct PartFileLedgerTests {
+    let fixture: WriterFixture
+
+    init() throws {
+        fixture = try WriterFixture()
+    }
+
+    /// The ledger as the next start sees it.
+    func nextStart() throws -> PartFileLedger {
+        try PartFileLedger(stateFolder: fixture.scratch.path.appending("parts"))
+    }
+
+    @Test func killedProcessLeavesNothingAfterTheNextStart() async throws {
+        let bystander = try fixture.scratch.makeFile("destination/.other.abcdefgh.baton-part", [1])
+        await #expect(processExitsWith: .signal(SIGKILL)) { [path = fixture.scratch.path.string as String] in
+            let scratch = FilePath(path)
+            let ledger = try PartFileLedger(stateFolder: scratch.appending("parts"))
+            let writer = try await DocumentWriter.create(
+                try DocumentLabel(Array("report.pdf".utf8)), documentSize: 8 << 20,
+                in: scratch.appending("destination"), ledger: ledger)
+            try await writer.write(DocumentFixture.records(DocumentFixture.content(3 << 20, seed: 40)))
+            kill(getpid(), SIGKILL)
+        }
+        #expect(fixture.names.count == 2)
+        #expect(fixture.records.count == 1)
+        #expect(try nextStart().removeLeftovers() == 1)
+        fixture.expectOnly([bystander.lastComponent?.string ?? ""])
+        #expect(try nextStart().removeLeftovers() == 0)
+    }
+
+    @Test func runningTransfersAreLeftAlone() async throws {
+        let writer = try await fixture.writer(3)
+        #expect(try fixture.ledger.removeLeftovers() == 0)
+        try await writer.write(DocumentFixture.records([1, 2, 3]))
+        _ = try await writer.commit()
+        fixture.expectOnly(["report.pdf"])
+    }
+
+    func enter(_ name: String, inode: UInt64, folder: FilePath? = nil) throws {
+        let record = PartFileRecord(folder: folder ?? fixture.folder, name: Array(name.utf8), tag: name, inode: inode)
+        try nextStart().enter(record)
+    }
+
+    func inode(_ path: FilePath) throws -> UInt64 {
+        UInt64(try SystemCalls.status(at: path).st_ino)
+    }
+
+    @Test func onlyTheRecordedInodeIsRemoved() throws {
+        let path = try fixture.scratch.makeFile("destination/mine", [1])
+        try enter("mine", inode: try inode(path) + 1)
+        #expect(try nextStart().removeLeftovers() == 0)
+        fixture.expectOnly(["mine"])
+        try enter("mine", inode: try inode(path))
+        #expect(try nextStart().removeLeftovers() == 1)
+        fixture.expectOnly([])
+    }
+
+    @Test func recordWithoutInodeTakesOnlyAnEmptyFile() throws {
+        try fixture.scratch.makeFile("destination/full", [1])
+        try fixture.scratch.makeFile("destination/empty", [])
+        try enter("full", inode: 0)
+        try enter("empty", inode: 0)
+        try enter("never-made", inode: 0)
+        #expect(try nextStart().removeLeftovers() == 1)
+        fixture.expectOnly(["full"])
+    }
+
+    @Test func foldersAndLinksAreNeverRemoved() throws {
+        let folder = try fixture.scratch.makeFolder("destination/folder")
+        let target = try fixture.scratch.makeFile("target", [])
+        let link = fixture.folder.appending("link")
+        try SystemCalls.call { symlink(target.string, link.string) }
+        try enter("folder", inode: try inode(folder))
+        try enter("link", inode: try inode(target))
+        #expect(try nextStart().removeLeftovers() == 0)
+        fixture.expectOnly(["folder", "link"])
+    }
+
+    @Test func forgedAndTornRecordsNameNothing() throws {
+        let victim = try fixture.scratch.makeFile("victim", [1])
+        let number = try inode(victim)
+        let folder = fixture.folder.string
+        for (index, text) in [
+            "", "\0", "\(folder)\0", "\(folder)\0report.pdf", "\(folder)\0../victim\0\(number)\0",
+            "\(folder)\0victim\0-1\0", "destination\0victim\0\(number)\0", "\(folder)\0\0\(number)\0",
+            String(repeating: "x", count: 10_000),
+        ].enumerated() {
+            try fixture.scratch.makeFile("parts/\(index).part-record", Array(text.utf8))
+        }
+        #expect(try nextStart().removeLeftovers() == 0)
+        #expect(fixture.records.isEmpty)
+        #expect(try DocumentFixture.read(victim) == [1])
+    }
+
+    @Test func unreachableFolderIsTriedAgainForAWhile() throws {
+        try enter("part", inode: 1, folder: fixture.scratch.path.appending("unplugged"))
+        #expect(try nextStart().removeLeftovers() == 0)
+        #expect(fixture.records.count == 1)
+        let record = fixture.scratch.path.appending("parts").appending(try #require(fixture.records.first))
+        var times = [timespec(tv_sec: time(nil) - 31 * 24 * 3600, tv_nsec: 0), timespec()]
+        times[1] = times[0]
+        try SystemCalls.call { utimensat(AT_FDCWD, record.string, &times, 0) }
+        #expect(try nextStart().removeLeftovers() == 0)
+        #expect(fixture.records.isEmpty)
+    }
+
+    @Test func stateFolderHasToBeAFolder() async throws {
+        let path = try fixture.scratch.makeFile("state", [])
+        #expect(await DocumentFixture.code { _ = try PartFileLedger(stateFolder: path) } == .stateUnavailable)
+        let orphan = fixture.scratch.path.appending("nothing").appending("parts")
+        #expect(await DocumentFixture.code { _ = try PartFileLedger(stateFolder: orphan) } == .stateUnavailable)
+    }
+
+    @Test func recordsAreFoundThroughALinkedFolder() async throws {
+        let link = fixture.scratch.path.appending("link")
+        try SystemCalls.call { symlink("destination", link.string) }
+        let writer = try await fixture.writer(3, in: link)
+        let name = fixture.scratch.path.appending("parts").appending(try #require(fixture.records.first))
+        // The record says where the folder is, not what it was called then.
+        #expect(try #require(PartFileRecord(readingFrom: name)).folder == fixture.folder)
+        await writer.abort()
+    }
+}
