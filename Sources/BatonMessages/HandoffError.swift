@@ -1,0 +1,70 @@
+import BatonProtocol
+public import BatonTransport
+
+/// The one typed error that a failed request or handoff ends in, on both sides.
+///
+/// It crosses every border as a ``WireFailure``, so that the application is told what happened on the other device.
+public struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What kind of failure it is.
+    public typealias Code = WireFailure.Code
+
+    public let code: Code
+    /// One sentence for people, without a full stop at the end.
+    public let message: String
+    /// The name of the device that the failure speaks of, such as the holder of an exclusive claim; else empty.
+    public let device: String
+
+    public init(_ code: Code, _ message: String, device: String = "") {
+        self.code = code
+        self.message = message
+        self.device = device
+    }
+
+    public var description: String { message }
+
+    /// The failure that a peer, or the node, answered with.
+    public init(_ failure: WireFailure) {
+        let code: Code =
+            switch failure.code {
+            case .unspecified, .UNRECOGNIZED: .internal
+            default: failure.code
+            }
+        self.init(code, failure.message.isEmpty ? "the other side failed" : failure.message, device: failure.device)
+    }
+
+    /// The message that carries this error.
+    public var failure: WireFailure {
+        var failure = WireFailure()
+        failure.code = code
+        failure.message = message
+        failure.device = device
+        return failure
+    }
+
+    /// What a broken connection or stream means for the request on it.
+    public init(_ error: TransportError) {
+        let code: Code =
+            switch error.code {
+            case .unreachable: .peerUnreachable
+            case .refused: .refused
+            case .protocolViolation: .internal
+            case .connectionLost, .goingAway, .streamClosed: .connectionLost
+            case .reset(let code): Self.code(ofReset: code)
+            case .limitExceeded: .limitExceeded
+            case .cancelled: .cancelled
+            }
+        self.init(code, error.message)
+    }
+
+    /// A stream that is aborted in the middle says why by its code alone.
+    private static func code(ofReset code: ApplicationErrorCode) -> Code {
+        switch code {
+        case .cancelled: .cancelled
+        case .refused: .refused
+        case .sourceChanged: .documentChanged
+        case .limitExceeded: .limitExceeded
+        case .timeout: .timedOut
+        default: .connectionLost
+        }
+    }
+}

@@ -1,0 +1,197 @@
+import BatonProtocol
+public import BatonTransport
+public import SwiftProtobuf
+
+/// Limits of every message, whoever sends it.
+public enum MessageLimits {
+    /// Bytes of one encoded message: what fits in OPEN and RESPONSE.
+    public static let size = 64 << 10
+    /// How deep messages may nest: deeper ones are refused before they cost stack.
+    public static let depth = 32
+
+    static var decoding: BinaryDecodingOptions {
+        var options = BinaryDecodingOptions()
+        options.messageDepthLimit = depth
+        return options
+    }
+}
+
+extension WireRequest {
+    /// Decodes the request that opened a stream.
+    ///
+    /// - Throws: ``HandoffError`` with `invalidRequest`.
+    public static func decode(_ bytes: [UInt8]) throws(HandoffError) -> WireRequest.OneOf_Kind {
+        guard let request = try? WireRequest(serializedBytes: bytes, options: MessageLimits.decoding) else {
+            throw HandoffError(.invalidRequest, "the request could not be read")
+        }
+        guard let kind = request.kind else {
+            throw HandoffError(.unsupported, "this version of Baton does not know the request")
+        }
+        return kind
+    }
+}
+
+extension Connection {
+    /// Sends a request and waits for its response; the stream goes on as the request's kind allows.
+    ///
+    /// - Throws: ``HandoffError``: the peer's ``WireFailure``, or what became of the connection.
+    public nonisolated func request(
+        _ kind: WireRequest.OneOf_Kind
+    ) async throws(HandoffError) -> (WireResponse.OneOf_Kind, Stream) {
+        var request = WireRequest()
+        request.kind = kind
+        let bytes = try request.encoded()
+        do {
+            let stream = try await open(bytes)
+            let answer = try await stream.response()
+            guard let response = try? WireResponse(serializedBytes: answer, options: MessageLimits.decoding),
+                let kind = response.kind
+            else {
+                await stream.reset(.protocolError)
+                throw HandoffError(.internal, "the answer of the other side could not be read")
+            }
+            if case .failure(let failure) = kind { throw HandoffError(failure) }
+            return (kind, stream)
+        } catch let error as TransportError {
+            throw HandoffError(error)
+        } catch let error as HandoffError {
+            throw error
+        } catch {
+            throw HandoffError(.internal, "\(error)")
+        }
+    }
+}
+
+extension Stream {
+    /// Answers the request that opened the stream.
+    public func respond(_ kind: WireResponse.OneOf_Kind) async throws(HandoffError) {
+        var response = WireResponse()
+        response.kind = kind
+        let bytes = try response.encoded()
+        do {
+            try await respond(bytes)
+        } catch {
+            throw HandoffError(error)
+        }
+    }
+
+    /// Answers with a failure and ends the stream.
+    public func fail(_ error: HandoffError) async {
+        try? await respond(.failure(error.failure))
+        await finish()
+    }
+
+    /// Sends one length-delimited record (a varint and the message).
+    public func send(record: some Message) async throws(HandoffError) {
+        let bytes = try record.encoded()
+        var framed: [UInt8] = []
+        var length = bytes.count
+        while length >= 0x80 {
+            framed.append(UInt8(length & 0x7F) | 0x80)
+            length >>= 7
+        }
+        framed.append(UInt8(length))
+        do {
+            try await write(Buffer(copying: framed + bytes))
+        } catch {
+            throw HandoffError(error)
+        }
+    }
+
+    /// The length-delimited records that the peer sends, until its END.
+    public func records<Record: Message>(of type: Record.Type) -> RecordSequence<Record> {
+        RecordSequence(stream: self)
+    }
+}
+
+/// Length-delimited records of one type, read from a stream as they come.
+public struct RecordSequence<Record: Message>: AsyncSequence {
+    public typealias Element = Record
+    public typealias Failure = HandoffError
+
+    let stream: Stream
+
+    public func makeAsyncIterator() -> Iterator {
+        Iterator(stream: stream)
+    }
+
+    /// Keeps at most one record and one buffer.
+    public struct Iterator: AsyncIteratorProtocol {
+        let stream: Stream
+        private var pending: [UInt8] = []
+        private var position = 0
+
+        init(stream: Stream) {
+            self.stream = stream
+        }
+
+        public mutating func next() async throws(HandoffError) -> Record? {
+            try await next(isolation: nil)
+        }
+
+        /// The next record; `nil` at the peer's END.
+        ///
+        /// - Throws: ``HandoffError`` for a record that is too long, cut short or not of this type.
+        public mutating func next(isolation actor: isolated (any Actor)?) async throws(HandoffError) -> Record? {
+            while true {
+                if let record = try takeRecord() { return record }
+                let buffer: Buffer?
+                do {
+                    buffer = try await stream.read()
+                } catch {
+                    throw HandoffError(error)
+                }
+                guard let buffer else {
+                    guard position == pending.count else {
+                        throw HandoffError(.internal, "the other side ended in the middle of a record")
+                    }
+                    return nil
+                }
+                pending.removeFirst(position)
+                position = 0
+                pending.append(contentsOf: buffer.bytes)
+            }
+        }
+
+        private mutating func takeRecord() throws(HandoffError) -> Record? {
+            var length = 0
+            var shift = 0
+            var cursor = position
+            while true {
+                guard cursor < pending.count else { return nil }
+                let byte = pending[cursor]
+                cursor += 1
+                length |= Int(byte & 0x7F) << shift
+                guard length <= MessageLimits.size, shift <= 14 else {
+                    throw HandoffError(.internal, "the other side sent a record over \(MessageLimits.size) bytes")
+                }
+                if byte & 0x80 == 0 { break }
+                shift += 7
+            }
+            guard pending.count - cursor >= length else { return nil }
+            position = cursor + length
+            guard
+                let record = try? Record(
+                    serializedBytes: Array(pending[cursor..<position]), options: MessageLimits.decoding)
+            else {
+                throw HandoffError(.internal, "the other side sent a record that cannot be read")
+            }
+            return record
+        }
+    }
+}
+
+extension Message {
+    /// The encoded message.
+    ///
+    /// - Throws: ``HandoffError`` with `limitExceeded` when it is over ``MessageLimits/size``.
+    func encoded() throws(HandoffError) -> [UInt8] {
+        guard let bytes: [UInt8] = try? serializedBytes() else {
+            throw HandoffError(.internal, "a message could not be encoded")
+        }
+        guard bytes.count <= MessageLimits.size else {
+            throw HandoffError(.limitExceeded, "a message of \(bytes.count) bytes is over \(MessageLimits.size)")
+        }
+        return bytes
+    }
+}

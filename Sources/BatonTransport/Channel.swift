@@ -1,0 +1,65 @@
+/// Who is at the other end of a channel, as its own means have proved it.
+public enum PeerIdentity: Sendable, Hashable {
+    /// A device of the account, by the identifier that its verified certificate carries.
+    case device(String)
+    /// A process of this user, or of root, on this machine, as the kernel tells of a Unix-domain socket.
+    case localUser(UInt32)
+}
+
+/// What turns the bytes of a socket into the bytes of the protocol, and back: TLS between nodes, nothing on the local
+/// socket.
+///
+/// A channel belongs to one connection and is used on that connection's event loop only. It never touches the socket.
+public protocol Channel: AnyObject {
+    /// Who the peer is; `nil` until the channel has verified it.
+    var peer: PeerIdentity? { get }
+
+    /// Begins the handshake, if the channel has one and is the side that speaks first.
+    func start() throws(TransportError)
+
+    /// Takes bytes that came from the network and hands on what they decode to, borrowed for the time of the call.
+    func decode(
+        _ wire: UnsafeRawBufferPointer,
+        deliver: (UnsafeRawBufferPointer) throws(TransportError) -> Void
+    ) throws(TransportError)
+
+    /// Fills `wire` with bytes for the network and returns how many; 0 means that there is nothing to send now.
+    ///
+    /// `next` writes the protocol's next bytes into the space it is given, and returns how many; it is not called
+    /// before the handshake is over.
+    func encode(
+        into wire: UnsafeMutableRawBufferPointer,
+        from next: (UnsafeMutableRawBufferPointer) -> Int
+    ) throws(TransportError) -> Int
+
+    /// Queues what tells the peer that no more bytes will come, such as TLS's `close_notify`.
+    func finish()
+}
+
+/// The channel of the local socket: bytes as they are.
+public final class PlainChannel: Channel {
+    public let peer: PeerIdentity?
+
+    /// - Parameter peer: who the kernel says is at the other end.
+    public init(peer: PeerIdentity) {
+        self.peer = peer
+    }
+
+    public func start() {}
+
+    public func decode(
+        _ wire: UnsafeRawBufferPointer,
+        deliver: (UnsafeRawBufferPointer) throws(TransportError) -> Void
+    ) throws(TransportError) {
+        try deliver(wire)
+    }
+
+    public func encode(
+        into wire: UnsafeMutableRawBufferPointer,
+        from next: (UnsafeMutableRawBufferPointer) -> Int
+    ) -> Int {
+        next(wire)
+    }
+
+    public func finish() {}
+}

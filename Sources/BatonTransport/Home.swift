@@ -1,0 +1,56 @@
+/// Where a node and its applications meet, and where the node keeps what it knows.
+///
+/// `BATON_HOME=DIR` moves everything beneath `DIR`, so that two nodes run on one machine. Otherwise the folders of
+/// the XDG Base Directory Specification hold: `$XDG_CONFIG_HOME/baton`, `$XDG_STATE_HOME/baton` and
+/// `$XDG_RUNTIME_DIR/baton`; without a run-time folder the socket is in the state folder.
+public struct Home: Sendable, Hashable {
+    /// What the user sets: 0700.
+    public let configurationFolder: String
+    /// What the node keeps, secrets among it: 0700.
+    public let stateFolder: String
+    /// Where the local socket is: 0700, and gone after a restart of the machine.
+    public let runtimeFolder: String
+
+    /// The Unix-domain socket of the node: 0600.
+    public var socketPath: String { runtimeFolder + "/node.socket" }
+
+    /// - Parameter environment: the process's environment.
+    /// - Throws: ``HomeError`` where it names no home at all or a relative one.
+    public init(environment: [String: String]) throws(HomeError) {
+        func folder(_ name: String) throws(HomeError) -> String? {
+            guard let value = environment[name], !value.isEmpty else { return nil }
+            guard value.hasPrefix("/") else { throw HomeError(variable: name, isRelative: true) }
+            return value.count > 1 && value.hasSuffix("/") ? String(value.dropLast()) : value
+        }
+        if let home = try folder("BATON_HOME") {
+            configurationFolder = home + "/config"
+            stateFolder = home + "/state"
+            runtimeFolder = home + "/run"
+            return
+        }
+        func standard(_ name: String, beneathHome path: String) throws(HomeError) -> String {
+            if let set = try folder(name) { return set + "/baton" }
+            guard let home = try folder("HOME") else { throw HomeError(variable: "HOME", isRelative: false) }
+            return home + path + "/baton"
+        }
+        configurationFolder = try standard("XDG_CONFIG_HOME", beneathHome: "/.config")
+        stateFolder = try standard("XDG_STATE_HOME", beneathHome: "/.local/state")
+        if let runtime = try folder("XDG_RUNTIME_DIR") {
+            runtimeFolder = runtime + "/baton"
+        } else {
+            runtimeFolder = stateFolder + "/run"
+        }
+    }
+}
+
+/// An environment that names no usable home.
+public struct HomeError: Error, Sendable, CustomStringConvertible {
+    let variable: String
+    let isRelative: Bool
+
+    public var description: String {
+        isRelative
+            ? "\(variable) has to be an absolute path: set it to one that begins with /"
+            : "\(variable) is not set: set it, or set BATON_HOME to a folder for Baton"
+    }
+}

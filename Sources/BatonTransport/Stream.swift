@@ -1,0 +1,76 @@
+public import BatonProtocol
+
+/// One bidirectional stream of a connection: a request, its response, and bytes both ways.
+///
+/// Any task may use a stream; at most one at a time reads, and one at a time writes. Letting the last reference go
+/// aborts what is not finished, so that no path leaks a stream.
+public final class Stream: Sendable {
+    /// The stream's number on its connection.
+    public let id: StreamID
+    /// The connection that carries it.
+    public let connection: Connection
+
+    init(id: StreamID, connection: Connection) {
+        self.id = id
+        self.connection = connection
+    }
+
+    deinit {
+        connection.abandon(id)
+    }
+
+    /// The peer's response to the request that opened this stream. Waits for it.
+    public func response() async throws(TransportError) -> [UInt8] {
+        try await connection.response(of: id)
+    }
+
+    /// Answers the request that the peer opened this stream with; once, before any data.
+    public func respond(_ message: [UInt8]) async throws(TransportError) {
+        try await connection.respond(id, message)
+    }
+
+    /// The bytes that came since the last call; waits for some. `nil` at the peer's END.
+    ///
+    /// The peer is given credit for a buffer when the next one is asked for: who reads slowly slows the sender.
+    ///
+    /// - Parameters:
+    ///   - bound: wait for so many bytes, or the peer's END; at most ``Connection/readBound``. Bulk that is written to a
+    ///     disk costs less in large pieces.
+    ///   - buffer: the previous buffer, when its bytes are no longer needed; it is filled again.
+    public func read(
+        atLeast bound: Int = 1, reusing buffer: Buffer? = nil
+    ) async throws(TransportError) -> Buffer? {
+        try await connection.read(id, atLeast: bound, reusing: buffer)
+    }
+
+    /// Queues bytes for the peer, and waits while more than ``Connection/sendQueueBound`` of this stream are queued.
+    ///
+    /// - Parameter buffer: not to be touched by the caller while its bytes are queued.
+    /// - Returns: how many bytes of this stream are still queued. Buffers are sent in order, so that the caller knows
+    ///   which ones it may fill again.
+    @discardableResult
+    public func write(_ buffer: Buffer) async throws(TransportError) -> Int {
+        try await connection.write(id, buffer)
+    }
+
+    /// Waits until every byte that was written has been handed to the network.
+    public func drained() async throws(TransportError) {
+        _ = try await connection.waitForQueue(of: id, atMost: 0)
+    }
+
+    /// Sends END after what is queued. The other direction goes on.
+    public func finish() async {
+        await connection.finish(id)
+    }
+
+    /// Aborts both directions; what is queued or unread is dropped.
+    public func reset(_ code: ApplicationErrorCode) async {
+        await connection.reset(id, code)
+    }
+}
+
+/// A stream that the peer opened, with the request that it opened it with.
+public struct IncomingStream: Sendable {
+    public let stream: Stream
+    public let request: [UInt8]
+}

@@ -1,0 +1,119 @@
+import BatonProtocol
+import DequeModule
+
+/// What a connection knows of one stream that an application holds: bytes that arrived and who waits for what.
+///
+/// Confined to its connection's actor.
+final class StreamState {
+    /// Size of the buffers that collect received bytes; the first of a stream is small, because most streams are.
+    private static let firstCapacity = 32 << 10
+    private static let capacity = 1 << 20
+    /// Buffers that are kept to be filled again: as many as are under way when a document is written to a disk.
+    private static let spareBound = 4
+
+    private var received: Deque<Buffer> = []
+    private var spares: [Buffer] = []
+    /// Bytes in the buffer that the application has in its hands: credit for them is given when it asks for the next.
+    private var inHand = 0
+    /// Bytes that arrived and that the application has not taken.
+    private(set) var unread = 0
+    private var hasGrown = false
+
+    /// This side opened it.
+    let isLocal: Bool
+    /// The application has let it go, and only the peer's END is missing.
+    var isAbandoned = false
+    /// The peer's END has come; what arrived before it may still be unread.
+    var hasEnded = false
+    /// This side sent END.
+    var hasFinished = false
+    /// Why the stream cannot go on; it goes before what is unread.
+    var failure: TransportError?
+    var response: [UInt8]?
+
+    /// The task that writes goes on when no more bytes than this are queued.
+    var writerBound = 0
+    /// The task that reads goes on when this many bytes are there.
+    var readerBound = 1
+    var reader = Waiter()
+    var writer = Waiter()
+    var responseWaiter = Waiter()
+
+    init(isLocal: Bool) {
+        self.isLocal = isLocal
+    }
+
+    /// Keeps a copy of bytes that arrived. Bounded by the credit that the protocol granted.
+    func append(_ bytes: UnsafeRawBufferPointer) {
+        var rest = bytes
+        unread += bytes.count
+        while !rest.isEmpty {
+            let target: Buffer
+            if let last = received.last, last.count < last.capacity {
+                target = last
+            } else {
+                target = spares.popLast() ?? Buffer(capacity: hasGrown ? Self.capacity : Self.firstCapacity)
+                hasGrown = true
+                received.append(target)
+            }
+            rest = UnsafeRawBufferPointer(rebasing: rest[target.append(rest)...])
+        }
+    }
+
+    /// The next buffer of received bytes, which is then in the application's hands.
+    func next() -> Buffer? {
+        guard let buffer = received.popFirst() else { return nil }
+        inHand = buffer.count
+        unread -= buffer.count
+        return buffer
+    }
+
+    /// Takes a buffer back that the application is done with, to be filled again.
+    func recycle(_ buffer: Buffer) {
+        guard spares.count < Self.spareBound, buffer.capacity >= Self.capacity else { return }
+        buffer.count = 0
+        spares.append(buffer)
+    }
+
+    /// How many bytes the application has done with since the last call.
+    func takeConsumed() -> Int {
+        defer { inHand = 0 }
+        return inHand
+    }
+
+    /// Drops everything that is unread, and returns how many bytes that the application has not done with.
+    func discard() -> Int {
+        defer {
+            received.removeAll()
+            spares = []
+            inHand = 0
+            unread = 0
+        }
+        return inHand + unread
+    }
+
+    func wakeAll() {
+        reader.wake()
+        writer.wake()
+        responseWaiter.wake()
+    }
+}
+
+/// One task that waits for a change of state, and looks at the state itself when it is woken.
+struct Waiter {
+    private var continuation: CheckedContinuation<Void, Never>?
+
+    /// Whether a task waits here; only one may.
+    var isTaken: Bool { continuation != nil }
+
+    mutating func wait(_ continuation: CheckedContinuation<Void, Never>) {
+        precondition(self.continuation == nil, "two tasks wait for the same thing of one stream")
+        self.continuation = continuation
+    }
+
+    mutating func wake() {
+        let waiting = continuation
+        continuation = nil
+        waiting?.resume()
+    }
+}

@@ -1,0 +1,47 @@
+public import BatonProtocol
+
+/// Why a connection or a stream could not go on.
+///
+/// A struct rather than an enum, so that a code of a newer version is no break of source for applications.
+public struct TransportError: Error, Sendable, CustomStringConvertible {
+    /// What kind of failure it is.
+    public enum Code: Sendable, Hashable {
+        /// No connection could be made: nobody listens there, no route, or no answer in time.
+        case unreachable
+        /// The handshake was refused: the peer is of another account, is revoked, or is not who was dialled.
+        case refused
+        /// The peer does not keep to the protocol, or is not a Baton.
+        case protocolViolation
+        /// The connection ended or broke.
+        case connectionLost
+        /// The peer, or this side, is closing and opens no more streams.
+        case goingAway
+        /// The peer aborted this stream.
+        case reset(ApplicationErrorCode)
+        /// A limit of this connection was reached, such as the number of open streams.
+        case limitExceeded
+        /// The task that waited was cancelled.
+        case cancelled
+        /// The stream was used after this side ended or aborted it.
+        case streamClosed
+    }
+
+    public let code: Code
+    /// One sentence for people, without a full stop at the end.
+    public let message: String
+
+    public init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    public var description: String { message }
+
+    static let cancelled = TransportError(.cancelled, "it was cancelled")
+    static let streamClosed = TransportError(.streamClosed, "the stream is closed on this side")
+    static let connectionEnded = TransportError(.connectionLost, "the connection ended")
+
+    static func reset(_ code: ApplicationErrorCode) -> TransportError {
+        TransportError(.reset(code), "the other side aborted the stream (\(code))")
+    }
+}

@@ -1,0 +1,55 @@
+public import BatonEventLoop
+import BatonProtocol
+
+extension TransportError {
+    /// What a failure of the protocol means for the connection.
+    init(connectionError error: ConnectionError) {
+        switch error {
+        case .helloTimeout, .pingTimeout:
+            self.init(.connectionLost, "the other side did not answer in time")
+        case .notBaton:
+            self.init(.protocolViolation, "the other side does not speak Baton's protocol")
+        case .peerTooOld(let version):
+            self.init(
+                .protocolViolation, "the other side speaks version \(version) of the protocol: update Baton there")
+        case .peerTooNew(let version):
+            self.init(.protocolViolation, "the other side speaks version \(version) of the protocol: update Baton here")
+        case .helloRepeated, .helloMalformed, .helloLimits, .frameTooLarge, .frameMalformed, .frameMisplaced,
+            .unknownFrame, .unknownStream, .invalidStreamID, .openAfterGoAway, .goAwayRaised, .creditExceeded,
+            .creditOverflow, .tooManyStreams, .tooManyUnanswered, .tooManyResets, .tooManyPings, .tooManyEmptyFrames,
+            .tooManyUnknownFrames, .controlBacklog:
+            self.init(.protocolViolation, "the other side broke the protocol (\(error))")
+        }
+    }
+
+    /// Why a stream could not be opened.
+    init(openError error: StreamOpenError) {
+        switch error {
+        case .goingAway, .exhausted:
+            self.init(.goingAway, "the connection is closing")
+        case .dead(let error):
+            self.init(connectionError: error)
+        case .helloAwaited:
+            self.init(.connectionLost, "the other side has not said hello")
+        case .tooManyStreams, .tooManyUnanswered, .outputFull:
+            self.init(.limitExceeded, "too much is under way on this connection")
+        case .messageTooLarge:
+            self.init(.limitExceeded, "the request is over \(Limits.messageBytes) bytes")
+        }
+    }
+
+    /// Why a request could not be answered.
+    init(respondError error: StreamRespondError) {
+        switch error {
+        case .unknownStream, .notAwaitingAnswer:
+            self = .streamClosed
+        case .messageTooLarge:
+            self.init(.limitExceeded, "the answer is over \(Limits.messageBytes) bytes")
+        }
+    }
+
+    /// Why nobody could be dialled.
+    public init(dialing error: SocketError) {
+        self.init(error.code == .cancelled ? .cancelled : .unreachable, "\(error)")
+    }
+}
