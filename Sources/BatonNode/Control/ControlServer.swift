@@ -1,0 +1,60 @@
+import BatonEventLoop
+import BatonProtocol
+import BatonTransport
+import Glibc
+import Logging
+
+/// The local socket: accepts this user's applications and nobody else's.
+actor ControlServer {
+    /// Applications connected at once; one more is closed unread.
+    static let bound = 64
+
+    private let listener: Listener
+    private let logger: Logger
+    private var connections: [ObjectIdentifier: Connection] = [:]
+
+    init(listener: Listener, logger: Logger) {
+        self.listener = listener
+        self.logger = logger
+    }
+
+    /// Begins to serve.
+    func start(_ service: ControlService) {
+        let loop = listener.loop
+        listener.start(
+            onTrouble: { [logger] in logger.warning("applications cannot connect at the moment: \($0)") },
+            onAccept: { socket in Task { await self.serve(socket, on: loop, with: service) } })
+    }
+
+    /// Stops to listen, and ends every connection politely.
+    func stop() async {
+        listener.close()
+        let all = Array(connections.values)
+        await withTaskGroup { group in
+            for connection in all { group.addTask { await connection.close() } }
+        }
+    }
+
+    private func serve(_ socket: Socket, on loop: EventLoop, with service: ControlService) async {
+        guard let user = socket.peerCredentials?.userID, user == geteuid() || user == 0 else {
+            logger.warning("another user's connection to the local socket was closed")
+            return socket.close()
+        }
+        guard connections.count < Self.bound else {
+            logger.warning("a connection to the local socket was closed: \(Self.bound) are there")
+            return socket.close()
+        }
+        var limits = Limits()
+        limits.idleInterval = nil
+        let connection = Connection(
+            socket: socket, channel: PlainChannel(peer: .localUser(user)), role: .acceptor, limits: limits, on: loop)
+        connections[ObjectIdentifier(connection)] = connection
+        await connection.start()
+        await withDiscardingTaskGroup { group in
+            for await incoming in connection.incoming {
+                group.addTask { await service.serve(incoming, of: connection) }
+            }
+        }
+        connections[ObjectIdentifier(connection)] = nil
+    }
+}

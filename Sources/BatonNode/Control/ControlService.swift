@@ -1,0 +1,283 @@
+import BatonAccount
+import BatonDocuments
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+import FoundationEssentials
+import Logging
+import SwiftProtobuf
+import SystemPackage
+
+/// Serves the applications and commands of this user over the local socket.
+struct ControlService: Sendable {
+    let account: Account
+    let port: UInt16
+    let offers: Offers
+    let directory: PeerDirectory
+    let connections: PeerConnections
+    let activities: PeerActivities
+    let documents: DocumentService
+    let handoffs: HandoffTable
+
+    /// Serves one stream that an application opened.
+    func serve(_ incoming: IncomingStream, of application: Connection) async {
+        let stream = incoming.stream
+        do {
+            switch try WireRequest.decode(incoming.request) {
+            case .status:
+                try await status(on: stream)
+            case .devices:
+                try await devices(on: stream)
+            case .activities(let request):
+                try await activities(request, on: stream)
+            case .offer(let request):
+                try await offer(request, from: application, on: stream)
+            case .withdraw(let request):
+                try await withdraw(request, on: stream)
+            case .accept(let request):
+                try await accept(request, on: stream)
+            case .continuationStream(let request):
+                try await continuationStream(request, on: stream)
+            case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .willSave:
+                throw HandoffError(.unsupported, "this request is not for the local socket")
+            }
+        } catch let error as HandoffError {
+            await stream.fail(error)
+        } catch {
+            await stream.fail(HandoffError(.internal, "\(error)"))
+        }
+    }
+
+    private func status(on stream: BatonTransport.Stream) async throws(HandoffError) {
+        var status = WireStatusResponse()
+        status.device = account.deviceName
+        status.deviceID = account.identity.id.description
+        status.port = UInt32(port)
+        status.responder = await directory.responderDescription
+        status.peers = UInt32(await directory.present.count)
+        status.offers = UInt32(await offers.count)
+        status.connections = UInt32(await connections.count)
+        status.processID = UInt32(ProcessInfo.processInfo.processIdentifier)
+        try await stream.respond(.status(status))
+        await stream.finish()
+    }
+
+    private func devices(on stream: BatonTransport.Stream) async throws(HandoffError) {
+        try await stream.respond(.devices(.init()))
+        for peer in await directory.all {
+            try await stream.send(
+                record: WireDevice.with {
+                    $0.name = peer.name
+                    $0.deviceID = peer.device.description
+                    $0.addresses = peer.addresses.map(\.description)
+                    $0.seen = peer.seen
+                })
+        }
+        await stream.finish()
+    }
+
+    private func activities(
+        _ request: WireActivitiesRequest, on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        let changes = request.watch ? try await directory.watch() : nil
+        try await stream.respond(.activities(.init()))
+        var listed = await activities.all(advertisedOnly: request.advertisedOnly)
+        for listing in listed { try await stream.send(record: listing) }
+        guard let changes else { return await stream.finish() }
+
+        try await stream.send(record: WireActivityListing.with { $0.change = .listed })
+        // The end of the application's side, which it never uses here, or of its connection ends the watch.
+        let watching = Task {
+            for await _ in changes {
+                let now = await activities.all(advertisedOnly: request.advertisedOnly)
+                for change in Self.changes(from: listed, to: now) { try await stream.send(record: change) }
+                listed = now
+            }
+        }
+        while (try? await stream.read()) != nil {}
+        watching.cancel()
+        await stream.finish()
+    }
+
+    /// What to tell somebody who knows one list and has to know another.
+    static func changes(
+        from old: [WireActivityListing], to new: [WireActivityListing]
+    ) -> [WireActivityListing] {
+        func isSame(_ left: WireActivityListing, _ right: WireActivityListing) -> Bool {
+            left.activity.id == right.activity.id && left.deviceID == right.deviceID
+        }
+        func marked(_ listing: WireActivityListing, _ change: WireActivityListing.Change) -> WireActivityListing {
+            var listing = listing
+            listing.change = change
+            return listing
+        }
+        let gone = old.filter { listing in !new.contains { isSame($0, listing) } }
+        let come = new.filter { listing in !old.contains { isSame($0, listing) } }
+        return gone.map { marked($0, .removed) } + come.map { marked($0, .added) }
+    }
+
+    private func offer(
+        _ request: WireOfferRequest, from application: Connection, on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        var document: DocumentSource?
+        if !request.documentPath.isEmpty {
+            guard let path = FilePath(bytes: request.documentPath), path.isAbsolute else {
+                throw HandoffError(.invalidRequest, "the document's path has to be absolute")
+            }
+            document = try await documents.inspect(path)
+        }
+        let activity = try OfferedActivity(request, document: document)
+        let events = try await offers.offer(activity, from: application)
+        do {
+            try await stream.respond(
+                .offer(
+                    .with {
+                        $0.activityID = Data(activity.id.bytes)
+                        $0.title = activity.title
+                    }))
+        } catch {
+            await offers.withdraw(activity.id)
+            throw error
+        }
+        let telling = Task {
+            for await event in events { try await stream.send(record: event) }
+            await stream.finish()
+        }
+        // END, an abort, or the application's death: each withdraws.
+        while (try? await stream.read()) != nil {}
+        await offers.withdraw(activity.id)
+        _ = await telling.result
+    }
+
+    private func withdraw(
+        _ request: WireWithdrawRequest, on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        guard !request.idPrefix.isEmpty else { throw HandoffError(.invalidRequest, "an activity's id is needed") }
+        let activity = try await offers.activity(withPrefix: request.idPrefix)
+        await offers.withdraw(activity.id)
+        try await stream.respond(
+            .withdraw(
+                .with {
+                    $0.activityID = Data(activity.id.bytes)
+                    $0.title = activity.title
+                }))
+        await stream.finish()
+    }
+
+    private func accept(
+        _ request: WireAcceptRequest, on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        guard let id = ActivityID(request.activityID) else {
+            throw HandoffError(.invalidRequest, "an activity's id has \(ActivityID.size) bytes")
+        }
+        var destination: FilePath?
+        if !request.destination.isEmpty {
+            guard let path = FilePath(bytes: request.destination), path.isAbsolute else {
+                throw HandoffError(.invalidRequest, "the destination has to be an absolute path")
+            }
+            destination = path
+        }
+        let (summary, origin) = try await activities.find(id, on: request.deviceID)
+        let handoff = Handoff(
+            Handoff.Plan(
+                activityID: id, type: summary.type, origin: origin, destination: destination,
+                keepsClaim: request.streams),
+            connections: connections, documents: documents)
+        try await handoffs.insert(handoff)
+        await run(handoff, for: stream)
+        await handoffs.remove(handoff)
+    }
+
+    /// Runs a handoff and tells the application of it.
+    ///
+    /// An abort by the application cancels. The end of its connection detaches: a document goes on being fetched, and
+    /// anything else has nobody left to go to.
+    private func run(_ handoff: Handoff, for stream: BatonTransport.Stream) async {
+        do {
+            try await stream.respond(.accept(.with { $0.handoffID = Data(handoff.id.bytes) }))
+        } catch {
+            return
+        }
+        let running = Task { await handoff.run() }
+        await handoffs.setTask(running, of: handoff)
+        let listening = Task {
+            do {
+                while try await stream.read() != nil {}
+                if handoff.plan.keepsClaim { await handoff.finish() }
+            } catch let error as TransportError {
+                if case .connectionLost = error.code, handoff.plan.destination != nil { return }
+                if case .cancelled = error.code { return }
+                running.cancel()
+                await handoff.finish()
+            }
+        }
+        var isHeard = true
+        for await event in handoff.events where isHeard {
+            do {
+                try await stream.send(record: event)
+            } catch {
+                isHeard = false
+            }
+        }
+        await running.value
+        await stream.finish()
+        if handoff.plan.keepsClaim { _ = await listening.result }
+        listening.cancel()
+    }
+
+    private func continuationStream(
+        _ request: WireContinuationStreamRequest, on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        guard let id = HandoffID(request.claimID), let handoff = await handoffs[id] else {
+            throw HandoffError(.noSuchClaim, "the activity has not been continued by this application")
+        }
+        let toOrigin = try await handoff.openContinuationStream()
+        try await stream.respond(.continuationStream(.init()))
+        await splice(stream, toOrigin)
+    }
+}
+
+/// The handoffs that are under way on this device.
+actor HandoffTable {
+    /// Handoffs at once; one more is refused.
+    static let bound = 32
+
+    private var entries: [HandoffID: (handoff: Handoff, task: Task<Void, Never>?)] = [:]
+
+    subscript(id: HandoffID) -> Handoff? { entries[id]?.handoff }
+
+    func insert(_ handoff: Handoff) throws(HandoffError) {
+        guard entries.count < Self.bound else {
+            throw HandoffError(.limitExceeded, "\(Self.bound) activities are being accepted already: try again later")
+        }
+        entries[handoff.id] = (handoff, nil)
+    }
+
+    func setTask(_ task: Task<Void, Never>, of handoff: Handoff) {
+        entries[handoff.id]?.task = task
+    }
+
+    func remove(_ handoff: Handoff) {
+        entries[handoff.id] = nil
+    }
+
+    /// Lets what is being written be finished for a while, and cancels the rest.
+    func stop(grace: Duration) async {
+        let tasks = entries.values.compactMap(\.task)
+        guard !tasks.isEmpty else { return }
+        _ = try? await withDeadline(grace, "the handoffs were not over") {
+            for task in tasks {
+                await withTaskCancellationHandler {
+                    await task.value
+                } onCancel: {
+                    task.cancel()
+                }
+            }
+        }
+        for task in tasks {
+            task.cancel()
+            await task.value
+        }
+    }
+}

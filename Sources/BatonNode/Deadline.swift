@@ -1,0 +1,27 @@
+import BatonMessages
+
+/// Runs an operation that has to end in time; when it does not, it is cancelled and the error is `timedOut`.
+///
+/// - Parameters:
+///   - duration: how long it may take.
+///   - what: completes the sentence "… did not … in N s", such as "the application did not answer".
+func withDeadline<Value: Sendable>(
+    _ duration: Duration, _ what: String, _ operation: @escaping @Sendable () async throws -> Value
+) async throws(HandoffError) -> Value {
+    do {
+        return try await withThrowingTaskGroup(of: Value.self) { group in
+            group.addTask(operation: operation)
+            group.addTask {
+                try await Task.sleep(for: duration)
+                throw HandoffError(.timedOut, "\(what) within \(duration.components.seconds) s")
+            }
+            defer { group.cancelAll() }
+            guard let value = try await group.next() else { throw CancellationError() }
+            return value
+        }
+    } catch let error as HandoffError {
+        throw error
+    } catch {
+        throw HandoffError(.cancelled, "it was cancelled")
+    }
+}

@@ -1,0 +1,25 @@
+import BatonDocuments
+import BatonMessages
+
+extension HandoffError {
+    /// What a document's failure is to the handoff that it ends.
+    init(_ error: DocumentError) {
+        let code: Code =
+            switch error.code {
+            case .missing, .unreadable, .notRegularFile, .isFolder: .documentUnreadable
+            case .sourceChanged: .documentChanged
+            case .badRange: .invalidRequest
+            case .destinationExists: .destinationExists
+            case .destinationMissing, .destinationNotWritable, .badName, .tooLarge, .writeFailed:
+                .destinationUnwritable
+            case .destinationFull: .destinationFull
+            case .checksumMismatch, .excess: .corrupted
+            case .incomplete: .connectionLost
+            case .readFailed: .documentUnreadable
+            case .stateUnavailable: .internal
+            case .busy: .limitExceeded
+            case .cancelled: .cancelled
+            }
+        self.init(code, error.message)
+    }
+}

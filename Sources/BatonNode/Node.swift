@@ -1,0 +1,317 @@
+public import BatonAccount
+import BatonDiscovery
+public import BatonDocuments
+public import BatonEventLoop
+import BatonProtocol
+public import BatonTLS
+public import BatonTransport
+import FoundationEssentials
+public import Logging
+
+public import struct SystemPackage.Errno
+public import struct SystemPackage.FilePath
+
+/// What a user may set of a node.
+public struct NodeConfiguration: Sendable {
+    /// The TCP port that other devices dial; 0, the default, takes any free one. Below 1024 none is advertised.
+    public var port: UInt16 = 0
+
+    /// The defaults.
+    public init() {}
+}
+
+/// Why a node cannot start. Each description is a sentence that ends with what to do.
+public enum NodeError: Error, Sendable, CustomStringConvertible {
+    /// Another node serves this home.
+    case alreadyRunning(socket: String)
+    /// The account is missing or unusable.
+    case account(AccountError)
+    /// The port is taken, or below 1024.
+    case portInUse(UInt16)
+    case portReserved(UInt16)
+    /// A socket cannot be made.
+    case socket(SocketError)
+    /// A folder cannot be made or used.
+    case folder(path: String, reason: String)
+    /// The identity is not usable.
+    case identity(TLSError)
+    /// Unfinished files of an earlier run cannot be looked after.
+    case document(DocumentError)
+    /// The machine has no thread to give.
+    case threads(Errno)
+
+    public var description: String {
+        switch self {
+        case .alreadyRunning(let socket):
+            "a node is running here already (\(socket)): see `baton status`, or set BATON_HOME for a second one"
+        case .account(let error):
+            "\(error)"
+        case .portInUse(let port):
+            "port \(port) is in use by another program: choose another with --port, or leave it out to take a free one"
+        case .portReserved(let port):
+            "port \(port) is below 1024, where no device dials: choose a higher one, or leave --port out"
+        case .socket(let error):
+            "\(error)"
+        case .folder(let path, let reason):
+            "the folder \(path) cannot be used: \(reason)"
+        case .identity(let error):
+            "this device's certificate cannot be used: \(error); run `baton account leave` and join again"
+        case .document(let error):
+            "\(error)"
+        case .threads(let error):
+            "the system has no thread to give (\(error)): end other programs and try again"
+        }
+    }
+}
+
+/// The process that runs on each device: announces, finds, serves and accepts. One per user.
+///
+/// ``start()`` brings every part up or throws; ``stop()`` takes them down in order: withdraw, say goodbye, finish what
+/// is being written.
+public actor Node {
+    /// How long a stopping node lets documents that are being written be finished.
+    private static let stopGrace = Duration.seconds(10)
+    /// Connections are spread over this many loops.
+    private static let connectionLoops = 2
+
+    /// The parts of a running node.
+    private struct Parts {
+        let listener: Listener
+        let control: ControlServer
+        let discovery: ServiceDiscovery
+        let directory: PeerDirectory
+        let announcer: Announcer
+        let offers: Offers
+        let connections: PeerConnections
+        let handoffs: HandoffTable
+        let monitor: NetworkMonitor?
+        let discovering: Task<Void, Never>
+        let accepting: AsyncStream<Socket>.Continuation
+    }
+
+    private let home: Home
+    private let configuration: NodeConfiguration
+    private let logger: Logger
+    private var parts: Parts?
+
+    /// - Parameters:
+    ///   - home: where it keeps its state and its socket.
+    ///   - logger: for what an operator may want to know; never secrets.
+    public init(home: Home, configuration: NodeConfiguration = NodeConfiguration(), logger: Logger) {
+        self.home = home
+        self.configuration = configuration
+        self.logger = logger
+    }
+
+    /// The port that other devices dial; `nil` when the node does not run.
+    public var port: UInt16? { parts?.listener.localAddress.port }
+
+    /// Starts every part.
+    public func start() async throws(NodeError) {
+        guard parts == nil else { return }
+        if configuration.port != 0, configuration.port < Advertisement.minimumPort {
+            throw .portReserved(configuration.port)
+        }
+        let controlLoop = EventLoop(name: "control")
+        let loops = EventLoopGroup(name: "connections", count: Self.connectionLoops)
+        let storage = try Self.executor("baton-storage")
+
+        try prepareFolders()
+        // The socket comes first: it tells whether another node writes to this home.
+        let local: Listener
+        do {
+            local = try Listener(at: .unix(FilePath(home.socketPath)), on: controlLoop)
+        } catch {
+            throw error.code == .addressInUse ? .alreadyRunning(socket: home.socketPath) : .socket(error)
+        }
+        do throws(NodeError) {
+            parts = try await assemble(local, controlLoop, loops, storage)
+        } catch {
+            local.close()
+            throw error
+        }
+    }
+
+    /// Stops every part; returns when all is said and written.
+    public func stop() async {
+        guard let parts else { return }
+        self.parts = nil
+        parts.listener.close()
+        parts.accepting.finish()
+        await parts.offers.withdrawAll()
+        // What stays in the caches of others is an idle device.
+        await parts.announcer.publish(isWithdrawal: true)
+        await parts.announcer.stop()
+        parts.monitor?.cancel()
+        await parts.discovery.stop()
+        await parts.handoffs.stop(grace: Self.stopGrace)
+        await parts.control.stop()
+        await parts.connections.stop()
+        parts.discovering.cancel()
+        await parts.directory.stop()
+    }
+
+    private func assemble(
+        _ local: Listener, _ loop: EventLoop, _ loops: EventLoopGroup, _ storage: BlockingExecutor
+    ) async throws(NodeError) -> Parts {
+        let store = AccountStore(folder: AccountStore.folder(in: home))
+        let (account, epoch, replayGuard) = try load(store)
+        let ledger: PartFileLedger
+        do {
+            ledger = try PartFileLedger(stateFolder: FilePath(home.stateFolder).appending("parts"))
+            try ledger.removeLeftovers()
+        } catch {
+            throw .document(error)
+        }
+        let context = try context(account)
+        let listener = try listen(on: loop)
+        let port = listener.localAddress.port ?? 0
+
+        let discovery = ServiceDiscovery(loop: loop, executor: try Self.executor("baton-discovery"))
+        let (changes, changed) = AsyncStream<Offers.Change>.makeStream(bufferingPolicy: .bufferingNewest(64))
+        let offers = Offers(on: loop) { changed.yield($0) }
+        let documents = DocumentService(offers: offers, pool: BufferPool(), ledger: ledger)
+        let directory = PeerDirectory(
+            account: account, store: store, replayGuard: replayGuard, discovery: discovery, storage: storage,
+            on: loop, logger: logger)
+        let connections = PeerConnections(
+            context: context, keys: account.keys, directory: directory,
+            service: PeerService(offers: offers, documents: documents), offers: offers, loops: loops, on: loop,
+            logger: logger)
+        let announcer = Announcer(
+            account: account, epoch: epoch, port: port, offers: offers, discovery: discovery, on: loop,
+            logger: logger)
+        let handoffs = HandoffTable()
+        let control = ControlServer(listener: local, logger: logger)
+
+        await control.start(
+            ControlService(
+                account: account, port: port, offers: offers, directory: directory, connections: connections,
+                activities: PeerActivities(directory: directory, connections: connections, on: loop),
+                documents: documents, handoffs: handoffs))
+        let accepting = accept(from: listener, over: loops, into: connections)
+        let discovering = Task { [logger] in
+            await withDiscardingTaskGroup { group in
+                group.addTask {
+                    for await event in discovery.events {
+                        await directory.handle(event)
+                        if case .rotationDue = event { await announcer.rotate() }
+                    }
+                }
+                group.addTask {
+                    for await change in changes {
+                        switch change {
+                        case .offered: await announcer.publish()
+                        case .withdrawn: await announcer.publish(isWithdrawal: true)
+                        }
+                    }
+                }
+                group.addTask {
+                    await announcer.publish()
+                    await discovery.start()
+                    logger.debug("discovery has started")
+                }
+            }
+        }
+        return Parts(
+            listener: listener, control: control, discovery: discovery, directory: directory, announcer: announcer,
+            offers: offers, connections: connections, handoffs: handoffs,
+            monitor: monitor(on: loop, announcer), discovering: discovering, accepting: accepting)
+    }
+
+    /// A new network is a new period: what was announced on the old one must not be found on this one.
+    private func monitor(on loop: EventLoop, _ announcer: Announcer) -> NetworkMonitor? {
+        do {
+            return try NetworkMonitor(on: loop) { _ in Task { await announcer.rotate() } }
+        } catch {
+            logger.warning("changes of the network will not be noticed: \(error)")
+            return nil
+        }
+    }
+
+    private func accept(
+        from listener: Listener, over loops: EventLoopGroup, into connections: PeerConnections
+    ) -> AsyncStream<Socket>.Continuation {
+        let (sockets, continuation) = AsyncStream<Socket>.makeStream(bufferingPolicy: .bufferingNewest(64))
+        listener.start(
+            socketsOn: loops,
+            onTrouble: { [logger] in logger.warning("other devices cannot connect at the moment: \($0)") },
+            onAccept: { continuation.yield($0) })
+        Task {
+            await withDiscardingTaskGroup { group in
+                for await socket in sockets {
+                    group.addTask { await connections.accept(socket) }
+                }
+            }
+        }
+        return continuation
+    }
+
+    private func load(_ store: AccountStore) throws(NodeError) -> (Account, UInt64, ReplayGuard) {
+        do {
+            let account = try store.load()
+            let epoch = try store.nextEpoch(unixTime: UInt64(Date().timeIntervalSince1970))
+            do {
+                return (account, epoch, try store.loadReplayGuard())
+            } catch {
+                logger.warning("what was seen of other devices is lost: \(error)")
+                return (account, epoch, ReplayGuard())
+            }
+        } catch {
+            throw .account(error)
+        }
+    }
+
+    private func listen(on loop: EventLoop) throws(NodeError) -> Listener {
+        do {
+            return try Listener.onAllAddresses(port: configuration.port, on: loop)
+        } catch {
+            throw error.code == .addressInUse ? .portInUse(configuration.port) : .socket(error)
+        }
+    }
+
+    private func prepareFolders() throws(NodeError) {
+        for path in [home.configurationFolder, home.stateFolder, home.runtimeFolder] {
+            do {
+                try FileManager.default.createDirectory(
+                    atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+                try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: path)
+            } catch {
+                throw .folder(path: path, reason: "\(error)")
+            }
+        }
+    }
+
+    private func context(_ account: Account) throws(NodeError) -> TLSContext {
+        let material = account.identity.tlsMaterial
+        do {
+            return try TLSContext(
+                identity: material.certificate.withUnsafeBytes { certificate in
+                    try material.authorityCertificate.withUnsafeBytes { authority in
+                        try material.privateKey.withUnsafeBytes { key throws(TLSError) in
+                            try TLSIdentity(certificate: certificate, privateKey: key, accountCA: authority)
+                        }
+                    }
+                })
+        } catch let error as TLSError {
+            throw .identity(error)
+        } catch {
+            throw .folder(path: home.stateFolder, reason: "\(error)")
+        }
+    }
+
+    private static func executor(_ name: String) throws(NodeError) -> BlockingExecutor {
+        do {
+            return try BlockingExecutor(name: name)
+        } catch {
+            throw .threads(error)
+        }
+    }
+}
+
+extension AccountStore {
+    /// Where the account of a home is.
+    public static func folder(in home: Home) -> FilePath {
+        FilePath(home.stateFolder).appending("account")
+    }
+}

@@ -1,0 +1,227 @@
+import BatonAccount
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTLS
+import BatonTransport
+import FoundationEssentials
+import Logging
+
+/// The live connections to other devices: dials, reuses, accepts, and closes what nobody uses.
+///
+/// Lives on the node's control loop; the connections have loops of their own.
+actor PeerConnections {
+    /// Connections at once, in both directions; one more is closed unread.
+    static let bound = 32
+    /// Connections that have not shown yet who they are.
+    static let handshakeBound = 16
+    /// How long a handshake may take, HELLO included.
+    private static let handshakeDeadline = Duration.seconds(10)
+    /// How long dialling may take, over all addresses of a device.
+    private static let dialDeadline = Duration.seconds(10)
+    /// A connection without a stream is closed after this time.
+    private static let idleLife = Duration.seconds(60)
+
+    private struct Live {
+        let connection: Connection
+        var idleSince: Instant?
+    }
+
+    nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    private let loops: EventLoopGroup
+    private let context: TLSContext
+    private let keys: [GenerationKeys]
+    private let directory: PeerDirectory
+    private let service: PeerService
+    private let offers: Offers
+    private let logger: Logger
+    private var live: [String: [Live]] = [:]
+    private var dialing: [String: Task<Connection, any Error>] = [:]
+    private var handshakes = 0
+    private var sweep: BatonEventLoop.Timer?
+    private var isStopped = false
+
+    init(
+        context: TLSContext, keys: [GenerationKeys], directory: PeerDirectory, service: PeerService, offers: Offers,
+        loops: EventLoopGroup, on loop: EventLoop, logger: Logger
+    ) {
+        self.loop = loop
+        self.loops = loops
+        self.context = context
+        self.keys = keys
+        self.directory = directory
+        self.service = service
+        self.offers = offers
+        self.logger = logger
+    }
+
+    /// How many connections are live.
+    var count: Int { live.values.reduce(0) { $0 + $1.count } }
+
+    /// A connection to a device: a live one, or a new one to the addresses that it advertises.
+    func connection(to device: String) async throws(HandoffError) -> Connection {
+        for entry in live[device] ?? [] where await entry.connection.isOpen { return entry.connection }
+        let task: Task<Connection, any Error>
+        if let running = dialing[device] {
+            task = running
+        } else {
+            task = Task { try await self.dial(device) }
+            dialing[device] = task
+        }
+        do {
+            let connection = try await task.value
+            dialing[device] = nil
+            return connection
+        } catch {
+            dialing[device] = nil
+            throw error as? HandoffError ?? HandoffError(.internal, "\(error)")
+        }
+    }
+
+    /// Takes a connection that another device dialled.
+    func accept(_ socket: Socket) async {
+        guard !isStopped, count < Self.bound, handshakes < Self.handshakeBound else {
+            logger.info("a connection from \(socket.remoteAddress) was closed: too many are there")
+            socket.close()
+            return
+        }
+        do {
+            let channel = TLSChannel(try TLSSession(server: context), isClient: false)
+            let connection = Connection(socket: socket, channel: channel, role: .acceptor, on: socket.loop)
+            let device = try await establish(connection)
+            adopt(connection, of: device)
+        } catch {
+            logger.info("a connection from \(socket.remoteAddress) ended: \(error)")
+        }
+    }
+
+    /// Closes every connection politely.
+    func stop() async {
+        isStopped = true
+        sweep?.cancel()
+        for task in dialing.values { task.cancel() }
+        let connections = live.values.flatMap { $0.map(\.connection) }
+        await withTaskGroup { group in
+            for connection in connections {
+                group.addTask { await connection.close() }
+            }
+        }
+    }
+
+    private func dial(_ device: String) async throws(HandoffError) -> Connection {
+        guard !isStopped else { throw HandoffError(.cancelled, "the node is stopping") }
+        guard let peer = await directory.peer(device) else {
+            throw HandoffError(.peerUnreachable, "the device \(device.prefix(8)) has not been seen on this network")
+        }
+        guard count < Self.bound else {
+            throw HandoffError(.limitExceeded, "\(Self.bound) connections are open already: try again later")
+        }
+        guard let keys = keys.first(where: { $0.generation == peer.generation }) else {
+            throw HandoffError(.internal, "the keys of generation \(peer.generation) are not here")
+        }
+        do {
+            let socket = try await Socket.connect(
+                toAnyOf: peer.addresses, on: loops.next(), timeout: Self.dialDeadline)
+            let session = try TLSSession(
+                client: context,
+                serverName: GateToken.serverName(keys: keys, server: peer.device, gateNonce: peer.gateNonce),
+                expectedPeer: device)
+            let connection = Connection(
+                socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer, on: socket.loop)
+            _ = try await establish(connection)
+            adopt(connection, of: device)
+            return connection
+        } catch let error as HandoffError {
+            throw error
+        } catch let error as TransportError {
+            throw HandoffError(error).about(peer.name)
+        } catch let error as SocketError {
+            throw HandoffError(TransportError(dialing: error)).about(peer.name)
+        } catch {
+            throw HandoffError(.internal, "\(error)")
+        }
+    }
+
+    /// Runs the handshake, and returns who the other side has proved to be.
+    private func establish(_ connection: Connection) async throws -> String {
+        handshakes += 1
+        defer { handshakes -= 1 }
+        await connection.start()
+        do {
+            try await withDeadline(Self.handshakeDeadline, "the handshake was not over") {
+                try await connection.ready()
+            }
+        } catch {
+            await connection.close()
+            throw error
+        }
+        guard case .device(let device) = await connection.peer else {
+            await connection.close(.refused)
+            throw HandoffError(.refused, "the other side did not show which device it is")
+        }
+        return device
+    }
+
+    /// Serves what the other side asks on a connection, until it ends.
+    private func adopt(_ connection: Connection, of device: String) {
+        live[device, default: []].append(Live(connection: connection))
+        armSweep()
+        Task {
+            await withDiscardingTaskGroup { group in
+                for await incoming in connection.incoming {
+                    group.addTask {
+                        let name = await self.directory.name(of: device)
+                        await self.service.serve(incoming, from: name)
+                    }
+                }
+            }
+            await forget(connection, of: device)
+        }
+    }
+
+    private func forget(_ connection: Connection, of device: String) async {
+        live[device]?.removeAll { $0.connection === connection }
+        guard live[device]?.isEmpty == true else { return }
+        live[device] = nil
+        await offers.connectionsEnded(of: device)
+    }
+
+    private func armSweep() {
+        if sweep == nil {
+            sweep = BatonEventLoop.Timer(on: loop) { [weak self] in
+                guard let self else { return }
+                Task { await self.closeIdle() }
+            }
+        }
+        if sweep?.isScheduled == false { sweep?.schedule(after: Self.idleLife / 4) }
+    }
+
+    /// Closes connections on which nothing has been asked for a while.
+    private func closeIdle() async {
+        for (device, entries) in live {
+            for entry in entries {
+                let isIdle = await entry.connection.isIdle
+                guard let index = live[device]?.firstIndex(where: { $0.connection === entry.connection }) else {
+                    continue
+                }
+                if !isIdle {
+                    live[device]?[index].idleSince = nil
+                } else if let since = live[device]?[index].idleSince {
+                    if Instant.now - since >= Self.idleLife { Task { await entry.connection.close() } }
+                } else {
+                    live[device]?[index].idleSince = .now
+                }
+            }
+        }
+        if !live.isEmpty, !isStopped { armSweep() }
+    }
+}
+
+extension HandoffError {
+    /// The same, with the name of the device that it speaks of in front.
+    func about(_ device: String) -> HandoffError {
+        HandoffError(code, "\(device): \(message)", device: device)
+    }
+}

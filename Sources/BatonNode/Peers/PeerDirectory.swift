@@ -1,0 +1,183 @@
+import BatonAccount
+import BatonDiscovery
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+import FoundationEssentials
+import Logging
+
+/// Knows the account's other devices: opens what discovery finds, and tells whoever watches.
+///
+/// Lives on the node's control loop. Nothing that it cannot open changes any state, and it never dials.
+actor PeerDirectory {
+    /// Those who watch at once; one more is refused.
+    static let watcherBound = 32
+    /// Sequence numbers are saved at most this often: a crash lets in no older advertisement than that.
+    private static let saveInterval = Duration.seconds(30)
+
+    nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    private let discovery: ServiceDiscovery
+    private let opener: AdvertisementOpener
+    private let store: AccountStore
+    private let storage: BlockingExecutor
+    private let logger: Logger
+    private var replayGuard: ReplayGuard
+    private var table = PeerTable()
+    private var responder = ResponderState.idle
+    private var watchers: [UUID: AsyncStream<Void>.Continuation] = [:]
+    private var expiryTimer: BatonEventLoop.Timer?
+    private var saveTimer: BatonEventLoop.Timer?
+
+    init(
+        account: Account, store: AccountStore, replayGuard: ReplayGuard, discovery: ServiceDiscovery,
+        storage: BlockingExecutor, on loop: EventLoop, logger: Logger
+    ) {
+        self.loop = loop
+        self.discovery = discovery
+        self.store = store
+        self.storage = storage
+        self.logger = logger
+        self.replayGuard = replayGuard
+        opener = AdvertisementOpener(keys: account.keys, ownDevice: account.identity.id)
+    }
+
+    /// The devices that are announced now.
+    var present: [Peer] { table.present }
+
+    /// Every device that was seen since the node started.
+    var all: [Peer] { table.peers.values.sorted { $0.seen > $1.seen } }
+
+    /// What the DNS-SD responder of this machine does, in words.
+    var responderDescription: String {
+        switch responder {
+        case .idle: "not started"
+        case .running: "running"
+        case .unavailable(let reason, let retryAfter):
+            "unavailable: \(reason); trying again in \(max(1, retryAfter.components.seconds)) s"
+        }
+    }
+
+    /// The device of this identifier, if it was seen.
+    func peer(_ id: String) -> Peer? {
+        DeviceID(id).flatMap { table.peers[$0] }
+    }
+
+    /// What a device is called.
+    func name(of id: String) -> PeerName {
+        PeerName(id: id, name: peer(id)?.name ?? String(id.prefix(8)))
+    }
+
+    /// A signal for every change, and one at once. Changes that nobody has looked at yet are one signal.
+    func watch() throws(HandoffError) -> AsyncStream<Void> {
+        guard watchers.count < Self.watcherBound else {
+            throw HandoffError(.limitExceeded, "\(Self.watcherBound) commands watch already: end one of them")
+        }
+        let id = UUID()
+        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        watchers[id] = continuation
+        continuation.onTermination = { [weak self, loop] _ in
+            loop.execute { [weak self] in self?.assumeIsolated { $0.watchers[id] = nil } }
+        }
+        continuation.yield()
+        return stream
+    }
+
+    /// Takes an event of discovery.
+    func handle(_ event: DiscoveryEvent) {
+        switch event {
+        case .responder(let state):
+            if state != responder { logger.info("discovery: \(state)") }
+            responder = state
+        case .record(let instance, let interface, let txt):
+            receive(txt, of: instance, interface)
+        case .removed(let instance):
+            table.remove(instance: instance)
+            changed()
+        case .rotationDue, .registered:
+            break
+        }
+    }
+
+    /// Saves what must survive a restart, and ends all watching.
+    func stop() async {
+        expiryTimer?.cancel()
+        saveTimer?.cancel()
+        for watcher in watchers.values { watcher.finish() }
+        watchers = [:]
+        save()
+        await withCheckedContinuation { continuation in
+            storage.submit { continuation.resume() }
+        }
+    }
+
+    private func receive(_ txt: [UInt8], of instance: String, _ interface: UInt32) {
+        let opened: (advertisement: Advertisement, generation: UInt32)
+        do {
+            opened = try opener.open(txt)
+        } catch {
+            if error.isByMember { logger.info("an advertisement of this account was refused: \(error)") }
+            discovery.reject(instance)
+            return
+        }
+        discovery.keep(instance)
+        switch replayGuard.judge(opened.advertisement) {
+        case .accepted, .standing:
+            table.receive(
+                opened.advertisement, generation: opened.generation, instance: instance, interface: interface,
+                now: .now, unixTime: UInt64(Date().timeIntervalSince1970))
+            changed()
+        case .duplicate:
+            table.receiveAgain(opened.advertisement, instance: instance, interface: interface)
+        case .replayed:
+            break
+        }
+        scheduleSave()
+    }
+
+    private func changed() {
+        for watcher in watchers.values { watcher.yield() }
+        armExpiry()
+    }
+
+    private func armExpiry() {
+        if expiryTimer == nil {
+            expiryTimer = BatonEventLoop.Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.expire() } }
+        }
+        guard let next = table.nextExpiry else {
+            expiryTimer?.cancel()
+            return
+        }
+        expiryTimer?.schedule(at: next.nanoseconds)
+    }
+
+    private func expire() {
+        table.expire(now: .now)
+        changed()
+    }
+
+    private func scheduleSave() {
+        if saveTimer == nil {
+            saveTimer = BatonEventLoop.Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.save() } }
+        }
+        switch replayGuard.saveNeed {
+        case .none: break
+        case .soon: if saveTimer?.isScheduled == false { saveTimer?.schedule(after: Self.saveInterval) }
+        case .now: save()
+        }
+    }
+
+    private func save() {
+        guard replayGuard.saveNeed != .none else { return }
+        replayGuard.markSaved()
+        storage.submit { [store, replayGuard, logger] in
+            do {
+                try store.save(replayGuard)
+            } catch {
+                logger.warning("what was seen of other devices could not be saved: \(error)")
+            }
+        }
+    }
+}

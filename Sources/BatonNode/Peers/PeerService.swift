@@ -1,0 +1,104 @@
+import BatonDocuments
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+import FoundationEssentials
+import SwiftProtobuf
+
+/// Serves what the account's other devices ask of this one: the origin's side of every handoff.
+///
+/// Everything is pull: nothing leaves this device that the other side has not asked for, and documents, streams and
+/// *continued* need a claim.
+struct PeerService: Sendable {
+    let offers: Offers
+    let documents: DocumentService
+
+    /// Serves one stream to its end.
+    func serve(_ incoming: IncomingStream, from device: PeerName) async {
+        let stream = incoming.stream
+        do {
+            switch try WireRequest.decode(incoming.request) {
+            case .activityList:
+                try await list(on: stream)
+            case .payload(let request):
+                try await payload(request, from: device, on: stream)
+            case .documentManifest(let request):
+                try await documents.manifest(of: claimID(request.claimID), for: device, on: stream)
+            case .documentRanges(let request):
+                try await documents.send(request, of: claimID(request.claimID), to: device, on: stream)
+            case .continuationStream(let request):
+                try await continuationStream(request, from: device, on: stream)
+            case .continued(let request):
+                try await continued(request, from: device, on: stream)
+            case .release(let request):
+                await offers.release(try claimID(request.claimID), by: device)
+                try await stream.respond(.release(.init()))
+                await stream.finish()
+            case .status, .devices, .activities, .offer, .withdraw, .accept, .willSave:
+                throw HandoffError(.unsupported, "this request is for the local socket only")
+            }
+        } catch let error as HandoffError {
+            await stream.fail(error)
+        } catch {
+            await stream.fail(HandoffError(.internal, "\(error)"))
+        }
+    }
+
+    private func claimID(_ bytes: Data) throws(HandoffError) -> ClaimID {
+        guard let id = ClaimID(bytes) else { throw HandoffError(.invalidRequest, "a claim has \(ClaimID.size) bytes") }
+        return id
+    }
+
+    private func list(on stream: BatonTransport.Stream) async throws(HandoffError) {
+        let summaries = await offers.summaries
+        try await stream.respond(.activityList(.init()))
+        for summary in summaries { try await stream.send(record: summary) }
+        await stream.finish()
+    }
+
+    private func payload(
+        _ request: WirePayloadRequest, from device: PeerName, on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        guard let id = ActivityID(request.activityID) else {
+            throw HandoffError(.invalidRequest, "an activity's id has \(ActivityID.size) bytes")
+        }
+        let (claim, payload) = try await offers.claim(id, by: device)
+        do {
+            try await stream.respond(
+                .payload(
+                    .with {
+                        $0.payload = payload
+                        $0.claimID = Data(claim.bytes)
+                    }))
+        } catch {
+            await offers.release(claim, by: device)
+            throw error
+        }
+        await stream.finish()
+    }
+
+    private func continuationStream(
+        _ request: WireContinuationStreamRequest, from device: PeerName, on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        let activity = try await offers.claim(claimID(request.claimID), of: device).activity
+        let application = try await offers.application(of: activity)
+        let (_, toApplication) = try await application.request(
+            .continuationStream(
+                .with {
+                    $0.activityID = Data(activity.id.bytes)
+                    $0.device = device.name
+                }))
+        try await stream.respond(.continuationStream(.init()))
+        await splice(stream, toApplication)
+    }
+
+    private func continued(
+        _ request: WireContinuedRequest, from device: PeerName, on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        let claim = try await offers.claim(claimID(request.claimID), of: device)
+        let sent = claim.document?.size ?? 0
+        await offers.report(.continued(device.taken(bytes: sent)), of: claim.activity.id)
+        try await stream.respond(.continued(.init()))
+        await stream.finish()
+    }
+}

@@ -1,0 +1,128 @@
+import BatonAccount
+import BatonEventLoop
+import BatonProtocol
+
+/// A device of the account as its verified advertisements show it.
+struct Peer: Sendable {
+    let device: DeviceID
+    var name: String
+    var addresses: [SocketAddress]
+    var gateNonce: [UInt8]
+    /// The generation of the account's keys that its advertisement was sealed with.
+    var generation: UInt32
+    var current: AdvertisedActivity?
+    /// Activities beside the current one.
+    var others: Int
+    /// Seconds since 1970, by this device's clock: when its last advertisement came.
+    var seen: UInt64
+    /// When its current activity became current, by this device's clock.
+    var currentSince: UInt64
+
+    /// Instances that show its advertisement now; none when it has gone.
+    fileprivate(set) var instances: Set<String> = []
+    fileprivate(set) var interfaces: Set<UInt32> = []
+    fileprivate var expiresAt: Instant
+
+    /// Whether it is announced now.
+    var isPresent: Bool { !instances.isEmpty }
+    var peerName: PeerName { PeerName(id: device.description, name: name) }
+}
+
+/// The devices that were seen: a pure value, told the time.
+///
+/// One entry a device, however many instances, interfaces and protocols show it.
+struct PeerTable {
+    /// Devices that are remembered; the one that was gone longest makes room. 64 entries are under 64 KiB.
+    static var bound: Int { 64 }
+
+    private(set) var peers: [DeviceID: Peer] = [:]
+
+    var present: [Peer] {
+        peers.values.filter(\.isPresent).sorted { $0.device.description < $1.device.description }
+    }
+
+    /// Takes an advertisement that was opened and is newer than all before, or is the one that still stands.
+    ///
+    /// - Parameters:
+    ///   - interface: where it was seen; link-local addresses are dialled through it.
+    ///   - unixTime: this device's clock, for people.
+    mutating func receive(
+        _ advertisement: Advertisement, generation: UInt32, instance: String, interface: UInt32, now: Instant,
+        unixTime: UInt64
+    ) {
+        let content = advertisement.content
+        let known = peers[advertisement.device]
+        var peer = Peer(
+            device: advertisement.device, name: content.deviceName, addresses: [],
+            gateNonce: advertisement.gateNonce, generation: generation, current: content.current,
+            others: Int(content.otherActivities), seen: unixTime,
+            currentSince: unixTime - min(unixTime, UInt64(content.current?.age ?? 0)),
+            expiresAt: now + .seconds(Int(content.timeToLive)))
+        // The age is in whole seconds: the same activity keeps the time it was first seen with.
+        if let known, let before = known.current, before.id == content.current?.id {
+            peer.currentSince = known.currentSince
+        }
+        peer.instances = (known?.instances ?? []).union([instance])
+        peer.interfaces = (known?.interfaces ?? []).union([interface])
+        peer.addresses = Self.addresses(of: content, interfaces: peer.interfaces)
+        if known == nil { makeRoom() }
+        peers[advertisement.device] = peer
+    }
+
+    /// The advertisement that counts was seen again: on another interface, or under a second instance.
+    mutating func receiveAgain(_ advertisement: Advertisement, instance: String, interface: UInt32) {
+        guard var peer = peers[advertisement.device] else { return }
+        peer.instances.insert(instance)
+        peer.interfaces.insert(interface)
+        peer.addresses = Self.addresses(of: advertisement.content, interfaces: peer.interfaces)
+        peers[advertisement.device] = peer
+    }
+
+    /// An instance has gone.
+    mutating func remove(instance: String) {
+        for (device, peer) in peers where peer.instances.contains(instance) {
+            peers[device]?.instances.remove(instance)
+            if peer.instances.count == 1 { clear(device) }
+        }
+    }
+
+    /// Forgets what devices said whose time to live is over.
+    mutating func expire(now: Instant) {
+        for (device, peer) in peers where peer.isPresent && peer.expiresAt <= now { clear(device) }
+    }
+
+    /// When the next advertisement's time to live is over.
+    var nextExpiry: Instant? {
+        peers.values.filter(\.isPresent).map(\.expiresAt).min()
+    }
+
+    private mutating func clear(_ device: DeviceID) {
+        peers[device]?.instances = []
+        peers[device]?.interfaces = []
+        peers[device]?.current = nil
+        peers[device]?.others = 0
+    }
+
+    private mutating func makeRoom() {
+        guard peers.count >= Self.bound else { return }
+        let longestGone = peers.values.min { left, right in
+            (left.isPresent ? 1 : 0, left.seen) < (right.isPresent ? 1 : 0, right.seen)
+        }
+        if let longestGone { peers[longestGone.device] = nil }
+    }
+
+    /// Where to dial, the advertised order kept; a link-local address once for each interface that it was seen on.
+    private static func addresses(of content: AdvertisementContent, interfaces: Set<UInt32>) -> [SocketAddress] {
+        guard content.port >= Advertisement.minimumPort else { return [] }
+        let hasMoreThanLoopback = content.addresses.contains { $0.scope != .loopback }
+        return content.addresses.flatMap { address -> [IPAddress] in
+            guard let ip = IPAddress(bytes: address.bytes) else { return [] }
+            switch address.scope {
+            case .invalid: return []
+            case .loopback: return hasMoreThanLoopback ? [] : [ip]
+            case .linkLocal: return ip.isIPv4 ? [ip] : interfaces.sorted().map { ip.scoped(to: $0) }
+            case .site, .global: return [ip]
+            }
+        }.map { .ip($0, port: content.port) }
+    }
+}

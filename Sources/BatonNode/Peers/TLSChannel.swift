@@ -1,0 +1,111 @@
+import BatonTLS
+import BatonTransport
+
+/// TLS between two nodes, as the channel of a connection.
+final class TLSChannel: Channel {
+    /// Plaintext is encrypted and decrypted in pieces of four full records.
+    private static let scratchSize = 4 * 16_384
+
+    private let session: TLSSession
+    private let plain = UnsafeMutableRawBufferPointer.allocate(byteCount: scratchSize, alignment: 64)
+    private let decrypted = UnsafeMutableRawBufferPointer.allocate(byteCount: scratchSize, alignment: 64)
+    private let isClient: Bool
+
+    init(_ session: TLSSession, isClient: Bool) {
+        self.session = session
+        self.isClient = isClient
+    }
+
+    deinit {
+        plain.deallocate()
+        decrypted.deallocate()
+    }
+
+    var peer: PeerIdentity? { session.peerDeviceID.map(PeerIdentity.device) }
+
+    func start() throws(TransportError) {
+        guard isClient else { return }
+        do {
+            _ = try session.handshake()
+        } catch {
+            throw TransportError(tlsError: error)
+        }
+    }
+
+    func decode(
+        _ wire: UnsafeRawBufferPointer,
+        deliver: (UnsafeRawBufferPointer) throws(TransportError) -> Void
+    ) throws(TransportError) {
+        var failure: TransportError?
+        let result: TLSSession.ReadResult
+        do {
+            result = try session.receive(wire, through: decrypted) { bytes in
+                do throws(TransportError) {
+                    try deliver(bytes)
+                    return true
+                } catch {
+                    failure = error
+                    return false
+                }
+            }
+        } catch {
+            throw TransportError(tlsError: error)
+        }
+        if let failure { throw failure }
+        switch result {
+        case .bytes, .incomplete:
+            return
+        case .closed:
+            throw TransportError(.connectionLost, "the other side closed the connection")
+        }
+    }
+
+    func encode(
+        into wire: UnsafeMutableRawBufferPointer,
+        from next: (UnsafeMutableRawBufferPointer) -> Int
+    ) throws(TransportError) -> Int {
+        var filled = session.nextOutput(into: wire)
+        do {
+            guard try session.handshake() == .complete else { return filled }
+            while filled < wire.count, !session.hasOutput {
+                let count = next(plain)
+                guard count > 0 else { break }
+                try session.write(UnsafeRawBufferPointer(rebasing: plain[..<count]))
+                filled += session.nextOutput(into: UnsafeMutableRawBufferPointer(rebasing: wire[filled...]))
+            }
+        } catch {
+            // An alert that tells the peer why still leaves.
+            filled += session.nextOutput(into: UnsafeMutableRawBufferPointer(rebasing: wire[filled...]))
+            if filled == 0 { throw TransportError(tlsError: error) }
+        }
+        return filled
+    }
+
+    func finish() {
+        session.shutdown()
+    }
+}
+
+extension TransportError {
+    /// What a failure of TLS means for the connection.
+    init(tlsError error: TLSError) {
+        switch error.code {
+        case .wrongAccount:
+            self.init(.refused, "the other device is of another account")
+        case .refused:
+            self.init(.refused, "the device has been revoked")
+        case .wrongPeer:
+            self.init(.refused, "another device than the one that was dialled answered")
+        case .ownIdentity:
+            self.init(.refused, "this device reached itself")
+        case .identityMismatch, .noCertificate, .certificateRefused:
+            self.init(.refused, "the certificate was refused: \(error)")
+        case .applicationProtocol, .protocolVersion, .noCommonParameters, .protocolViolation:
+            self.init(.protocolViolation, "the other side does not speak Baton's protocol: \(error)")
+        case .truncated:
+            self.init(.connectionLost, "the connection broke")
+        default:
+            self.init(.connectionLost, "\(error)")
+        }
+    }
+}

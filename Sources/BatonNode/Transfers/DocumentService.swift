@@ -1,0 +1,262 @@
+import BatonDocuments
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+import FoundationEssentials
+import SwiftProtobuf
+import SystemPackage
+
+/// Sends and fetches documents over streams: what joins reader and writer with the protocol.
+struct DocumentService: Sendable {
+    /// Progress is told this often.
+    private static let progressInterval = Duration.milliseconds(200)
+    /// How long the other side may take to answer.
+    private static let answerDeadline = Duration.seconds(15)
+
+    let offers: Offers
+    let pool: BufferPool
+    let ledger: PartFileLedger
+
+    // MARK: Origin
+
+    /// Answers what a claimed activity's document consists of, as it is now.
+    func manifest(
+        of claimID: ClaimID, for device: PeerName, on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        let offered = try await document(of: offers.claim(claimID, of: device).activity)
+        let source = try await inspect(offered.path)
+        await offers.setDocument(source, of: claimID)
+        try await stream.respond(
+            .documentManifest(
+                .with {
+                    $0.entries = 1
+                    $0.totalSize = source.size
+                }))
+        try await stream.send(
+            record: WireDocumentEntry.with {
+                $0.name = Data(source.label.bytes)
+                $0.size = source.size
+                $0.executable = source.permissions & 0o111 != 0
+            })
+        await stream.finish()
+    }
+
+    /// Sends ranges of a claimed document.
+    func send(
+        _ request: WireDocumentRangesRequest, of claimID: ClaimID, to device: PeerName,
+        on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        let claim = try await offers.claim(claimID, of: device)
+        guard let source = claim.document else {
+            throw HandoffError(.invalidRequest, "the document's manifest has to be asked for first")
+        }
+        let chunks = try Self.chunks(of: request, in: source)
+        let reader: DocumentReader
+        do {
+            reader = try await DocumentReader.open(source, chunks: chunks, pool: pool)
+        } catch {
+            throw HandoffError(error)
+        }
+        try await stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
+        do {
+            try await pump(reader, to: stream) { bytes in
+                await offers.report(
+                    .progress(
+                        .with {
+                            $0.bytes = bytes
+                            $0.total = source.size
+                            $0.device = device.name
+                        }), of: claim.activity.id)
+            }
+        } catch {
+            await reader.close()
+            await offers.report(.failed(error.about(device.name).failure), of: claim.activity.id)
+            await stream.reset(error.code == .documentChanged ? .sourceChanged : .internalError)
+        }
+    }
+
+    /// Hands chunk after chunk to the stream while the disk reads the next.
+    private func pump(
+        _ reader: DocumentReader, to stream: BatonTransport.Stream, progress: @Sendable (UInt64) async -> Void
+    ) async throws(HandoffError) {
+        var lent: [Buffer] = []
+        var lentBytes = 0
+        var sent: UInt64 = 0
+        var lastReport = Instant.now
+        defer { for buffer in lent { pool.release(buffer) } }
+        do {
+            while let buffer = try await reader.next() {
+                sent += UInt64(buffer.count - ChunkLayout.checksumSize)
+                lent.append(buffer)
+                lentBytes += buffer.count
+                let queued = try await stream.write(buffer)
+                while let first = lent.first, lentBytes - first.count >= queued {
+                    lentBytes -= first.count
+                    pool.release(lent.removeFirst())
+                }
+                if Instant.now - lastReport >= Self.progressInterval {
+                    lastReport = .now
+                    await progress(sent)
+                }
+            }
+            try await stream.drained()
+            await progress(sent)
+            await stream.finish()
+        } catch let error as DocumentError {
+            throw HandoffError(error)
+        } catch let error as TransportError {
+            throw HandoffError(error)
+        } catch {
+            throw HandoffError(.internal, "\(error)")
+        }
+    }
+
+    private func document(of activity: OfferedActivity) throws(HandoffError) -> DocumentSource {
+        guard let document = activity.document else {
+            throw HandoffError(.invalidRequest, "the activity “\(activity.title)” has no document")
+        }
+        return document
+    }
+
+    /// One entry, and one range that begins with a chunk: more comes with folders.
+    private static func chunks(
+        of request: WireDocumentRangesRequest, in source: DocumentSource
+    ) throws(HandoffError) -> Range<UInt64> {
+        guard let range = request.ranges.first, request.ranges.count == 1, range.entry == 0,
+            let layout = ChunkLayout(documentSize: source.size)
+        else { throw HandoffError(.invalidRequest, "one range of entry 0 has to be asked for") }
+        let chunkSize = UInt64(ChunkLayout.chunkSize)
+        let end = range.length == 0 ? source.size : range.offset.addingReportingOverflow(range.length).partialValue
+        guard range.offset % chunkSize == 0, range.offset <= end, end <= source.size,
+            end == source.size || end % chunkSize == 0
+        else { throw HandoffError(.invalidRequest, "the document has no such range of whole chunks") }
+        let upper = end == source.size ? layout.chunkCount : end / chunkSize
+        return min(range.offset / chunkSize, upper)..<upper
+    }
+
+    /// Looks at a file on a thread that may block.
+    func inspect(_ path: FilePath) async throws(HandoffError) -> DocumentSource {
+        do {
+            return try await DocumentInspector().inspect(path)
+        } catch let error as DocumentError {
+            throw HandoffError(error)
+        } catch {
+            throw HandoffError(.limitExceeded, "the system has no thread to give: \(error)")
+        }
+    }
+
+    // MARK: Continuing side
+
+    /// Fetches a claimed document into a folder.
+    ///
+    /// - Returns: where it is now, and its size.
+    func fetch(
+        from connection: Connection, claim: ClaimID, into folder: FilePath,
+        progress: @escaping @Sendable (WireProgressReport) -> Void
+    ) async throws(HandoffError) -> (path: [UInt8], size: UInt64) {
+        let entry = try await withDeadline(Self.answerDeadline, "the document was not described") {
+            try await self.manifestEntry(from: connection, claim: claim)
+        }
+        do {
+            let writer = try await DocumentWriter.create(
+                DocumentLabel(entry.name), documentSize: entry.size, permissions: entry.executable ? 0o777 : 0o666,
+                in: folder, ledger: ledger)
+            do {
+                try await receive(entry, from: connection, claim: claim, into: writer, progress: progress)
+                let path = try await writer.commit()
+                return (path.bytes, entry.size)
+            } catch {
+                await writer.abort()
+                throw error
+            }
+        } catch let error as DocumentError {
+            throw HandoffError(error)
+        } catch let error as TransportError {
+            throw HandoffError(error)
+        } catch let error as HandoffError {
+            throw error
+        } catch {
+            throw HandoffError(.internal, "\(error)")
+        }
+    }
+
+    private func manifestEntry(
+        from connection: Connection, claim: ClaimID
+    ) async throws(HandoffError) -> WireDocumentEntry {
+        let (_, stream) = try await connection.request(.documentManifest(.with { $0.claimID = Data(claim.bytes) }))
+        await stream.finish()
+        var entries = stream.records(of: WireDocumentEntry.self).makeAsyncIterator()
+        guard let entry = try await entries.next() else {
+            throw HandoffError(.internal, "the other side described no document")
+        }
+        guard try await entries.next() == nil else {
+            throw HandoffError(.unsupported, "folders cannot be accepted yet: update Baton here")
+        }
+        return entry
+    }
+
+    private func receive(
+        _ entry: WireDocumentEntry, from connection: Connection, claim: ClaimID, into writer: DocumentWriter,
+        progress: @Sendable (WireProgressReport) -> Void
+    ) async throws {
+        func report(_ bytes: UInt64) {
+            progress(
+                .with {
+                    $0.bytes = bytes
+                    $0.total = entry.size
+                })
+        }
+        let (_, stream) = try await connection.request(
+            .documentRanges(
+                .with {
+                    $0.claimID = Data(claim.bytes)
+                    $0.ranges = [.init()]
+                }))
+        await stream.finish()
+        report(0)
+        var lastReport = Instant.now
+        var buffer = try await stream.read(atLeast: Connection.readBound)
+        while let received = buffer {
+            let verified = try await writer.write(received)
+            if Instant.now - lastReport >= Self.progressInterval {
+                lastReport = .now
+                report(verified)
+            }
+            buffer = try await stream.read(atLeast: Connection.readBound, reusing: received)
+        }
+        report(await writer.verifiedByteCount)
+    }
+}
+
+/// Looks at files on a thread of its own, because a dead network file system blocks.
+private actor DocumentInspector {
+    private nonisolated let executor: BlockingExecutor
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    init() throws(Errno) {
+        executor = try BlockingExecutor(name: "baton-inspector")
+    }
+
+    func inspect(_ path: FilePath) throws(DocumentError) -> DocumentSource {
+        try DocumentSource.inspect(path)
+    }
+}
+
+extension FilePath {
+    /// The path as the system has it.
+    var bytes: [UInt8] {
+        withPlatformString { pointer in
+            UnsafeBufferPointer(start: pointer, count: length).map { UInt8(bitPattern: $0) }
+        }
+    }
+
+    /// A path from the bytes that the system has; `nil` for none and for bytes with a NUL.
+    init?(bytes: some Collection<UInt8>) {
+        guard !bytes.isEmpty, !bytes.contains(0) else { return nil }
+        let terminated = bytes.map { CChar(bitPattern: $0) } + [0]
+        self = terminated.withUnsafeBufferPointer { buffer in
+            buffer.baseAddress.map { FilePath(platformString: $0) } ?? FilePath()
+        }
+    }
+}

@@ -1,0 +1,61 @@
+import BatonMessages
+import BatonProtocol
+import Testing
+
+@testable import BatonNode
+
+@Suite("Claims, in simulated time")
+struct ClaimTableTests {
+    private let start = Instant(nanoseconds: 1_000_000_000)
+
+    private func activity(exclusive: Bool = false) throws -> OfferedActivity {
+        var request = WireOfferRequest()
+        request.type = "org.example.note"
+        request.exclusive = exclusive
+        return try OfferedActivity(request, document: nil)
+    }
+
+    @Test("Several devices may claim one activity")
+    func shared() throws {
+        var table = ClaimTable()
+        let activity = try activity()
+        let first = try table.claim(activity, by: "a", now: start)
+        let second = try table.claim(activity, by: "b", now: start)
+        #expect(table.present(first, by: "a", now: start)?.activity.id == activity.id)
+        #expect(table.present(second, by: "b", now: start)?.device == "b")
+        #expect(table.present(first, by: "b", now: start) == nil)
+    }
+
+    @Test("An exclusive activity is refused to a second device, with the holder's name, until it is let go")
+    func exclusive() throws {
+        var table = ClaimTable()
+        let activity = try activity(exclusive: true)
+        let claim = try table.claim(activity, by: "a", now: start)
+        #expect(throws: ClaimTable.Refusal.held(byDevice: "a")) {
+            try table.claim(activity, by: "b", now: start)
+        }
+        #expect(!table.release(claim, by: "b"))
+        #expect(table.release(claim, by: "a"))
+        _ = try table.claim(activity, by: "b", now: start)
+    }
+
+    @Test("A claim lapses 30 s after the connection ended, and not when it was presented again")
+    func lapse() throws {
+        var table = ClaimTable()
+        let claim = try table.claim(try activity(), by: "a", now: start)
+        table.connectionsEnded(of: "a", now: start)
+        let last = start + ClaimTable.lapse + .nanoseconds(-1)
+        #expect(table.present(claim, by: "a", now: last) != nil)
+        #expect(table.present(claim, by: "a", now: start + .seconds(3600)) != nil)
+        table.connectionsEnded(of: "a", now: start)
+        #expect(table.present(claim, by: "a", now: start + ClaimTable.lapse) == nil)
+    }
+
+    @Test("There are at most so many claims")
+    func bound() throws {
+        var table = ClaimTable()
+        let activity = try activity()
+        for _ in 0..<ClaimTable.bound { _ = try table.claim(activity, by: "a", now: start) }
+        #expect(throws: ClaimTable.Refusal.tooManyClaims) { try table.claim(activity, by: "a", now: start) }
+    }
+}
