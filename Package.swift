@@ -51,30 +51,32 @@ let package = Package(
         .systemLibrary(name: "CLinux"),
 
         room("BatonProtocol", exclude: ["WireProtocol.md"]),
-        room("BatonEventLoop", ["CLinux", system]),
+        room("BatonEventLoop", [system]),
         room("BatonTLS", ["COpenSSL"]),
         room(
             "BatonAccount",
             [
-                "CLinux", crypto, system,
+                crypto, system,
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ]),
         room("BatonDiscovery", ["BatonEventLoop", "CDNSSD"]),
         room("BatonTransport", ["BatonProtocol", "BatonEventLoop", collections, system]),
         room("BatonMessages", ["BatonProtocol", "BatonTransport", protobuf], exclude: ["baton.proto"]),
-        room("Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop"]),
-        .target(name: "BatonDocuments", dependencies: ["BatonProtocol", "BatonEventLoop", "CXXHash", "CLinux", system], path: "Sources/BatonNode/Documents", swiftSettings: settings),
+        room("Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", protobuf]),
+        room("BatonDocuments", ["BatonProtocol", "BatonEventLoop", "CXXHash", "CLinux", system]),
         room(
             "BatonNode",
             [
                 "BatonTransport", "BatonTLS", "BatonDiscovery", "BatonDocuments", "BatonAccount", "BatonMessages",
                 "BatonProtocol", "BatonEventLoop", logging, protobuf, system,
-            ], exclude: ["Documents"]),
+            ]),
         .executableTarget(
             name: "BatonCLI",
             dependencies: [
-                "BatonNode", "Baton", logging, subprocess, system,
+                "BatonNode", "Baton", "BatonDocuments", "BatonAccount", "BatonMessages", "BatonTransport",
+                "BatonProtocol",
+                "BatonEventLoop", logging, protobuf, subprocess, system,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
@@ -83,13 +85,23 @@ let package = Package(
             name: "BatonTestSupport",
             dependencies: ["BatonProtocol", "BatonEventLoop", "BatonAccount", subprocess, system],
             path: "Tests/BatonTestSupport", swiftSettings: settings),
+        .executableTarget(
+            name: "discovery-probe", dependencies: ["BatonDiscovery", "BatonEventLoop"],
+            path: "Tests/BatonDiscoveryProbe", swiftSettings: settings),
         tests(of: "BatonProtocol"),
         tests(of: "BatonEventLoop"),
-        tests(of: "BatonTLS"),
+        tests(of: "BatonTLS", ["COpenSSL"]),
         tests(of: "BatonAccount"),
-        tests(of: "BatonDiscovery"),
+        tests(of: "BatonDiscovery", ["BatonEventLoop", "discovery-probe"]),
+        tests(of: "BatonDocuments"),
         tests(of: "BatonTransport"),
         tests(of: "BatonNode"),
-        tests(of: "BatonCLI"),
+        tests(
+            of: "BatonCLI",
+            [
+                "Baton", "BatonMessages", "BatonProtocol", "BatonTransport", "BatonEventLoop", protobuf, subprocess,
+                system,
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]),
     ]
 )
