@@ -89,7 +89,7 @@ let package = Package(
             name: "discovery-probe", dependencies: ["BatonDiscovery", "BatonEventLoop"],
             path: "Tests/BatonDiscoveryProbe", swiftSettings: settings),
         tests(of: "BatonProtocol"),
-        tests(of: "BatonEventLoop"),
+        tests(of: "BatonEventLoop", [system]),
         tests(of: "BatonTLS", ["COpenSSL"]),
         tests(of: "BatonAccount"),
         tests(of: "BatonDiscovery", ["BatonEventLoop", "discovery-probe"]),

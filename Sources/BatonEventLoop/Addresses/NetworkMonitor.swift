@@ -1,0 +1,138 @@
+import Glibc
+import SystemPackage
+
+/// Tells when the addresses of this machine change: a cable, another Wi-Fi, a VPN, the end of a sleep.
+///
+/// The kernel says so through a route socket (rtnetlink(7)); nothing is polled, and an idle machine causes no wake-up.
+/// The kernel also speaks of renewals that change nothing, so the addresses are listed anew and compared, and the
+/// handler runs only when they differ.
+public final class NetworkMonitor: Sendable {
+    private struct State {
+        /// Nil once cancelled.
+        var descriptor: SharedDescriptor?
+        var addresses: [InterfaceAddress]
+        var source: EventSource?
+        var settling: Timer?
+        var onChange: (@Sendable ([InterfaceAddress]) -> Void)?
+    }
+
+    private let settle: Duration
+    private let includesLoopback: Bool
+    private let state: Lock<State>
+
+    // linux/netlink.h and linux/rtnetlink.h, which Swift does not see.
+    private static let routeProtocol: Int32 = 0
+    // RTMGRP_LINK, RTMGRP_IPV4_IFADDR, RTMGRP_IPV6_IFADDR
+    private static let groups: UInt32 = 0x1 | 0x10 | 0x100
+
+    /// How many messages one turn of the loop reads at most.
+    private static let batch = 64
+    /// How long to wait before listing again when it failed.
+    private static let retryDelay = Duration.seconds(1)
+
+    /// Starts watching.
+    ///
+    /// - Parameters:
+    ///   - loop: where the handler runs.
+    ///   - settle: how long after the first sign of a change the addresses are looked at, 250 ms at first: a change
+    ///     of network is a burst of small ones.
+    ///   - includesLoopback: whether loopback addresses count, no at first.
+    ///   - onChange: has all addresses as they are now. Held until ``cancel()`` or the end of the monitor.
+    /// - Throws: `outOfResources` where no descriptor is free; whatever keeps the process from a route socket.
+    public init(
+        on loop: EventLoop, settle: Duration = .milliseconds(250), includesLoopback: Bool = false,
+        onChange: @escaping @Sendable ([InterfaceAddress]) -> Void
+    ) throws(SocketError) {
+        self.settle = settle
+        self.includesLoopback = includesLoopback
+        let descriptor = SharedDescriptor(try Self.routeSocket())
+        // Listed after the socket is bound: what changes in between is told.
+        let addresses = try InterfaceAddress.current(includingLoopback: includesLoopback)
+        state = Lock(State(descriptor: descriptor, addresses: addresses, onChange: onChange))
+
+        let source = EventSource.readable(descriptor, on: loop) { [weak self] in self?.drain() }
+        let timer = Timer(on: loop) { [weak self] in self?.compare() }
+        state.withLock { state in
+            state.source = source
+            state.settling = timer
+        }
+        source.resume()
+    }
+
+    deinit {
+        cancel()
+    }
+
+    /// The addresses as they were when last looked at.
+    public var addresses: [InterfaceAddress] { state.withLock { $0.addresses } }
+
+    /// Stops watching. Idempotent, callable from anywhere; on the loop, no handler runs any more.
+    public func cancel() {
+        let dropped = state.withLock { state in
+            let dropped = state
+            state = State(addresses: state.addresses)
+            return dropped
+        }
+        dropped.source?.cancel()
+        dropped.settling?.cancel()
+    }
+
+    private static func routeSocket() throws(SocketError) -> OwnedDescriptor {
+        let activity = "watching the network"
+        let kind = Int32(SOCK_RAW.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        let made = SystemCall.once { socket(AF_NETLINK, kind, routeProtocol) }
+        let number: Int32
+        switch made {
+        case .success(let value): number = value
+        case .failure(let error): throw SocketError(error, while: activity)
+        }
+        let descriptor = OwnedDescriptor(takingOwnershipOf: number)
+        // struct sockaddr_nl: 16 bits of family and 16 of padding, 32 of port id (0: the kernel chooses), 32 of groups.
+        var storage = sockaddr_storage()
+        storage.ss_family = sa_family_t(AF_NETLINK)
+        let bound = withUnsafeMutableBytes(of: &storage) { bytes in
+            bytes.storeBytes(of: groups, toByteOffset: 8, as: UInt32.self)
+            return SystemCall.once {
+                bind(number, bytes.baseAddress?.assumingMemoryBound(to: sockaddr.self), 12)
+            }
+        }
+        if case .failure(let error) = bound { throw SocketError(error, while: activity) }
+        return descriptor
+    }
+
+    /// Reads the messages away: that there was one is all that matters.
+    private func drain() {
+        guard let descriptor = state.withLock({ $0.descriptor }) else { return }
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        var sawSign = false
+        for _ in 0..<Self.batch {
+            let result = SystemCall.retrying { recv(descriptor.rawValue, &buffer, buffer.count, 0) }
+            if case .failure(let error) = result, error.meansWouldBlock { break }
+            // Any other error is an overrun (ENOBUFS): messages were lost, so there were some.
+            sawSign = true
+        }
+        if sawSign { lookSoon(after: settle) }
+    }
+
+    private func lookSoon(after delay: Duration) {
+        state.withLock { state in
+            // The first sign decides: a network that never rests is still looked at.
+            guard let timer = state.settling, !timer.isScheduled else { return }
+            timer.schedule(after: delay)
+        }
+    }
+
+    private func compare() {
+        do throws(SocketError) {
+            let current = try InterfaceAddress.current(includingLoopback: includesLoopback)
+            let handler = state.withLock { state -> (@Sendable ([InterfaceAddress]) -> Void)? in
+                guard Set(current) != Set(state.addresses) else { return nil }
+                state.addresses = current
+                return state.onChange
+            }
+            handler?(current)
+        } catch {
+            lookSoon(after: Self.retryDelay)
+        }
+    }
+}

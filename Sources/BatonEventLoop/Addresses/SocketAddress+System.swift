@@ -1,0 +1,116 @@
+import Glibc
+import SystemPackage
+
+// The bridge to the kernel's `sockaddr`.
+extension SocketAddress {
+    /// How many bytes of path `sockaddr_un` holds beside the terminating zero.
+    static let longestUnixPath = 107
+
+    /// Calls `body` with the address as the kernel takes it.
+    ///
+    /// - Throws: `pathTooLong` for a path of more than 107 bytes; see ``UnixSocketFile`` for those.
+    func withSystemAddress<Value>(
+        _ body: (UnsafePointer<sockaddr>, socklen_t) -> Value
+    ) throws(SocketError) -> Value {
+        var storage = sockaddr_storage()
+        let length: Int
+        switch self {
+        case .ip(let address, let port) where address.isIPv4:
+            var system = sockaddr_in()
+            system.sin_family = sa_family_t(AF_INET)
+            system.sin_port = port.bigEndian
+            withUnsafeMutableBytes(of: &system.sin_addr) { $0.copyBytes(from: address.bytes) }
+            length = MemoryLayout<sockaddr_in>.size
+            withUnsafeMutableBytes(of: &storage) { $0.storeBytes(of: system, as: sockaddr_in.self) }
+        case .ip(let address, let port):
+            var system = sockaddr_in6()
+            system.sin6_family = sa_family_t(AF_INET6)
+            system.sin6_port = port.bigEndian
+            system.sin6_scope_id = address.scopeID
+            withUnsafeMutableBytes(of: &system.sin6_addr) { $0.copyBytes(from: address.bytes) }
+            length = MemoryLayout<sockaddr_in6>.size
+            withUnsafeMutableBytes(of: &storage) { $0.storeBytes(of: system, as: sockaddr_in6.self) }
+        case .unix(let path):
+            let bytes = path.withPlatformString { Array(UnsafeBufferPointer(start: $0, count: strlen($0))) }
+            guard bytes.count <= Self.longestUnixPath else {
+                throw SocketError(.pathTooLong, while: "using the socket \(path)")
+            }
+            var system = sockaddr_un()
+            system.sun_family = sa_family_t(AF_UNIX)
+            withUnsafeMutableBytes(of: &system.sun_path) { $0.copyBytes(from: bytes.map(UInt8.init(bitPattern:))) }
+            length = MemoryLayout<sockaddr_un>.size
+            withUnsafeMutableBytes(of: &storage) { $0.storeBytes(of: system, as: sockaddr_un.self) }
+        }
+        return withUnsafePointer(to: &storage) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { body($0, socklen_t(length)) }
+        }
+    }
+
+    /// Reads what the kernel wrote; nil for a family other than IPv4, IPv6 and Unix.
+    init?(_ storage: sockaddr_storage, length: socklen_t) {
+        var storage = storage
+        let address = withUnsafeBytes(of: &storage) { Self(Array($0.prefix(Int(length)))) }
+        guard let address else { return nil }
+        self = address
+    }
+
+    /// Reads the address that an interface list points at.
+    init?(_ pointer: UnsafePointer<sockaddr>) {
+        let length: Int
+        switch Int32(pointer.pointee.sa_family) {
+        case AF_INET: length = MemoryLayout<sockaddr_in>.size
+        case AF_INET6: length = MemoryLayout<sockaddr_in6>.size
+        default: return nil
+        }
+        self.init(Array(UnsafeRawBufferPointer(start: pointer, count: length)))
+    }
+
+    private init?(_ bytes: [UInt8]) {
+        guard bytes.count >= MemoryLayout<sa_family_t>.size else { return nil }
+        let family = bytes.withUnsafeBytes { $0.loadUnaligned(as: sa_family_t.self) }
+        switch Int32(family) {
+        case AF_INET where bytes.count >= MemoryLayout<sockaddr_in>.size:
+            let system = bytes.withUnsafeBytes { $0.loadUnaligned(as: sockaddr_in.self) }
+            guard let address = withUnsafeBytes(of: system.sin_addr, { IPAddress(bytes: Array($0)) }) else {
+                return nil
+            }
+            self = .ip(address, port: UInt16(bigEndian: system.sin_port))
+        case AF_INET6 where bytes.count >= MemoryLayout<sockaddr_in6>.size:
+            let system = bytes.withUnsafeBytes { $0.loadUnaligned(as: sockaddr_in6.self) }
+            let address = withUnsafeBytes(of: system.sin6_addr) {
+                IPAddress(bytes: Array($0), scopeID: system.sin6_scope_id)
+            }
+            guard let address else { return nil }
+            self = .ip(address, port: UInt16(bigEndian: system.sin6_port))
+        case AF_UNIX:
+            // A peer without a name has no path, or (in the abstract namespace, which we never use) a leading zero.
+            let path = bytes.dropFirst(MemoryLayout<sa_family_t>.size).prefix { $0 != 0 }
+            let terminated = path.map(CChar.init(bitPattern:)) + [0]
+            self = .unix(FilePath(platformString: terminated))
+        default:
+            return nil
+        }
+    }
+
+    /// Asks the kernel for an address of a socket: `getsockname`, `getpeername`.
+    static func of(
+        _ descriptor: Int32, _ call: (Int32, UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> Int32
+    ) throws(SocketError) -> SocketAddress {
+        var storage = sockaddr_storage()
+        var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
+        let result = withUnsafeMutablePointer(to: &storage) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                SystemCall.once { call(descriptor, address, &length) }
+            }
+        }
+        let activity = "asking for the address of a socket"
+        switch result {
+        case .failure(let error): throw SocketError(error, while: activity)
+        case .success:
+            guard let address = SocketAddress(storage, length: length) else {
+                throw SocketError(.invalidAddress, while: activity)
+            }
+            return address
+        }
+    }
+}

@@ -1,0 +1,48 @@
+import Glibc
+public import SystemPackage
+
+/// A file descriptor with one owner, closed exactly once.
+///
+/// It closes when it goes out of scope, on every path, unless ``close()`` or ``release()`` ended it before.
+public struct OwnedDescriptor: ~Copyable, Sendable {
+    /// The number of the descriptor, for system calls. Borrowed: it must not be closed or kept.
+    public let rawValue: Int32
+
+    /// Takes over an open descriptor, which nobody else may close from here on.
+    public init(takingOwnershipOf rawValue: Int32) {
+        self.rawValue = rawValue
+    }
+
+    /// Takes over an open descriptor, which nobody else may close from here on.
+    public init(takingOwnershipOf descriptor: FileDescriptor) {
+        self.init(takingOwnershipOf: descriptor.rawValue)
+    }
+
+    deinit {
+        // On Linux the descriptor is gone whatever close answers, EINTR included: closing again would hit a stranger's.
+        _ = Glibc.close(rawValue)
+    }
+
+    /// The descriptor as swift-system's type, for its typed calls. Borrowed: it must not be closed or kept.
+    public var fileDescriptor: FileDescriptor { FileDescriptor(rawValue: rawValue) }
+
+    /// Closes the descriptor and tells whether the file system was content.
+    ///
+    /// - Throws: what `close(2)` reported (`EIO`, `ENOSPC`, `EDQUOT` of a network file system). The descriptor is gone
+    ///   all the same.
+    public consuming func close() throws(Errno) {
+        let descriptor = release()
+        guard Glibc.close(descriptor) == 0 else {
+            let error = Errno(rawValue: errno)
+            guard error != .interrupted else { return }
+            throw error
+        }
+    }
+
+    /// Ends the ownership without closing. The caller owns the number from here on.
+    public consuming func release() -> Int32 {
+        let descriptor = rawValue
+        discard self
+        return descriptor
+    }
+}

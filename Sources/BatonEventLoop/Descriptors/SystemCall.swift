@@ -1,0 +1,62 @@
+import Glibc
+import SystemPackage
+
+/// The one place where system calls are wrapped: a result or an `Errno`, and the retry after a signal.
+enum SystemCall {
+    /// Calls `body` until it is not interrupted by a signal.
+    ///
+    /// Not for `close` (the descriptor is gone) nor for `connect` (which goes on by itself).
+    static func retrying<Value: FixedWidthInteger & SignedInteger>(_ body: () -> Value) -> Result<Value, Errno> {
+        while true {
+            let value = body()
+            if value >= 0 { return .success(value) }
+            let error = errno
+            if error != EINTR { return .failure(Errno(rawValue: error)) }
+        }
+    }
+
+    /// Calls `body` once.
+    static func once<Value: FixedWidthInteger & SignedInteger>(_ body: () -> Value) -> Result<Value, Errno> {
+        let value = body()
+        return value >= 0 ? .success(value) : .failure(Errno(rawValue: errno))
+    }
+
+    /// A new stream socket, non-blocking and closed on exec, outside the reserve of ``DescriptorLimit``.
+    static func streamSocket(_ domain: Int32) throws(SocketError) -> OwnedDescriptor {
+        let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
+        switch once({ socket(domain, kind, 0) }) {
+        case .success(let number):
+            let descriptor = OwnedDescriptor(takingOwnershipOf: number)
+            guard !DescriptorLimit.reaches(number) else {
+                throw SocketError(.tooManyOpenFiles, while: "making a socket")
+            }
+            return descriptor
+        case .failure(let error): throw SocketError(error, while: "making a socket")
+        }
+    }
+
+    /// Sets an option of type `int`.
+    static func setOption(_ descriptor: Int32, _ level: Int32, _ name: Int32, _ value: Int32) -> Result<Int32, Errno> {
+        var value = value
+        return once { setsockopt(descriptor, level, name, &value, socklen_t(MemoryLayout<Int32>.size)) }
+    }
+
+    /// The error that is waiting on a socket, nil for none (`SO_ERROR`, which reading clears).
+    static func pendingError(_ descriptor: Int32) -> Errno? {
+        var value: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        switch once({ getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &value, &length) }) {
+        case .success: return value == 0 ? nil : Errno(rawValue: value)
+        case .failure(let error): return error
+        }
+    }
+
+    /// Makes a descriptor from `accept` non-blocking and closed on exec.
+    ///
+    /// Two calls more than `accept4`, which Swift does not see.
+    static func prepareAccepted(_ descriptor: Int32) -> Result<Int32, Errno> {
+        once { fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+            .flatMap { _ in once { fcntl(descriptor, F_GETFL) } }
+            .flatMap { flags in once { fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) } }
+    }
+}

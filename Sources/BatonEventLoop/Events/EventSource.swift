@@ -1,0 +1,130 @@
+import Dispatch
+
+/// The one owner of a Dispatch source, and the one place where such sources are made.
+///
+/// It keeps three rules that Dispatch enforces by crashing or spinning. Suspend and resume must balance: here they are
+/// idempotent. A suspended source must not be released: here a cancelled source is resumed, so that its cancel handler
+/// runs and drops everything. A watched descriptor must not be closed: the cancel handler holds it.
+///
+/// Handlers run on the loop's queue. A source starts suspended, is usable from any thread, and cancels itself when its
+/// last reference goes. After a cancel on the loop no handler runs any more; after one from elsewhere a handler that
+/// is just running finishes.
+///
+/// Sources of descriptors are level-triggered: the handler runs again and again while the condition holds, so a write
+/// source must be suspended unless bytes wait, and a read source at the end of the input.
+final class EventSource: Sendable {
+    private struct State {
+        var isSuspended = true
+        var isCancelled = false
+    }
+
+    nonisolated(unsafe) private let source: any DispatchSourceProtocol  // reason: Dispatch objects are thread-safe
+    private let state = Lock(State())
+
+    /// Watches for something to read (or accept), or the end of the input.
+    static func readable(
+        _ descriptor: SharedDescriptor, on loop: EventLoop, handler: @escaping @Sendable () -> Void
+    ) -> EventSource {
+        let source = DispatchSource.makeReadSource(fileDescriptor: descriptor.rawValue, queue: loop.queue)
+        return EventSource(source, holding: descriptor, handler: handler)
+    }
+
+    /// Watches for room to write, or the end of a connection attempt.
+    ///
+    /// - Parameter cancelled: runs on the loop once the kernel no longer watches, after ``cancel()``.
+    static func writable(
+        _ descriptor: SharedDescriptor, on loop: EventLoop, handler: @escaping @Sendable () -> Void,
+        cancelled: @escaping @Sendable () -> Void = {}
+    ) -> EventSource {
+        let source = DispatchSource.makeWriteSource(fileDescriptor: descriptor.rawValue, queue: loop.queue)
+        return EventSource(source, holding: descriptor, handler: handler, cancelled: cancelled)
+    }
+
+    /// Watches for a signal. Dispatch installs its own handler for it at the first resume.
+    static func signal(_ number: Int32, on loop: EventLoop, handler: @escaping @Sendable () -> Void) -> EventSource {
+        EventSource(
+            DispatchSource.makeSignalSource(signal: number, queue: loop.queue), holding: nil, handler: handler)
+    }
+
+    /// A timer that never fires until ``fire(at:)``.
+    static func timer(on loop: EventLoop, handler: @escaping @Sendable () -> Void) -> EventSource {
+        let source = DispatchSource.makeTimerSource(queue: loop.queue)
+        source.schedule(deadline: .distantFuture)
+        return EventSource(source, holding: nil, handler: handler)
+    }
+
+    private init(
+        _ source: any DispatchSourceProtocol, holding descriptor: SharedDescriptor?,
+        handler: @escaping @Sendable () -> Void, cancelled: @escaping @Sendable () -> Void = {}
+    ) {
+        self.source = source
+        source.setEventHandler(handler: handler)
+        let release: @Sendable () -> Void = {
+            cancelled()
+            withExtendedLifetime(descriptor) {}
+        }
+        source.setCancelHandler(handler: release)
+    }
+
+    deinit {
+        cancel()
+    }
+
+    /// Lets the handler run. Idempotent; nothing after a cancel.
+    func resume() {
+        state.withLock { state in
+            guard state.isSuspended, !state.isCancelled else { return }
+            state.isSuspended = false
+            source.resume()
+        }
+    }
+
+    /// Lets the handler run, and calls `registered` on the loop once the kernel watches. Only for the first resume.
+    func resume(registered: @escaping @Sendable () -> Void) {
+        source.setRegistrationHandler(handler: registered)
+        resume()
+    }
+
+    /// What the event that runs the handler carries: bytes to read (at least 1 in a listener), room to write.
+    ///
+    /// Zero at the end of the input and when the connection broke (`EPOLLHUP`), after which Dispatch **never runs the
+    /// handler again**, bytes or not: it forgets the descriptor, as `epoll` cannot be told to keep silent about it.
+    var data: UInt { UInt(source.data) }
+
+    /// Stops the handler from running. Idempotent; nothing after a cancel.
+    func suspend() {
+        state.withLock { state in
+            guard !state.isSuspended, !state.isCancelled else { return }
+            state.isSuspended = true
+            source.suspend()
+        }
+    }
+
+    /// Ends the source for good and lets go of its descriptor and handlers. Idempotent.
+    func cancel() {
+        state.withLock { state in
+            guard !state.isCancelled else { return }
+            state.isCancelled = true
+            source.cancel()
+            if state.isSuspended { source.resume() }
+        }
+    }
+
+    /// Sets when a timer's handler runs, replacing the time set before.
+    ///
+    /// The leeway of a millisecond lets the kernel join wake-ups.
+    ///
+    /// - Parameter deadline: a reading of ``MonotonicClock``; nil for never.
+    func fire(at deadline: UInt64?) {
+        guard let timer = source as? any DispatchSourceTimer else { return }
+        guard let deadline else { return timer.schedule(deadline: .distantFuture) }
+        // Dispatch keeps three clocks apart by the two upper bits of a time: 0x for CLOCK_MONOTONIC, 10 for
+        // CLOCK_BOOTTIME (`DISPATCH_MONOTONICTIME_NOW` is 1 << 63) and 11 for wall time. Its Swift face has names for
+        // the first and the last only. A test finds out should that ever change.
+        let boottime = min(deadline, Self.latest) | (1 << 63)
+        timer.schedule(deadline: DispatchTime(uptimeNanoseconds: boottime), leeway: .milliseconds(1))
+    }
+
+    /// The latest time that Dispatch takes for a time and not for "never": 146 years.
+    private static let latest: UInt64 = (1 << 62) - 2
+}

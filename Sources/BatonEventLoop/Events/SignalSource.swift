@@ -1,0 +1,53 @@
+import Glibc
+
+/// A signal of the process (`SIGTERM`, `SIGINT`, `SIGHUP`, `SIGWINCH`, …) as an event on a loop.
+///
+/// From the moment ``watch(_:on:handler:)`` returns, the signal no longer does what it does by default. It does not do
+/// so again when the source goes: Dispatch keeps its handler, and the signal is then ignored. Signals that come faster
+/// than the handler runs are one event, as signals are. Programs started by this process get the default behaviour,
+/// because a handler, unlike "ignore", does not survive `exec`.
+///
+/// `SIGPIPE` needs none: the sockets of this module write with `MSG_NOSIGNAL`.
+public final class SignalSource: Sendable {
+    /// The number of the signal.
+    public let signal: Int32
+
+    private let source: EventSource
+
+    private init(_ signal: Int32, source: EventSource) {
+        self.signal = signal
+        self.source = source
+    }
+
+    /// Watches a signal and returns once it is watched, so that none is lost in between.
+    ///
+    /// - Parameters:
+    ///   - signal: such as `SIGTERM`. Not `SIGKILL`, `SIGSTOP`, nor a fault of the program itself.
+    ///   - loop: where the handler runs.
+    ///   - handler: runs for each delivery, on the loop, until ``cancel()`` or the end of the source.
+    /// - Returns: the source, which watches as long as it is held.
+    public static func watch(
+        _ signal: Int32, on loop: EventLoop, handler: @escaping @Sendable () -> Void
+    ) async -> SignalSource {
+        let source = EventSource.signal(signal, on: loop, handler: handler)
+        await withCheckedContinuation { continuation in
+            source.resume(registered: { continuation.resume() })
+        }
+        return SignalSource(signal, source: source)
+    }
+
+    /// Stops the events. Idempotent, callable from anywhere.
+    public func cancel() {
+        source.cancel()
+    }
+
+    /// Whether the process was told to ignore the signal, as `nohup` does with `SIGHUP`.
+    ///
+    /// Ask before watching: such a signal should stay ignored.
+    public static func isIgnored(_ signal: Int32) -> Bool {
+        var action = sigaction()
+        guard sigaction(signal, nil, &action) == 0 else { return false }
+        // SIG_IGN is the pointer of value 1, which cannot be compared as a function.
+        return unsafeBitCast(action.__sigaction_handler.sa_handler, to: UInt.self) == 1
+    }
+}

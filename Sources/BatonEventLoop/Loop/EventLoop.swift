@@ -1,0 +1,68 @@
+public import Dispatch
+
+/// One serial line of execution on which sockets, timers and signals report.
+///
+/// An event loop is a `SerialExecutor` over a serial `DispatchQueue`, and the handlers of every event source of this
+/// module run on that same queue. An actor whose `unownedExecutor` is its loop can therefore be entered synchronously
+/// from such a handler with `assumeIsolated`: no task, no hop, no allocation between readiness and the actor's code.
+///
+/// ```swift
+/// actor Connection {
+///     nonisolated let loop: EventLoop
+///     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+/// }
+/// ```
+///
+/// Nothing that blocks may run here: files and D-Bus belong on a ``BlockingExecutor``. A loop owns no thread while it
+/// is idle (Dispatch lends it one when there is work), and it ends with its last reference.
+public final class EventLoop: SerialExecutor {
+    /// What the loop is called in debuggers and crash reports.
+    public let name: String
+
+    /// The queue behind the loop.
+    ///
+    /// Work put here runs isolated to every actor of this loop.
+    public let queue: DispatchQueue
+
+    private static let key = DispatchSpecificKey<ObjectIdentifier>()
+
+    /// Makes a loop.
+    ///
+    /// - Parameter name: appears as the label of the queue, behind `baton.loop.`.
+    public init(name: String) {
+        self.name = name
+        // A serial queue without a target gets a thread of its own beyond the width of the pool when it needs one, so
+        // that a thread that blocks elsewhere never starves a loop.
+        queue = DispatchQueue(label: "baton.loop." + name, qos: .userInitiated)
+        queue.setSpecific(key: Self.key, value: ObjectIdentifier(self))
+    }
+
+    /// Whether the caller runs on this loop now. Cheap, callable from anywhere.
+    public var isCurrent: Bool {
+        DispatchQueue.getSpecific(key: Self.key) == ObjectIdentifier(self)
+    }
+
+    /// Runs `work` on the loop, later, in order with everything else that is put there. Callable from anywhere.
+    public func execute(_ work: @escaping @Sendable () -> Void) {
+        queue.async(execute: work)
+    }
+
+    // MARK: - SerialExecutor
+
+    /// Puts a job of an actor onto the loop. Called by the concurrency runtime.
+    public func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        // The closure holds the loop: the executor outlives each job, even where the job drops the last actor.
+        queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+    }
+
+    /// Stops the process unless the caller runs on the loop. Called by the concurrency runtime.
+    public func checkIsolated() {
+        dispatchPrecondition(condition: .onQueue(queue))
+    }
+
+    /// Tells the concurrency runtime whether the caller runs on the loop, without stopping the process.
+    public func isIsolatingCurrentContext() -> Bool? {
+        isCurrent
+    }
+}

@@ -1,0 +1,60 @@
+import Dispatch
+public import SystemPackage
+
+/// A thread that does what it is told while the caller waits, and nothing else: the place for work that restricts its
+/// own thread.
+///
+/// Landlock binds a thread and every thread that it makes. Dispatch makes the threads of its pool on whatever thread
+/// hands it work, and the concurrency runtime hands it work at every resumption; a restricted thread that takes part in
+/// either would spread its restriction over the process. This thread takes part in neither: the closure runs from
+/// beginning to end, with no `await` in it, and the answer goes back through a semaphore.
+///
+/// The closure must not use Dispatch, start tasks or resume continuations. The caller blocks meanwhile, so it runs on a
+/// ``BlockingExecutor``. The thread ends with the last reference.
+public final class PrivateThread: Sendable {
+    private let worker: WorkerThread
+
+    /// Starts the thread.
+    ///
+    /// - Parameter name: its first 15 bytes name the thread.
+    /// - Throws: `Errno.resourceTemporarilyUnavailable` where the machine has no thread to give.
+    public init(name: String) throws(Errno) {
+        worker = try WorkerThread(name: name)
+    }
+
+    deinit {
+        worker.finish()
+    }
+
+    /// Whether the caller is this thread.
+    public var isCurrent: Bool { worker.isCurrent }
+
+    /// Runs `work` on the thread, after what was asked for before, and waits for it. Not from the thread itself.
+    ///
+    /// - Returns: what `work` returned.
+    /// - Throws: what `work` threw.
+    public func perform<Value: Sendable, Failure: Error>(
+        _ work: @escaping @Sendable () throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        precondition(!isCurrent, "a private thread cannot wait for itself")
+        let done = DispatchSemaphore(value: 0)
+        let answer = Answer<Value, Failure>()
+        worker.append {
+            do throws(Failure) {
+                let value = try work()
+                answer.result.withLock { $0 = .success(value) }
+            } catch {
+                answer.result.withLock { $0 = .failure(error) }
+            }
+            done.signal()
+        }
+        while true {
+            done.wait()
+            if let result = answer.result.withLock({ $0 }) { return try result.get() }
+        }
+    }
+
+    private final class Answer<Value: Sendable, Failure: Error>: Sendable {
+        let result = Lock<Result<Value, Failure>?>(nil)
+    }
+}

@@ -1,0 +1,262 @@
+import Glibc
+
+/// A connected stream socket, TCP or Unix-domain, that never blocks.
+///
+/// ``start(onReadable:onWritable:)`` makes it report to its loop; the handlers run on the loop's queue, so an actor
+/// with that executor may enter itself with `assumeIsolated`. Bytes are read and written by ``read(into:)`` and
+/// ``write(_:)`` when a handler says that it is worth trying.
+///
+/// Everything here is callable from anywhere and at most takes an uncontended lock; calls on the loop are what it is
+/// made for. ``close()`` or the end of the last reference gives the descriptor back, always. TCP sockets send at once
+/// (`TCP_NODELAY`); buffer sizes are never set, so that Linux tunes them up to its own limits. Nothing here raises
+/// `SIGPIPE`.
+public final class Socket: Sendable {
+    /// What a read found.
+    public enum ReadResult: Sendable, Hashable {
+        /// So many bytes were stored, at least one unless the buffer was empty.
+        case bytes(Int)
+        /// Nothing has come. The handler tells when something does.
+        case wouldBlock
+        /// The other side will send no more. Reported each time from then on, and the read handler runs no more.
+        case endOfFile
+    }
+
+    /// The loop that the handlers run on.
+    public let loop: EventLoop
+    /// The address on this side; the empty Unix path where there is none.
+    public let localAddress: SocketAddress
+    /// The address on the other side; the empty Unix path where there is none.
+    public let remoteAddress: SocketAddress
+
+    private let state: Lock<State>
+
+    private struct State {
+        /// Nil once closed.
+        var descriptor: SharedDescriptor?
+        var readSource: EventSource?
+        var writeSource: EventSource?
+        var onReadable: (@Sendable () -> Void)?
+        var onWritable: (@Sendable () -> Void)?
+        var isPaused = false
+        var wantsWrite = false
+        var isWriteRegistered = false
+        /// The input ended or broke: nothing to read will come, and epoll would say so for ever.
+        var inputEnded = false
+        /// Both directions are over, and Dispatch has forgotten the descriptor; see ``EventSource/data``.
+        var isHungUp = false
+        /// A call of the read handler is on its way that Dispatch will not make.
+        var willRepeat = false
+
+        var mayRead: Bool { descriptor != nil && !isPaused && !inputEnded }
+    }
+
+    /// Takes over a connected stream socket, from systemd or a `socketpair` say, and makes it non-blocking.
+    ///
+    /// - Throws: ``SocketError`` when it is not a connected socket; the descriptor is closed then.
+    public convenience init(takingOwnershipOf descriptor: consuming OwnedDescriptor, on loop: EventLoop)
+        throws(SocketError)
+    {
+        if case .failure(let error) = SystemCall.prepareAccepted(descriptor.rawValue) {
+            throw SocketError(error, while: "taking over a socket")
+        }
+        try self.init(SharedDescriptor(descriptor), on: loop)
+    }
+
+    init(_ descriptor: SharedDescriptor, on loop: EventLoop, remote: SocketAddress? = nil) throws(SocketError) {
+        self.loop = loop
+        localAddress = try SocketAddress.of(descriptor.rawValue) { getsockname($0, $1, $2) }
+        if let remote {
+            remoteAddress = remote
+        } else {
+            remoteAddress = try SocketAddress.of(descriptor.rawValue) { getpeername($0, $1, $2) }
+        }
+        if localAddress.port != nil {
+            // Only a hint to the kernel: a socket that refuses it still works.
+            _ = SystemCall.setOption(descriptor.rawValue, Int32(IPPROTO_TCP), TCP_NODELAY, 1)
+        }
+        state = Lock(State(descriptor: descriptor))
+    }
+
+    deinit {
+        close()
+    }
+
+    // MARK: - Readiness
+
+    /// Starts reporting. Once; a second call, or one after ``close()``, does nothing.
+    ///
+    /// The socket holds the handlers until it is closed: let them refer weakly to what owns the socket, or close it.
+    ///
+    /// - Parameters:
+    ///   - onReadable: bytes, the end of the input or an error wait. Runs again and again until they are read, or
+    ///     reading is paused, so it may read as little as it likes.
+    ///   - onWritable: there is room, or the connection broke. Runs only after ``wantWrite(_:)`` with true, and again
+    ///     and again until that is called with false.
+    public func start(onReadable: @escaping @Sendable () -> Void, onWritable: @escaping @Sendable () -> Void) {
+        state.withLock { state in
+            guard let descriptor = state.descriptor, state.onReadable == nil else { return }
+            state.onReadable = onReadable
+            state.onWritable = onWritable
+            let readSource = EventSource.readable(descriptor, on: loop) { [weak self] in self?.becameReadable() }
+            state.readSource = readSource
+            state.writeSource = EventSource.writable(descriptor, on: loop) { [weak self] in self?.becameWritable() }
+            if state.mayRead { readSource.resume() }
+            resumeWriting(&state)
+        }
+    }
+
+    /// Says whether bytes wait to be written, which is when the write handler is to run. At first: no.
+    ///
+    /// Epoll reports room for as long as there is any, so this must be false when the queue is empty.
+    public func wantWrite(_ wanted: Bool) {
+        state.withLock { state in
+            guard state.descriptor != nil else { return }
+            state.wantsWrite = wanted
+            if wanted { resumeWriting(&state) } else { state.writeSource?.suspend() }
+        }
+    }
+
+    /// Says whether reading rests: the read handler does not run, the kernel's buffer fills, and the other side is
+    /// held back. At first: no. Whatever came in the meantime is reported after the pause.
+    public func pauseReading(_ paused: Bool) {
+        state.withLock { state in
+            guard state.descriptor != nil, state.isPaused != paused else { return }
+            state.isPaused = paused
+            if paused || !state.mayRead {
+                state.readSource?.suspend()
+            } else {
+                state.readSource?.resume()
+                repeatReadingIfHungUp(&state)
+            }
+        }
+    }
+
+    // MARK: - Bytes
+
+    /// Reads what has come, at most what `buffer` holds. One `recv`.
+    ///
+    /// - Throws: `connectionReset` when the connection broke, `closed` after ``close()``. The read handler runs no more
+    ///   after either.
+    public func read(into buffer: UnsafeMutableRawBufferPointer) throws(SocketError) -> ReadResult {
+        try state.withLock { (state) throws(SocketError) -> ReadResult in
+            guard let descriptor = state.descriptor else { throw SocketError(.closed, while: "reading") }
+            guard !buffer.isEmpty else { return .bytes(0) }
+            switch SystemCall.retrying({ recv(descriptor.rawValue, buffer.baseAddress, buffer.count, 0) }) {
+            case .success(0):
+                endInput(&state)
+                return .endOfFile
+            case .success(let count):
+                return .bytes(count)
+            case .failure(let error) where error.meansWouldBlock:
+                return .wouldBlock
+            case .failure(let error):
+                endInput(&state)
+                throw SocketError(error, while: "reading from \(remoteAddress)")
+            }
+        }
+    }
+
+    /// Writes as much of `bytes` as there is room for. One `send`.
+    ///
+    /// - Returns: how many were taken; 0 when there is no room, which ``wantWrite(_:)`` waits for.
+    /// - Throws: `connectionReset` when the other side is gone or this side was ended by ``shutdownWrite()``, `closed`
+    ///   after ``close()``.
+    public func write(_ bytes: UnsafeRawBufferPointer) throws(SocketError) -> Int {
+        try state.withLock { (state) throws(SocketError) -> Int in
+            guard let descriptor = state.descriptor else { throw SocketError(.closed, while: "writing") }
+            guard !bytes.isEmpty else { return 0 }
+            let flags = Int32(MSG_NOSIGNAL)
+            switch SystemCall.retrying({ send(descriptor.rawValue, bytes.baseAddress, bytes.count, flags) }) {
+            case .success(let count): return count
+            case .failure(let error) where error.meansWouldBlock: return 0
+            case .failure(let error): throw SocketError(error, while: "writing to \(remoteAddress)")
+            }
+        }
+    }
+
+    // MARK: - The end
+
+    /// Ends this side's direction: the other side reads what was written and then the end of the input. Reading goes
+    /// on. Idempotent, and nothing on a connection that is already gone.
+    public func shutdownWrite() {
+        state.withLock { state in
+            guard let descriptor = state.descriptor else { return }
+            shutdown(descriptor.rawValue, Int32(SHUT_WR))
+        }
+    }
+
+    /// Ends both directions and gives the descriptor back; called on the loop, no handler runs any more.
+    ///
+    /// Bytes that were written still go out, unless bytes from the other side lie unread: then TCP resets the
+    /// connection, and the other side may lose what it had not read. Who must not lose a last message calls
+    /// ``shutdownWrite()`` and reads to the end first. Idempotent.
+    public func close() {
+        let dropped = state.withLock { state in
+            let dropped = state
+            state = State(descriptor: nil)
+            return dropped
+        }
+        dropped.readSource?.cancel()
+        dropped.writeSource?.cancel()
+        // The descriptor closes when both sources have let go of it, or here where there are none.
+    }
+
+    /// Whether ``close()`` was called.
+    public var isClosed: Bool { state.withLock { $0.descriptor == nil } }
+
+    /// Calls `body` with the number of the descriptor while it is surely open; nil once closed.
+    func withDescriptor<Value: Sendable>(_ body: (Int32) -> Value) -> Value? {
+        state.withLock { state in state.descriptor.map { body($0.rawValue) } }
+    }
+
+    // MARK: - Handlers, on the loop
+
+    private func becameReadable() {
+        let handler = state.withLock { state -> (@Sendable () -> Void)? in
+            guard let descriptor = state.descriptor else { return nil }
+            if !state.isHungUp, state.readSource?.data == 0 { state.isHungUp = Self.isHungUp(descriptor) }
+            return state.mayRead ? state.onReadable : nil
+        }
+        guard let handler else { return }
+        handler()
+        state.withLock { repeatReadingIfHungUp(&$0) }
+    }
+
+    /// Makes the calls of the read handler that Dispatch no longer makes after a hang-up, while bytes may be left.
+    private func repeatReadingIfHungUp(_ state: inout State) {
+        guard state.isHungUp, state.mayRead, !state.willRepeat else { return }
+        state.willRepeat = true
+        loop.execute { [weak self] in
+            guard let self else { return }
+            self.state.withLock { $0.willRepeat = false }
+            self.becameReadable()
+        }
+    }
+
+    private func becameWritable() {
+        let handler = state.withLock { $0.wantsWrite ? $0.onWritable : nil }
+        handler?()
+    }
+
+    private func resumeWriting(_ state: inout State) {
+        guard state.wantsWrite, let source = state.writeSource else { return }
+        guard !state.isWriteRegistered else { return source.resume() }
+        state.isWriteRegistered = true
+        // Dispatch cannot register a second source on a descriptor that has hung up, and does not say so: the handler
+        // would never run. It runs from here, and its write fails as it must.
+        source.resume { [weak self] in
+            guard let self, self.state.withLock({ $0.descriptor.map(Self.isHungUp) ?? false }) else { return }
+            self.becameWritable()
+        }
+    }
+
+    private func endInput(_ state: inout State) {
+        state.inputEnded = true
+        state.readSource?.suspend()
+    }
+
+    private static func isHungUp(_ descriptor: SharedDescriptor) -> Bool {
+        var question = pollfd(fd: descriptor.rawValue, events: 0, revents: 0)
+        return poll(&question, 1, 0) == 1 && question.revents & Int16(POLLHUP | POLLERR) != 0
+    }
+}

@@ -1,0 +1,114 @@
+public import SystemPackage
+
+/// Why a socket, a listener or another part of the event loop could not do what it was asked.
+public struct SocketError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What happened, as far as a program acts on it.
+    public enum Code: Sendable, Hashable {
+        /// Another program listens on this port or socket file.
+        case addressInUse
+        /// No interface of this machine has the address, or no free port is left.
+        case addressUnavailable
+        /// The text or bytes are not an address.
+        case invalidAddress
+        /// Dialling was asked for with no address at all.
+        case noAddress
+        /// The name of a socket file is too long even relative to its folder.
+        case pathTooLong
+        /// Something that is not a socket lies where the socket file should be.
+        case notASocket
+        /// Nothing lies at the path, or a folder on the way is missing.
+        case notFound
+        /// The system does not allow it: a port below 1024, a folder or a socket of another user.
+        case permissionDenied
+        /// The machine is there and nobody listens.
+        case connectionRefused
+        /// No route leads there, or the network is down.
+        case unreachable
+        /// Nobody answered in time.
+        case timedOut
+        /// The task that asked was cancelled.
+        case cancelled
+        /// The other side broke the connection, or no longer reads.
+        case connectionReset
+        /// This side has closed the socket.
+        case closed
+        /// The process or the machine has no free descriptor, memory or thread.
+        case outOfResources
+        /// Anything else; see ``SocketError/underlyingError``.
+        case other
+    }
+
+    /// What happened.
+    public let code: Code
+
+    /// The system's own number, where a system call failed.
+    public let underlyingError: Errno?
+
+    /// What was being done, for the message: "connecting to 192.0.2.1:4000".
+    public let activity: String
+
+    /// Makes an error.
+    public init(_ code: Code, while activity: String, underlyingError: Errno? = nil) {
+        self.code = code
+        self.activity = activity
+        self.underlyingError = underlyingError
+    }
+
+    /// Makes an error of a system call's answer.
+    init(_ error: Errno, while activity: String) {
+        self.init(Code(error), while: activity, underlyingError: error)
+    }
+
+    /// One sentence for people: what was being done and what went wrong.
+    public var description: String {
+        let reason =
+            switch code {
+            case .addressInUse: "another program already uses this address"
+            case .addressUnavailable: "this machine does not have the address, or has no free port"
+            case .invalidAddress: "this is not an address"
+            case .noAddress: "there is no address to try"
+            case .pathTooLong: "the name of the socket file is too long"
+            case .notASocket: "there is a file here that is not a socket"
+            case .notFound: "there is nothing at this path"
+            case .permissionDenied: "permission was denied"
+            case .connectionRefused: "nobody listens there"
+            case .unreachable: "there is no way to reach it"
+            case .timedOut: "there was no answer in time"
+            case .cancelled: "it was cancelled"
+            case .connectionReset: "the other side broke the connection"
+            case .closed: "the socket is closed"
+            case .outOfResources: "the system has run out of descriptors, memory or threads"
+            case .other: "the system reported an error"
+            }
+        guard let underlyingError else { return "\(activity): \(reason)" }
+        return "\(activity): \(reason) (\(underlyingError))"
+    }
+}
+
+extension SocketError.Code {
+    init(_ error: Errno) {
+        // Over the system's numbers, an open set: what is not listed is `other`.
+        switch error {
+        case .addressInUse: self = .addressInUse
+        case .addressNotAvailable: self = .addressUnavailable
+        case .addressFamilyNotSupported: self = .invalidAddress
+        case .fileNameTooLong: self = .pathTooLong
+        case .notSocket: self = .notASocket
+        case .noSuchFileOrDirectory, .notDirectory: self = .notFound
+        case .permissionDenied, .notPermitted, .readOnlyFileSystem: self = .permissionDenied
+        case .connectionRefused: self = .connectionRefused
+        case .noRouteToHost, .networkUnreachable, .networkDown, .hostIsDown: self = .unreachable
+        case .timedOut: self = .timedOut
+        case .connectionReset, .brokenPipe, .connectionAbort, .networkReset, .socketNotConnected:
+            self = .connectionReset
+        case .badFileDescriptor: self = .closed
+        case .tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory, .noBufferSpace: self = .outOfResources
+        default: self = .other
+        }
+    }
+}
+
+extension Errno {
+    /// Whether a non-blocking call has nothing to do now.
+    var meansWouldBlock: Bool { self == .wouldBlock || self == .resourceTemporarilyUnavailable }
+}

@@ -1,0 +1,153 @@
+import BatonEventLoop
+import Glibc
+import SystemPackage
+import Testing
+
+/// An actor whose methods may block.
+private actor Worker {
+    nonisolated let executor: BlockingExecutor
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    private var thread: pthread_t?
+
+    init(on executor: BlockingExecutor) { self.executor = executor }
+
+    func isOnThread() -> Bool { executor.isCurrent }
+
+    /// Whether this call runs on the thread of the first one.
+    func isOnSameThread() -> Bool {
+        if thread == nil { thread = pthread_self() }
+        return thread.map { pthread_equal($0, pthread_self()) != 0 } ?? false
+    }
+
+    func block(until condition: @Sendable () -> Bool) {
+        while !condition() { usleep(500) }
+    }
+
+    func signalsAreBlocked() -> Bool {
+        var mask = sigset_t()
+        pthread_sigmask(SIG_SETMASK, nil, &mask)
+        return sigismember(&mask, SIGTERM) == 1 && sigismember(&mask, SIGWINCH) == 1
+    }
+}
+
+@Suite("Blocking executor")
+struct BlockingExecutorTests {
+    @Test("An actor always runs on the one thread, with signals blocked")
+    func oneThread() async throws {
+        let executor = try BlockingExecutor(name: "test-blocking")
+        #expect(!executor.isCurrent)
+        let worker = Worker(on: executor)
+        for _ in 0..<100 {
+            #expect(await worker.isOnThread())
+            #expect(await worker.isOnSameThread())
+        }
+        #expect(await worker.signalsAreBlocked())
+    }
+
+    @Test("A blocked executor holds up nobody else")
+    func blocking() async throws {
+        // More of them than there are processors.
+        let executors = try (0..<16).map { try BlockingExecutor(name: "test-block-\($0)") }
+        let mayGoOn = Box(false)
+        let blocked = executors.map { executor in
+            Task { await Worker(on: executor).block { mayGoOn.value } }
+        }
+        let loop = EventLoop(name: "test")
+        let ran = Box(false)
+        loop.execute { ran.value = true }
+        await eventually("the loop runs") { ran.value }
+        #expect(await Worker(on: try BlockingExecutor(name: "test-other")).isOnThread())
+        mayGoOn.value = true
+        for task in blocked { await task.value }
+    }
+
+    @Test("Submitted work runs in order and is done before the thread ends")
+    func submitted() async throws {
+        let seen = Box<[Int]>([])
+        do {
+            let executor = try BlockingExecutor(name: "test-submit")
+            for number in 0..<500 {
+                executor.submit { seen.change { $0.append(number) } }
+            }
+        }
+        await eventually("all ran") { seen.value.count == 500 }
+        #expect(seen.value == Array(0..<500))
+    }
+}
+
+extension OwnProcess {
+    @Suite("Threads")
+    struct BlockingExecutorResourceTests {
+        @Test("The thread bears the executor's name and ends with its last reference")
+        func threadEnds() async {
+            await #expect(processExitsWith: .success) {
+                for _ in 0..<20 {
+                    var executors: [BlockingExecutor] = try (0..<8).map { _ in
+                        try BlockingExecutor(name: "baton-test-thread")
+                    }
+                    for executor in executors { #expect(await Worker(on: executor).isOnThread()) }
+                    // The kernel's list of threads may skip one while another ends.
+                    await eventually("there are eight") { Machine.threads(named: "baton-test-thre") == 8 }
+                    executors = []
+                    await eventually("the threads are gone") { Machine.threads(named: "baton-test-thre") == 0 }
+                }
+            }
+        }
+
+        @Test("A private thread ends with its last reference")
+        func privateThreadEnds() async {
+            await #expect(processExitsWith: .success) {
+                for _ in 0..<20 {
+                    do {
+                        let thread = try PrivateThread(name: "baton-private")
+                        thread.perform {}
+                        await eventually("there is one") { Machine.threads(named: "baton-private") == 1 }
+                        withExtendedLifetime(thread) {}
+                    }
+                    await eventually("the thread is gone") { Machine.threads(named: "baton-private") == 0 }
+                }
+            }
+        }
+
+        @Test("The last reference may go on the executor's own thread")
+        func releasedOnItsOwnThread() async {
+            await #expect(processExitsWith: .success) {
+                let released: WeakBox<BlockingExecutor>
+                do {
+                    let executor = try BlockingExecutor(name: "baton-own")
+                    released = WeakBox(executor)
+                    let worker = Worker(on: executor)
+                    Task { await worker.block { usleep(20_000) == 0 } }
+                }
+                await eventually("released") { released.isReleased && Machine.threads(named: "baton-own") == 0 }
+            }
+        }
+    }
+}
+
+@Suite("Private thread")
+struct PrivateThreadTests {
+    @Test("Work runs on the one thread, in order, and answers or fails to the caller")
+    func perform() throws {
+        let thread = try PrivateThread(name: "test-private")
+        #expect(!thread.isCurrent)
+        for number in 0..<200 {
+            #expect(thread.perform { thread.isCurrent ? number : -1 } == number)
+        }
+        #expect(throws: Errno.permissionDenied) {
+            try thread.perform { () throws(Errno) -> Int in throw .permissionDenied }
+        }
+        #expect(thread.perform { 1 } == 1)
+    }
+
+    @Test("Many callers wait for the one thread")
+    func callers() async throws {
+        let thread = try PrivateThread(name: "test-private")
+        let executors = try (0..<4).map { try BlockingExecutor(name: "test-caller-\($0)") }
+        let sum = Box(0)
+        for executor in executors {
+            for _ in 0..<100 { executor.submit { thread.perform { sum.change { $0 += 1 } } } }
+        }
+        await eventually("all ran") { sum.value == 400 }
+    }
+}

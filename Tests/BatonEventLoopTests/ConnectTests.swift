@@ -1,0 +1,225 @@
+import BatonEventLoop
+import Glibc
+import SystemPackage
+import Testing
+
+@Suite("Connecting")
+struct ConnectTests {
+    private let loop = EventLoop(name: "test-connect")
+
+    @Test("Where nobody listens the connection is refused")
+    func refused() async throws {
+        let address = try Dialing.deadAddress()
+        // The kernel may still be taking the listener down.
+        await eventually("refused") {
+            await Dialing.failure { () async throws(SocketError) in try await Socket.connect(to: address, on: loop) }?
+                .code
+                == .connectionRefused
+        }
+    }
+
+    @Test("Where nobody answers the attempt ends in time")
+    func timesOut() async throws {
+        let hole = try Dialing.BlackHole()
+        let start = MonotonicClock.nanoseconds()
+        let error = await Dialing.failure { () async throws(SocketError) in
+            try await Socket.connect(to: hole.address, on: loop, timeout: .milliseconds(150))
+        }
+        #expect(error?.code == .timedOut)
+        #expect(MonotonicClock.nanoseconds() - start >= 150_000_000)
+        #expect(error?.description.contains("connecting to 127.0.0.1") == true)
+        let atOnce = await Dialing.failure { () async throws(SocketError) in
+            try await Socket.connect(to: hole.address, on: loop, timeout: .zero)
+        }
+        #expect(atOnce?.code == .timedOut)
+    }
+
+    @Test("A cancelled task ends the attempt at once, also one that was cancelled before")
+    func cancels() async throws {
+        let hole = try Dialing.BlackHole()
+        let task = Task { [loop] in
+            await Dialing.failure { () async throws(SocketError) in
+                try await Socket.connect(to: hole.address, on: loop, timeout: .seconds(3600))
+            }
+        }
+        task.cancel()
+        #expect(await task.value?.code == .cancelled)
+        let started = Box(false)
+        let later = Task { [loop] in
+            started.value = true
+            return await Dialing.failure { () async throws(SocketError) in
+                try await Socket.connect(
+                    toAnyOf: [hole.address, hole.address], on: loop, timeout: .seconds(3600))
+            }
+        }
+        await eventually("started") { started.value }
+        later.cancel()
+        #expect(await later.value?.code == .cancelled)
+    }
+
+    @Test("Socket files: none there, a plain file there, one whose path is long")
+    func socketFiles() async throws {
+        let folder = try TemporaryFolder()
+        let missing = SocketAddress.unix(folder.path.appending("missing"))
+        let none = await Dialing.failure { () async throws(SocketError) in
+            try await Socket.connect(to: missing, on: loop)
+        }
+        #expect(none?.code == .notFound)
+
+        let plain = folder.path.appending("plain")
+        try FileDescriptor.open(plain, .writeOnly, options: .create, permissions: .ownerReadWrite).close()
+        let refused = await Dialing.failure { () async throws(SocketError) in
+            try await Socket.connect(to: .unix(plain), on: loop)
+        }
+        #expect(refused?.code == .connectionRefused)
+
+        let tooLong = SocketAddress.unix(folder.path.appending(String(repeating: "x", count: 108)))
+        let long = await Dialing.failure { () async throws(SocketError) in
+            try await Socket.connect(to: tooLong, on: loop)
+        }
+        #expect(long?.code == .pathTooLong)
+        for path in ["", "/", "/tmp/.."] {
+            let error = await Dialing.failure { () async throws(SocketError) in
+                try await Socket.connect(to: .unix(FilePath(path)), on: loop)
+            }
+            #expect(error != nil)
+        }
+        withExtendedLifetime(folder) {}
+    }
+
+    @Test("A Unix-domain listener whose queue is full is waited for")
+    func fullUnixQueue() async throws {
+        let folder = try TemporaryFolder()
+        let listener = try Listener(at: .unix(folder.path.appending("s")), on: loop, backlog: 0)
+        let first = try await Socket.connect(to: listener.localAddress, on: loop)
+        let full = await Dialing.failure { () async throws(SocketError) in
+            try await Socket.connect(to: listener.localAddress, on: loop, timeout: .milliseconds(60))
+        }
+        #expect(full?.code == .timedOut)
+        let waiting = Task { [loop] in try await Socket.connect(to: listener.localAddress, on: loop) }
+        let accepted = Box<[Socket]>([])
+        listener.start { socket in accepted.change { $0.append(socket) } }
+        let second = try await waiting.value
+        await eventually("both accepted") { accepted.value.count == 2 }
+        withExtendedLifetime((first, second, folder.path)) {}
+    }
+
+    @Test("Of several addresses the first that answers wins, without waiting for the silent one")
+    func race() async throws {
+        let hole = try Dialing.BlackHole()
+        let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: loop)
+        let accepted = Box<[Socket]>([])
+        listener.start { socket in accepted.change { $0.append(socket) } }
+        let dead = try Dialing.deadAddress()
+        let socket = try await Socket.connect(
+            toAnyOf: [dead, hole.address, dead, listener.localAddress], on: loop, stagger: .milliseconds(20),
+            timeout: .seconds(30))
+        #expect(socket.remoteAddress == listener.localAddress)
+        await eventually("accepted") { accepted.value.count == 1 }
+    }
+
+    @Test("The losers of the race are closed")
+    func losers() async throws {
+        let first = try Listener(at: .ip(.ipv4Loopback, port: 0), on: loop)
+        let second = try Listener(at: .ip(.ipv4Loopback, port: 0), on: loop)
+        let accepted = Box<[Peer]>([])
+        for listener in [first, second] {
+            listener.start { socket in accepted.change { $0.append(Peer(socket)) } }
+        }
+        var winners: [Socket] = []
+        for _ in 0..<30 {
+            winners.append(
+                try await Socket.connect(
+                    toAnyOf: [first.localAddress, second.localAddress], on: loop, stagger: .zero))
+        }
+        let count = winners.count
+        await eventually("all but the winners end") {
+            var open = 0
+            for peer in accepted.value {
+                let isEnded = await peer.isEnded
+                let error = await peer.error
+                if !isEnded, error == nil { open += 1 }
+            }
+            return open == count
+        }
+        withExtendedLifetime(winners) {}
+    }
+
+    @Test("No address, one address, and more than sixteen")
+    func bounds() async throws {
+        let none = await Dialing.failure { () async throws(SocketError) in
+            try await Socket.connect(toAnyOf: [], on: loop)
+        }
+        #expect(none?.code == .noAddress)
+
+        let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: loop)
+        listener.start { _ in }
+        _ = try await Socket.connect(toAnyOf: [listener.localAddress, listener.localAddress], on: loop)
+
+        // Sixteen on which nobody listens (all of 127/8 is this machine) keep the good one at place 16 or 17.
+        let port = try Dialing.deadAddress().port ?? 0
+        let dead = try (1...16).map { number in
+            SocketAddress.ip(try #require(IPAddress("127.7.7.\(number)")), port: port)
+        }
+        _ = try await Socket.connect(
+            toAnyOf: Array(dead.prefix(Socket.addressLimit - 1)) + [listener.localAddress], on: loop)
+        let beyond = await Dialing.failure { () async throws(SocketError) in
+            try await Socket.connect(toAnyOf: dead + [listener.localAddress], on: loop)
+        }
+        #expect(beyond?.code == .connectionRefused)
+    }
+
+    @Test("When all fail, the most telling failure is reported")
+    func mostTelling() async throws {
+        let hole = try Dialing.BlackHole()
+        let error = await Dialing.failure { () async throws(SocketError) in
+            try await Socket.connect(
+                toAnyOf: [hole.address, try Dialing.deadAddress()], on: loop, stagger: .milliseconds(1),
+                timeout: .seconds(2))
+        }
+        #expect(error?.code == .connectionRefused)
+    }
+
+    private static func deadSocketAddress() throws(SocketError) -> SocketAddress {
+        let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: EventLoop(name: "dead"))
+        defer { listener.close() }
+        return listener.localAddress
+    }
+}
+
+extension OwnProcess {
+    @Suite("Connecting")
+    struct ConnectResourceTests {
+        @Test("No attempt leaves a descriptor behind: refused, timed out, cancelled, raced")
+        func noLeak() async {
+            await #expect(processExitsWith: .success) {
+                let loop = EventLoop(name: "test")
+                let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: loop)
+                listener.start { _ in }
+                _ = try await Socket.connect(to: listener.localAddress, on: loop)
+                let hole = try Dialing.BlackHole()
+                await Machine.warmUp()
+                let before = Machine.openDescriptors()
+                let dead = try Dialing.deadAddress()
+                for round in 0..<100 {
+                    _ = await Dialing.failure { () async throws(SocketError) in
+                        try await Socket.connect(to: dead, on: loop)
+                    }
+                    _ = await Dialing.failure { () async throws(SocketError) in
+                        try await Socket.connect(to: hole.address, on: loop, timeout: .microseconds(round * 10))
+                    }
+                    _ = try? await Socket.connect(
+                        to: listener.localAddress, on: loop, timeout: .microseconds(round))
+                    let task = Task {
+                        try? await Socket.connect(
+                            toAnyOf: [hole.address, dead, listener.localAddress], on: loop, stagger: .microseconds(100))
+                    }
+                    if round % 2 == 0 { usleep(UInt32(round * 10)) }
+                    task.cancel()
+                    _ = await task.value
+                }
+                await eventually("all closed") { Machine.openDescriptors() <= before }
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+import BatonEventLoop
+import Glibc
+import Testing
+
+@Suite("Network monitor")
+struct NetworkMonitorTests {
+    /// Changing an address needs the right to (CAP_NET_ADMIN) and the program `ip`.
+    static let ip: String? = {
+        let places: [String] = ["/usr/sbin/ip", "/sbin/ip", "/usr/bin/ip", "/bin/ip"]
+        guard let program = places.first(where: { access($0, X_OK) == 0 }),
+            Machine.run(program, ["address", "add", "127.77.1.1/32", "dev", "lo"]) == true
+        else { return nil }
+        _ = Machine.run(program, ["address", "del", "127.77.1.1/32", "dev", "lo"])
+        return program
+    }()
+
+    @Test(
+        "An address that comes or goes is told, on the loop",
+        .enabled(if: ip != nil, "this needs the right to change network interfaces, and the program ip"))
+    func changes() async throws {
+        let ip = try #require(Self.ip)
+        let loop = EventLoop(name: "test")
+        let seen = Box<[InterfaceAddress]?>(nil)
+        let onLoop = Box(true)
+        let monitor = try NetworkMonitor(on: loop, settle: .milliseconds(20), includesLoopback: true) { addresses in
+            if !loop.isCurrent { onLoop.value = false }
+            seen.value = addresses
+        }
+        let extra = try #require(IPAddress("127.77.1.2"))
+        #expect(!monitor.addresses.contains { $0.address == extra })
+        #expect(Machine.run(ip, ["address", "add", "127.77.1.2/32", "dev", "lo"]) == true)
+        await eventually("told of the new one") { seen.value?.contains { $0.address == extra } == true }
+        #expect(monitor.addresses.contains { $0.address == extra })
+        #expect(Machine.run(ip, ["address", "del", "127.77.1.2/32", "dev", "lo"]) == true)
+        await eventually("told that it is gone") { seen.value?.contains { $0.address == extra } == false }
+        #expect(onLoop.value)
+        monitor.cancel()
+        monitor.cancel()
+    }
+}
+
+extension OwnProcess {
+    @Suite("Network monitor")
+    struct NetworkMonitorResourceTests {
+        @Test("It gives its descriptor and its handler back")
+        func release() async {
+            await #expect(processExitsWith: .success) {
+                let loop = EventLoop(name: "test")
+                let warm = try NetworkMonitor(on: loop) { _ in }
+                let fired = Box(false)
+                let timer = Timer(on: loop) { fired.value = true }
+                timer.schedule(after: .zero)
+                await eventually("warm") { fired.value }
+                await Machine.warmUp()
+                let before = Machine.openDescriptors()
+                for round in 0..<20 {
+                    let held: WeakBox<Box<Int>>
+                    do {
+                        let count = Box(0)
+                        held = WeakBox(count)
+                        let monitor = try NetworkMonitor(on: loop) { _ in count.change { $0 += 1 } }
+                        if round % 2 == 0 { monitor.cancel() }
+                    }
+                    await eventually("released") { held.isReleased && Machine.openDescriptors() <= before }
+                }
+                withExtendedLifetime(warm) {}
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+import BatonEventLoop
+import Glibc
+import Testing
+
+extension OwnProcess {
+    @Suite("Signal source")
+    struct SignalSourceTests {
+
+        @Test("Signals come as events on the loop instead of ending the process")
+        func delivery() async {
+            await #expect(processExitsWith: .success) {
+                let loop = EventLoop(name: "test")
+                for signal in [SIGTERM, SIGINT, SIGHUP, SIGWINCH] {
+                    let count = Box(0)
+                    let onLoop = Box(true)
+                    let source = await SignalSource.watch(signal, on: loop) {
+                        count.change { $0 += 1 }
+                        if !loop.isCurrent { onLoop.value = false }
+                    }
+                    for round in 1...20 {
+                        #expect(kill(getpid(), signal) == 0)
+                        await eventually("signal \(signal) came") { count.value == round }
+                    }
+                    #expect(onLoop.value)
+                    #expect(source.signal == signal)
+                }
+            }
+        }
+
+        @Test("After a cancel the signal does nothing, and a new source hears it again")
+        func cancelAndWatchAgain() async {
+            await #expect(processExitsWith: .success) {
+                let loop = EventLoop(name: "test")
+                for _ in 0..<10 {
+                    let count = Box(0)
+                    let source = await SignalSource.watch(SIGTERM, on: loop) { count.change { $0 += 1 } }
+                    kill(getpid(), SIGTERM)
+                    await eventually("the signal came") { count.value >= 1 }
+                    source.cancel()
+                    source.cancel()
+                }
+                let other = Box(false)
+                let timer = Timer(on: loop) { other.value = true }
+                kill(getpid(), SIGTERM)
+                timer.schedule(after: .milliseconds(20))
+                await eventually("still here") { other.value }
+            }
+        }
+
+        @Test("Two sources of one signal both hear it")
+        func two() async {
+            await #expect(processExitsWith: .success) {
+                let first = Box(0)
+                let second = Box(0)
+                let one = await SignalSource.watch(SIGUSR1, on: EventLoop(name: "a")) { first.change { $0 += 1 } }
+                let two = await SignalSource.watch(SIGUSR1, on: EventLoop(name: "b")) { second.change { $0 += 1 } }
+                kill(getpid(), SIGUSR1)
+                await eventually("both heard") { first.value == 1 && second.value == 1 }
+                withExtendedLifetime((one, two)) {}
+            }
+        }
+
+        @Test("An ignored signal is told from one that is not")
+        func ignored() async {
+            await #expect(processExitsWith: .success) {
+                #expect(!SignalSource.isIgnored(SIGHUP))
+                signal(SIGHUP, SIG_IGN)
+                #expect(SignalSource.isIgnored(SIGHUP))
+            }
+        }
+
+        @Test("A source gives its descriptor and its handler back")
+        func release() async {
+            await #expect(processExitsWith: .success) {
+                let loop = EventLoop(name: "test")
+                let warm = await SignalSource.watch(SIGUSR1, on: loop) {}
+                await Machine.warmUp()
+                let before = Machine.openDescriptors()
+                let held: WeakBox<Box<Int>>
+                do {
+                    let count = Box(0)
+                    held = WeakBox(count)
+                    let source = await SignalSource.watch(SIGUSR2, on: loop) { count.change { $0 += 1 } }
+                    #expect(Machine.openDescriptors() >= before)
+                    withExtendedLifetime(source) {}
+                }
+                await eventually("released") { held.isReleased && Machine.openDescriptors() <= before }
+                withExtendedLifetime(warm) {}
+            }
+        }
+    }
+}

@@ -1,0 +1,343 @@
+import BatonEventLoop
+import Glibc
+import SystemPackage
+import Testing
+
+@Suite("Socket")
+struct SocketTests {
+    @Test("Bytes go both ways, and each side ends its own direction", arguments: ["127.0.0.1", "::1", "unix"])
+    func halfClose(_ kind: String) async throws {
+        let folder = try TemporaryFolder()
+        let loop = EventLoop(name: "test")
+        let address: SocketAddress
+        if kind == "unix" {
+            address = .unix(folder.path.appending("s"))
+        } else {
+            address = .ip(try #require(IPAddress(kind)), port: 0)
+        }
+        let listener = try Listener(at: address, on: loop)
+        let accepted = Box<Peer?>(nil)
+        listener.start { accepted.value = Peer($0) }
+        let dialer = Peer(try await Socket.connect(to: listener.localAddress, on: EventLoop(name: "dialer")))
+        await eventually("accepted") { accepted.value != nil }
+        let acceptor = try #require(accepted.value)
+
+        let question = pattern(100_000)
+        let answer = pattern(3_000_000)
+        await dialer.send(question, thenEnd: true)
+        await eventually("the question and its end came") { await acceptor.isEnded }
+        #expect(await acceptor.received == question)
+        #expect(await !dialer.isEnded)
+        await acceptor.send(answer, thenEnd: true)
+        await eventually("the answer and its end came") { await dialer.isEnded }
+        #expect(await dialer.received == answer)
+        #expect(await dialer.error == nil)
+        #expect(await acceptor.error == nil)
+        #expect(dialer.socket.remoteAddress == listener.localAddress)
+        #expect(acceptor.socket.remoteAddress == dialer.socket.localAddress)
+        withExtendedLifetime(folder) {}
+    }
+
+    @Test("A slow reader holds the writer back, and every byte arrives in order")
+    func backPressure() async throws {
+        let (dialer, acceptor) = try await tcpPair(paused: true)
+        let bytes = pattern(16 << 20)
+        await dialer.send(bytes)
+        #expect(await !dialer.hasSentAll)
+        #expect(await acceptor.receivedCount == 0)
+        acceptor.socket.pauseReading(false)
+        await eventually("all came") { await acceptor.receivedCount == bytes.count }
+        #expect(await acceptor.received == bytes)
+        await eventually("all was sent") { await dialer.hasSentAll }
+    }
+
+    @Test("An idle socket with room to write causes no calls and no work")
+    func idle() async throws {
+        let (dialer, acceptor) = try await tcpPair()
+        await dialer.send([1])
+        await eventually("came") { await acceptor.receivedCount == 1 }
+        let before = (await dialer.writeCalls, await acceptor.readCalls)
+        // Time for thousands of wrong calls: a round trip over another connection.
+        let (other, otherEnd) = try await tcpPair()
+        await other.send(pattern(1_000_000), thenEnd: true)
+        await eventually("the other one is through") { await otherEnd.isEnded }
+        #expect(await dialer.writeCalls == before.0)
+        #expect(await acceptor.readCalls == before.1)
+    }
+
+    @Test("What was sent before a hang-up is read to the end, however slowly", arguments: [false, true])
+    func hangUpPartialReads(_ paused: Bool) async throws {
+        let (first, second) = try unixPair(chunk: 100, paused: paused)
+        let bytes = pattern(60_000)
+        await first.send(bytes)
+        await eventually("sent") { await first.hasSentAll }
+        first.socket.close()
+        if paused {
+            // The hang-up meets a suspended source.
+            await eventually("closed") { first.socket.isClosed }
+            second.socket.pauseReading(false)
+        }
+        await eventually("read to the end") { await second.isEnded }
+        #expect(await second.received == bytes)
+        #expect(await second.error == nil)
+    }
+
+    @Test("Reading may rest again and again after the hang-up")
+    func hangUpPauses() async throws {
+        let bytes = pattern(60_000)
+        let (first, second) = try unixPair(chunk: 10, paused: true)
+        await first.send(bytes)
+        await eventually("sent") { await first.hasSentAll }
+        first.socket.close()
+        var last = 0
+        while await !second.isEnded {
+            second.socket.pauseReading(false)
+            let seen = last
+            let goesOn = await eventually("some came, or the end") {
+                let count = await second.receivedCount
+                let isEnded = await second.isEnded
+                return count > seen || isEnded
+            }
+            guard goesOn else { return }
+            second.socket.pauseReading(true)
+            last = await second.receivedCount
+        }
+        #expect(await second.received == bytes)
+    }
+
+    @Test("A socket that starts after the hang-up still reads everything")
+    func startAfterHangUp() async throws {
+        let pair = try Socket.pair(on: EventLoop(name: "a"), EventLoop(name: "b"))
+        #expect(try Peer.writeOnce(pair.0, pattern(5000)) == 5000)
+        pair.0.close()
+        let second = Peer(pair.1, chunk: 7)
+        await eventually("read to the end") { await second.isEnded }
+        #expect(await second.received == pattern(5000))
+    }
+
+    @Test("A writer that waits hears of the hang-up, also when its source is made after it")
+    func hangUpWhileWriting() async throws {
+        let bytes = pattern(10 << 20)
+        let (first, second) = try unixPair()
+        second.socket.pauseReading(true)
+        first.socket.pauseReading(true)
+        await first.send(bytes)
+        #expect(await !first.hasSentAll)
+        second.socket.close()
+        await eventually("told") { await first.writeError != nil }
+        #expect(await first.writeError?.code == .connectionReset)
+
+        let pair = try Socket.pair(on: EventLoop(name: "a"), EventLoop(name: "b"))
+        let called = Box(0)
+        pair.0.start(onReadable: {}, onWritable: { called.change { $0 += 1 } })
+        pair.0.pauseReading(true)
+        pair.1.close()
+        // Give Dispatch the hang-up before the write source exists.
+        let (other, otherEnd) = try unixPair()
+        await other.send([1], thenEnd: true)
+        await eventually("the other one is through") { await otherEnd.isEnded }
+        pair.0.wantWrite(true)
+        await eventually("called") { called.value > 0 }
+        pair.0.close()
+    }
+
+    @Test("Writing to a peer that is gone is an error and not a signal")
+    func brokenPipe() async throws {
+        let pair = try Socket.pair(on: EventLoop(name: "a"), EventLoop(name: "b"))
+        pair.1.close()
+        await eventually("broken") {
+            do throws(SocketError) {
+                return try Peer.writeOnce(pair.0, [1]) < 0
+            } catch {
+                return error.code == .connectionReset
+            }
+        }
+        let other = try Socket.pair(on: EventLoop(name: "a"), EventLoop(name: "b"))
+        other.0.shutdownWrite()
+        other.0.shutdownWrite()
+        let error = #expect(throws: SocketError.self) { try Peer.writeOnce(other.0, [1]) }
+        #expect(error?.underlyingError == .brokenPipe)
+    }
+
+    @Test("A reset is reported once, with its reason")
+    func reset() async throws {
+        let (dialer, acceptor) = try await tcpPair(paused: true)
+        await dialer.send(pattern(1000))
+        await eventually("came") { (try? Peer.readOnce(acceptor.socket, 1).0) == .bytes(1) }
+        // Closing with unread bytes resets (RFC 1122, 4.2.2.13).
+        acceptor.socket.close()
+        await eventually("reset") { await dialer.error != nil }
+        #expect(await dialer.error?.code == .connectionReset)
+        #expect(await dialer.readCalls <= 3)
+    }
+
+    @Test("Closing is idempotent and final")
+    func close() async throws {
+        let (dialer, acceptor) = try await tcpPair()
+        dialer.socket.close()
+        dialer.socket.close()
+        #expect(dialer.socket.isClosed)
+        #expect(#expect(throws: SocketError.self) { try Peer.readOnce(dialer.socket, 1) }?.code == .closed)
+        #expect(#expect(throws: SocketError.self) { try Peer.writeOnce(dialer.socket, [1]) }?.code == .closed)
+        dialer.socket.shutdownWrite()
+        dialer.socket.wantWrite(true)
+        dialer.socket.pauseReading(true)
+        dialer.socket.pauseReading(false)
+        dialer.socket.limitUnsent(to: 1)
+        dialer.socket.start(onReadable: {}, onWritable: {})
+        #expect(dialer.socket.peerCredentials == nil)
+        await eventually("the other side sees the end") { await acceptor.isEnded }
+    }
+
+    @Test("Empty buffers and empty writes do nothing; a second start does nothing")
+    func nothing() throws {
+        let pair = try Socket.pair(on: EventLoop(name: "a"), EventLoop(name: "b"))
+        #expect(try Peer.readOnce(pair.0, 0).0 == .bytes(0))
+        #expect(try Peer.writeOnce(pair.0, []) == 0)
+        #expect(try Peer.readOnce(pair.0, 10).0 == .wouldBlock)
+        let calls = Box(0)
+        pair.0.start(onReadable: {}, onWritable: {})
+        pair.0.start(onReadable: { calls.change { $0 += 1 } }, onWritable: { calls.change { $0 += 1 } })
+        pair.0.wantWrite(true)
+        #expect(calls.value == 0)
+    }
+
+    @Test("A Unix-domain peer has credentials, a TCP peer has none")
+    func credentials() async throws {
+        let pair = try Socket.pair(on: EventLoop(name: "a"), EventLoop(name: "b"))
+        let credentials = try #require(pair.0.peerCredentials)
+        #expect(credentials.userID == geteuid())
+        #expect(credentials.groupID == getegid())
+        #expect(credentials.processID == getpid())
+        #expect(pair.0.remoteAddress == .unix(""))
+        pair.0.limitUnsent(to: 1000)
+        let (dialer, _) = try await tcpPair()
+        #expect(dialer.socket.peerCredentials == nil)
+    }
+
+    @Test("A limit on unsent bytes does not hold the connection up")
+    func unsentLimit() async throws {
+        let (dialer, acceptor) = try await tcpPair()
+        dialer.socket.limitUnsent(to: 131_072)
+        await dialer.send(pattern(8 << 20), thenEnd: true)
+        await eventually("all came") { await acceptor.isEnded }
+        #expect(await acceptor.received == pattern(8 << 20))
+    }
+}
+
+extension OwnProcess {
+    @Suite("Socket")
+    struct SocketResourceTests {
+        @Test("After the end of the input nothing spins")
+        func noSpinAtTheEnd() async {
+            await #expect(processExitsWith: .success) {
+                // One side only ended, one side gone while reading rests, and one that was reset.
+                let (a, b) = try await tcpPair()
+                await a.send([], thenEnd: true)
+                await eventually("ended") { await b.isEnded }
+                let (c, d) = try unixPair(paused: true)
+                await c.send([1])
+                c.socket.close()
+                let (e, f) = try await tcpPair()
+                await e.send(pattern(1000))
+                await eventually("came") { await f.receivedCount == 1000 }
+                f.socket.pauseReading(true)
+                await e.send(pattern(1000))
+                f.socket.close()
+                await eventually("reset or ended") {
+                    let error = await e.error
+                    let isEnded = await e.isEnded
+                    return error != nil || isEnded
+                }
+
+                let before = (Machine.processorTime(), await b.readCalls, await d.readCalls, await e.readCalls)
+                let done = Box(false)
+                let timer = Timer(on: EventLoop(name: "test")) { done.value = true }
+                timer.schedule(after: .milliseconds(300))
+                while !done.value { usleep(50_000) }
+                #expect(await b.readCalls == before.1)
+                #expect(await d.readCalls == before.2)
+                #expect(await e.readCalls == before.3)
+                // A spinning manager thread would use all of the 300 ms.
+                #expect(Machine.processorTime() - before.0 < 100_000_000)
+                withExtendedLifetime((a, c)) {}
+            }
+        }
+
+        @Test("What is not a connected socket is refused, and closed")
+        func takingOver() async {
+            await #expect(processExitsWith: .success) {
+                let loop = EventLoop(name: "test")
+                await Machine.warmUp()
+                let before = Machine.openDescriptors()
+                for isSocket in [false, true] {
+                    let number =
+                        isSocket ? socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0) : open("/dev/null", O_RDONLY)
+                    #expect(throws: SocketError.self) {
+                        _ = try Socket(takingOwnershipOf: OwnedDescriptor(takingOwnershipOf: number), on: loop)
+                    }
+                    await eventually("closed") { Machine.openDescriptors() <= before }
+                }
+                var numbers: [Int32] = [0, 0]
+                socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &numbers)
+                let first = try Socket(takingOwnershipOf: OwnedDescriptor(takingOwnershipOf: numbers[0]), on: loop)
+                let second = try Socket(takingOwnershipOf: OwnedDescriptor(takingOwnershipOf: numbers[1]), on: loop)
+                #expect(try Peer.readOnce(first, 1).0 == .wouldBlock)
+                #expect(try Peer.writeOnce(second, [1]) == 1)
+            }
+        }
+
+        @Test("Every socket gives its descriptor and its handlers back, closed or just released, started or not")
+        func release() async {
+            await #expect(processExitsWith: .success) {
+                let loop = EventLoop(name: "test")
+                await Machine.warmUp()
+                let before = Machine.openDescriptors()
+                let held = Box<[WeakBox<Box<Int>>]>([])
+                for round in 0..<64 {
+                    let pair = try Socket.pair(on: loop, loop)
+                    let count = Box(0)
+                    held.change { $0.append(WeakBox(count)) }
+                    if round & 1 == 0 {
+                        pair.0.start(
+                            onReadable: { count.change { $0 += 1 } }, onWritable: { count.change { $0 += 1 } })
+                    }
+                    if round & 2 == 0 { pair.0.wantWrite(true) }
+                    if round & 4 == 0 { pair.0.pauseReading(true) }
+                    if round & 8 == 0 { _ = try Peer.writeOnce(pair.1, [1, 2, 3]) }
+                    if round & 16 == 0 { pair.1.close() }
+                    if round & 32 == 0 { pair.0.close() }
+                }
+                await eventually("all released") {
+                    held.value.allSatisfy(\.isReleased) && Machine.openDescriptors() <= before
+                }
+            }
+        }
+
+        @Test("Many connections that hang up at once on several loops leave nothing behind")
+        func storm() async {
+            await #expect(processExitsWith: .success) {
+                let group = EventLoopGroup(name: "test", count: 4)
+                await Machine.warmUp()
+                let before = Machine.openDescriptors()
+                for _ in 0..<50 {
+                    var peers: [Peer] = []
+                    for _ in 0..<40 {
+                        let pair = try Socket.pair(on: group.next(), group.next())
+                        peers += [Peer(pair.0), Peer(pair.1)]
+                    }
+                    for peer in peers { await peer.send([1, 2, 3, 4]) }
+                    for (index, peer) in peers.enumerated() where index % 2 == 0 { peer.socket.close() }
+                    for (index, peer) in peers.enumerated() where index % 2 == 1 {
+                        await eventually("ended") {
+                            let error = await peer.error
+                            let isEnded = await peer.isEnded
+                            return isEnded || error != nil
+                        }
+                    }
+                }
+                await eventually("all released") { Machine.openDescriptors() <= before }
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+import BatonEventLoop
+import Glibc
+import SystemPackage
+import Testing
+
+/// What the kernel says about this process.
+enum Machine {
+    /// How many descriptors are open. For processes of their own: other tests open some as well.
+    ///
+    /// The test library may still hold one for a moment, so a later count can be lower: what must hold is "not more",
+    /// after enough rounds that a leak shows.
+    static func openDescriptors() -> Int {
+        names(in: "/proc/self/fd").count - 1
+    }
+
+    /// Makes Dispatch and the concurrency runtime open the descriptors that they keep, so that a count can follow.
+    static func warmUp() async {
+        let loop = EventLoop(name: "warm")
+        let isDone = Box(0)
+        let timer = Timer(on: loop) { isDone.change { $0 += 1 } }
+        timer.schedule(after: .milliseconds(1))
+        await eventually("warm") { isDone.value == 1 }
+        // The runtime sleeps by a clock of its own.
+        try? await Task.sleep(for: .milliseconds(1), clock: .continuous)
+        try? await Task.sleep(for: .milliseconds(1), clock: .suspending)
+    }
+
+    /// How many threads of this process bear that name.
+    static func threads(named name: String) -> Int {
+        names(in: "/proc/self/task").count { contents(of: "/proc/self/task/\($0)/comm") == name + "\n" }
+    }
+
+    /// The processor time that this process has used, in nanoseconds.
+    static func processorTime() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+
+    /// Runs a program to its end; nil when it cannot be started, else whether it succeeded.
+    static func run(_ program: String, _ arguments: [String]) -> Bool? {
+        var process = pid_t()
+        var pointers = ([program] + arguments).map { strdup($0) } + [nil]
+        defer { for pointer in pointers { free(pointer) } }
+        guard posix_spawn(&process, program, nil, nil, &pointers, nil) == 0 else { return nil }
+        var status: Int32 = 0
+        while waitpid(process, &status, 0) < 0, errno == EINTR {}
+        return status == 0
+    }
+
+    static func contents(of path: String) -> String? {
+        guard let descriptor = try? FileDescriptor.open(FilePath(path), .readOnly, options: .closeOnExec) else {
+            return nil
+        }
+        let owned = OwnedDescriptor(takingOwnershipOf: descriptor)
+        var bytes = [UInt8](repeating: 0, count: 256)
+        guard let count = try? bytes.withUnsafeMutableBytes({ try owned.fileDescriptor.read(into: $0) }) else {
+            return nil
+        }
+        return String(decoding: bytes.prefix(count), as: UTF8.self)
+    }
+
+    private static func names(in folder: String) -> [String] {
+        guard let stream = opendir(folder) else { return [] }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names
+    }
+}
+
+/// A folder of a test, removed with everything that lies directly in it or one folder below.
+struct TemporaryFolder: ~Copyable {
+    let path: FilePath
+
+    init() throws {
+        var template = Array("/tmp/baton-test-XXXXXX".utf8CString)
+        let made = template.withUnsafeMutableBufferPointer { buffer in buffer.baseAddress.map { mkdtemp($0) != nil } }
+        try #require(made == true)
+        path = FilePath(platformString: template)
+    }
+
+    deinit {
+        _ = Machine.run("/bin/rm", ["-rf", path.string])
+    }
+}

@@ -1,0 +1,152 @@
+import BatonEventLoop
+import Testing
+
+@Suite("Timer")
+struct TimerTests {
+    private let loop = EventLoop(name: "test-timer")
+
+    @Test("Fires once, on the loop, never early")
+    func firesOnce() async {
+        let fired = Box<[UInt64]>([])
+        let onLoop = Box(true)
+        let timer = Timer(on: loop) { [loop] in
+            fired.change { $0.append(MonotonicClock.nanoseconds()) }
+            if !loop.isCurrent { onLoop.value = false }
+        }
+        #expect(!timer.isScheduled)
+        for round in 1...5 {
+            let start = MonotonicClock.nanoseconds()
+            timer.schedule(after: .milliseconds(20))
+            #expect(timer.isScheduled)
+            await eventually("fired") { fired.value.count == round }
+            #expect(fired.value[round - 1] >= start + 20_000_000)
+            #expect(!timer.isScheduled)
+        }
+        // A later timer of the same loop shows that nothing more came.
+        let later = Box(false)
+        let other = Timer(on: loop) { later.value = true }
+        other.schedule(after: .milliseconds(40))
+        await eventually("the other fired") { later.value }
+        #expect(fired.value.count == 5)
+        #expect(onLoop.value)
+    }
+
+    @Test("Arming anew replaces what was armed, in both directions")
+    func rearming() async {
+        let fired = Box(0)
+        let timer = Timer(on: loop) { fired.change { $0 += 1 } }
+        timer.schedule(after: .seconds(3600))
+        timer.schedule(after: .milliseconds(1))
+        await eventually("the earlier one fired") { fired.value == 1 }
+
+        timer.schedule(after: .milliseconds(1))
+        timer.schedule(after: .seconds(3600))
+        let later = Box(false)
+        let other = Timer(on: loop) { later.value = true }
+        other.schedule(after: .milliseconds(30))
+        await eventually("the other fired") { later.value }
+        // The first arming may have fired before it was replaced, but not after.
+        #expect(fired.value <= 2)
+        #expect(timer.isScheduled)
+    }
+
+    @Test("A cancel on the loop is final for a firing that is already on its way")
+    func cancelOnLoop() async {
+        let fired = Box(false)
+        let done = Box(false)
+        let timer = Timer(on: loop) { fired.value = true }
+        loop.execute {
+            timer.schedule(after: .zero)
+            let start = MonotonicClock.nanoseconds()
+            // The firing comes due while the loop is busy.
+            while MonotonicClock.nanoseconds() < start + 20_000_000 {}
+            timer.cancel()
+            done.value = true
+        }
+        await eventually("cancelled") { done.value }
+        let later = Box(false)
+        let other = Timer(on: loop) { later.value = true }
+        other.schedule(after: .milliseconds(20))
+        await eventually("the other fired") { later.value }
+        #expect(!fired.value)
+        #expect(!timer.isScheduled)
+    }
+
+    @Test("Deadlines on the clock: one that passed is now, the far future is never")
+    func deadlines() async {
+        let fired = Box(0)
+        let timer = Timer(on: loop) { fired.change { $0 += 1 } }
+        timer.schedule(at: 0)
+        await eventually("fired") { fired.value == 1 }
+        let deadline = MonotonicClock.nanoseconds() + 15_000_000
+        timer.schedule(at: deadline)
+        await eventually("fired") { fired.value == 2 }
+        #expect(MonotonicClock.nanoseconds() >= deadline)
+        timer.schedule(after: .seconds(-5))
+        await eventually("fired") { fired.value == 3 }
+
+        timer.schedule(at: .max)
+        #expect(timer.isScheduled)
+        timer.schedule(after: .seconds(Int64.max))
+        #expect(!timer.isScheduled)
+        let later = Box(false)
+        let other = Timer(on: loop) { later.value = true }
+        other.schedule(after: .milliseconds(20))
+        await eventually("the other fired") { later.value }
+        #expect(fired.value == 3)
+    }
+
+    @Test("A handler may arm its own timer")
+    func rearmsItself() async {
+        final class Ticker: Sendable {
+            let count = Box(0)
+            let timer = Box<Timer?>(nil)
+            init(on loop: EventLoop) {
+                timer.value = Timer(on: loop) { [weak self] in self?.tick() }
+                timer.value?.schedule(after: .zero)
+            }
+            func tick() {
+                count.change { $0 += 1 }
+                if count.value < 50 { timer.value?.schedule(after: .microseconds(100)) }
+            }
+        }
+        let ticker = Ticker(on: loop)
+        await eventually("ticked") { ticker.count.value == 50 }
+    }
+
+    @Test("Releasing a timer, armed or not, cancels it and releases what its handler holds")
+    func release() async {
+        for armed in [true, false] {
+            let fired = Box(false)
+            let held = WeakBox(fired)
+            do {
+                let timer = Timer(on: loop) { [fired] in fired.value = true }
+                if armed { timer.schedule(after: .seconds(3600)) }
+            }
+            _ = consume fired
+            await eventually("released") { held.isReleased }
+        }
+    }
+}
+
+extension OwnProcess {
+    @Suite("Timer")
+    struct TimerResourceTests {
+        @Test("Timers hold no descriptor")
+        func descriptors() async {
+            await #expect(processExitsWith: .success) {
+                let loop = EventLoop(name: "test")
+                let fired = Box(0)
+                let first = Timer(on: loop) { fired.change { $0 += 1 } }
+                first.schedule(after: .zero)
+                await eventually("fired") { fired.value == 1 }
+                await Machine.warmUp()
+                let before = Machine.openDescriptors()
+                let timers = (0..<1000).map { _ in Timer(on: loop) { fired.change { $0 += 1 } } }
+                for timer in timers { timer.schedule(after: .milliseconds(5)) }
+                await eventually("all fired") { fired.value == 1001 }
+                await eventually("no more are open") { Machine.openDescriptors() <= before }
+            }
+        }
+    }
+}
