@@ -112,6 +112,8 @@ public actor Node {
         if configuration.port != 0, configuration.port < Advertisement.minimumPort {
             throw .portReserved(configuration.port)
         }
+        // Every known device costs descriptors, and Dispatch ends the process that has none left.
+        DescriptorLimit.raise()
         let controlLoop = EventLoop(name: "control")
         let loops = EventLoopGroup(name: "connections", count: Self.connectionLoops)
         let storage = try Self.executor("baton-storage")

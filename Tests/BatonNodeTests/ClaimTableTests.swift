@@ -21,9 +21,12 @@ struct ClaimTableTests {
         let activity = try activity()
         let first = try table.claim(activity, by: "a", now: start)
         let second = try table.claim(activity, by: "b", now: start)
-        #expect(table.present(first, by: "a", now: start)?.activity.id == activity.id)
-        #expect(table.present(second, by: "b", now: start)?.device == "b")
-        #expect(table.present(first, by: "b", now: start) == nil)
+        let own = table.present(first, by: "a", now: start)
+        #expect(own?.activity.id == activity.id)
+        let other = table.present(second, by: "b", now: start)
+        #expect(other?.device == "b")
+        let stolen = table.present(first, by: "b", now: start)
+        #expect(stolen == nil)
     }
 
     @Test("An exclusive activity is refused to a second device, with the holder's name, until it is let go")
@@ -32,10 +35,12 @@ struct ClaimTableTests {
         let activity = try activity(exclusive: true)
         let claim = try table.claim(activity, by: "a", now: start)
         #expect(throws: ClaimTable.Refusal.held(byDevice: "a")) {
-            try table.claim(activity, by: "b", now: start)
+            _ = try table.claim(activity, by: "b", now: start)
         }
-        #expect(!table.release(claim, by: "b"))
-        #expect(table.release(claim, by: "a"))
+        let byStranger = table.release(claim, by: "b")
+        #expect(!byStranger)
+        let byHolder = table.release(claim, by: "a")
+        #expect(byHolder)
         _ = try table.claim(activity, by: "b", now: start)
     }
 
@@ -45,10 +50,13 @@ struct ClaimTableTests {
         let claim = try table.claim(try activity(), by: "a", now: start)
         table.connectionsEnded(of: "a", now: start)
         let last = start + ClaimTable.lapse + .nanoseconds(-1)
-        #expect(table.present(claim, by: "a", now: last) != nil)
-        #expect(table.present(claim, by: "a", now: start + .seconds(3600)) != nil)
+        let inTime = table.present(claim, by: "a", now: last)
+        #expect(inTime != nil)
+        let connected = table.present(claim, by: "a", now: start + .seconds(3600))
+        #expect(connected != nil)
         table.connectionsEnded(of: "a", now: start)
-        #expect(table.present(claim, by: "a", now: start + ClaimTable.lapse) == nil)
+        let lapsed = table.present(claim, by: "a", now: start + ClaimTable.lapse)
+        #expect(lapsed == nil)
     }
 
     @Test("There are at most so many claims")

@@ -13,6 +13,12 @@ struct ConnectedPair {
     init(limits: Limits = Limits()) async throws {
         let loops = (EventLoop(name: "dialer"), EventLoop(name: "acceptor"))
         let (first, second) = try Socket.pair(on: loops.0, loops.1)
+        try await self.init(first, second, on: loops, limits: limits)
+    }
+
+    init(
+        _ first: Socket, _ second: Socket, on loops: (EventLoop, EventLoop), limits: Limits = Limits()
+    ) async throws {
         dialer = Connection(
             socket: first, channel: PlainChannel(peer: .localUser(0)), role: .dialer, limits: limits, on: loops.0)
         acceptor = Connection(

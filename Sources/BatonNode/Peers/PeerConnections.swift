@@ -22,6 +22,14 @@ actor PeerConnections {
     /// A connection without a stream is closed after this time.
     private static let idleLife = Duration.seconds(60)
 
+    /// Windows for documents: a receiver that writes 1 MiB at a time to a disk has three more on their way meanwhile.
+    private static var limits: Limits {
+        var limits = Limits()
+        limits.initialStreamWindow = 4 << 20
+        limits.initialConnectionWindow = 8 << 20
+        return limits
+    }
+
     private struct Live {
         let connection: Connection
         var idleSince: Instant?
@@ -89,7 +97,7 @@ actor PeerConnections {
         }
         do {
             let channel = TLSChannel(try TLSSession(server: context), isClient: false)
-            let connection = Connection(socket: socket, channel: channel, role: .acceptor, on: socket.loop)
+            let connection = Connection(socket: socket, channel: channel, role: .acceptor, limits: Self.limits, on: socket.loop)
             let device = try await establish(connection)
             adopt(connection, of: device)
         } catch {
@@ -129,7 +137,8 @@ actor PeerConnections {
                 serverName: GateToken.serverName(keys: keys, server: peer.device, gateNonce: peer.gateNonce),
                 expectedPeer: device)
             let connection = Connection(
-                socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer, on: socket.loop)
+                socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer,
+                limits: Self.limits, on: socket.loop)
             _ = try await establish(connection)
             adopt(connection, of: device)
             return connection

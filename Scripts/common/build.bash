@@ -1,0 +1,53 @@
+# shellcheck shell=bash
+# Running programs so that a signal to the script is handled at once, and building. Sourced.
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+
+attended=""
+
+# Runs a command in a process group of its own and waits for it. A signal to the script ends the wait (bash holds traps
+# back while a foreground program runs), and `abandon` then ends the whole group: a compiler has children.
+attend() {
+    local code=0
+    set -m
+    "$@" <&0 &
+    attended=$!
+    set +m
+    wait "$attended" || code=$?
+    attended=""
+    return "$code"
+}
+
+# Ends what `attend` waits for; for clean-up.
+abandon() {
+    [[ -n $attended ]] || return 0
+    kill -TERM -- "-$attended" 2>/dev/null || true
+    wait "$attended" 2>/dev/null || true
+    attended=""
+}
+
+# The command of a release build: builds it when it is not up to date. Its path is in $baton afterwards.
+build_release() {
+    local log began
+    log=$(mktemp)
+    began=$(moment)
+    if ! attend release_build "$log"; then
+        cat "$log" >&2
+        rm -f "$log"
+        fail "the build failed; what the compiler said is above."
+    fi
+    rm -f "$log"
+    baton=$(swift_as_owner build --package-path "$top" -c release --product baton --show-bin-path)/baton
+    [[ -x $baton ]] || fail "the build made no $baton"
+    say "  Built in $(since "$began"): $baton"
+}
+release_build() { swift_as_owner build --package-path "$top" -c release --product baton >"$1" 2>&1; }
+
+# Under sudo the build still belongs to the user, so that the next build without sudo can write to it.
+swift_as_owner() {
+    if ((EUID == 0)) && [[ -n ${SUDO_USER:-} && $SUDO_USER != root ]]; then
+        runuser -u "$SUDO_USER" -- env PATH="$PATH" swift "$@"
+    else
+        swift "$@"
+    fi
+}

@@ -1,0 +1,78 @@
+"""Measures Baton between lab hosts that Scripts/benchmark has made."""
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(__file__))
+
+import discovery  # noqa: E402
+import payload  # noqa: E402
+import throughput  # noqa: E402
+from hosts import Host, Trouble  # noqa: E402
+
+
+def first_line(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True)
+    return (done.stdout + done.stderr).strip().splitlines()[0]
+
+
+def describe(folder: str) -> None:
+    with open("/proc/cpuinfo") as file:
+        models = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    print(f"  {len(os.sched_getaffinity(0))} cores, {models[0] if models else platform.machine()}, {platform.release()}")
+    print(f"  documents in {folder}, {first_line('stat', '-f', '-c', '%T', folder)}")
+    print(f"  {first_line('nginx', '-v')}; {first_line('curl', '--version')[:40]}; {first_line('ssh', '-V')}")
+    print(f"  load before: {os.getloadavg()[0]:.2f}", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="measure")
+    parser.add_argument("--lab", required=True)
+    parser.add_argument("--name", required=True)
+    parser.add_argument("--folder", required=True)
+    parser.add_argument("--baton", required=True)
+    parser.add_argument("--hosts", type=int, required=True)
+    parser.add_argument("--size", type=int, required=True)
+    parser.add_argument("--rounds", type=int, required=True)
+    parser.add_argument("--changes", type=int, required=True)
+    parser.add_argument("--samples", type=int, required=True)
+    parser.add_argument("measurements", nargs="+")
+    given = parser.parse_args()
+
+    describe(given.folder)
+    hosts = [
+        Host([given.lab, "--name", given.name], given.folder, number, given.baton)
+        for number in range(1, given.hosts + 1)
+    ]
+    failed = 0
+    try:
+        key = hosts[0].baton("account", "create", "--name", "host1")
+        for host in hosts[1:]:
+            host.baton("account", "join", "--name", f"host{host.number}", input=key)
+        for host in hosts:
+            host.start_node()
+    except Trouble as trouble:
+        print(f"benchmark: {trouble}", file=sys.stderr)
+        return 1
+    for measurement in given.measurements:
+        print(f"\n{measurement}", flush=True)
+        try:
+            if measurement == "throughput":
+                throughput.measure(hosts, given.size, given.rounds)
+            elif measurement == "discovery":
+                discovery.measure(hosts, given.changes)
+            elif measurement == "payload":
+                payload.measure(hosts, given.size, given.samples, max(3, given.samples // 5))
+        except Trouble as trouble:
+            print(f"benchmark: {measurement}: {trouble}", file=sys.stderr, flush=True)
+            failed = 1
+    for host in hosts:
+        host.stop_node()
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

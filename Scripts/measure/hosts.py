@@ -1,0 +1,164 @@
+"""Lab hosts, and the Baton nodes on them, as the measurements see them."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Trouble(Exception):
+    """Something that makes a measurement impossible, in one sentence."""
+
+
+def now() -> float:
+    """Seconds on the one clock that every measurement is read from."""
+    return time.monotonic()
+
+
+def wait_until(what, seconds: float, why: str, pause: float = 0.02):
+    """The first true value of `what()`, asked for until it comes; Trouble when it does not."""
+    end = now() + seconds
+    while now() < end:
+        value = what()
+        if value:
+            return value
+        time.sleep(pause)
+    raise Trouble(why)
+
+
+def cpu_of(pids) -> float:
+    """CPU seconds of these processes and of their children that have ended."""
+    total = 0
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                fields = file.read().rpartition(")")[2].split()
+        except FileNotFoundError:
+            continue
+        total += sum(int(field) for field in fields[11:15])
+    return total / TICKS
+
+
+def children_of(pid: int) -> list[int]:
+    """A process and all that descend from it."""
+    found = [pid]
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            for child in file.read().split():
+                found += children_of(int(child))
+    except FileNotFoundError:
+        pass
+    return found
+
+
+def end(process: subprocess.Popen, number: int = signal.SIGTERM, seconds: float = 15) -> None:
+    """Ends a process politely, and waits for it."""
+    if process.poll() is None:
+        process.send_signal(number)
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def ended_after(seconds: float, process: subprocess.Popen):
+    """Ends a process that takes too long, so that reading its output ends too."""
+    guard = threading.Timer(seconds, process.kill)
+    guard.start()
+    try:
+        yield
+    finally:
+        guard.cancel()
+
+
+class Host:
+    """One host of the lab."""
+
+    def __init__(self, lab: list[str], folder: str, number: int, baton: str):
+        self.lab = lab
+        self.number = number
+        self.home = f"{folder}/hosts/{number}/home"
+        self.address = f"10.77.0.{number}"
+        self.baton_path = baton
+        self.node = None
+
+    def command(self, *argv: str) -> list[str]:
+        return [*self.lab, "run", str(self.number), *argv]
+
+    def spawn(self, *argv: str, **options) -> subprocess.Popen:
+        """Starts a program; `lab run` becomes it, so that the pid is its own."""
+        options.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.Popen(self.command(*argv), **options)
+
+    def run(self, *argv: str, **options) -> str:
+        """Runs a program and gives what it printed; Trouble with what it said when it fails."""
+        done = subprocess.run(self.command(*argv), capture_output=True, text=True, **options)
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().splitlines()
+            raise Trouble(f"host {self.number}: {' '.join(argv)} failed: {' / '.join(said[-3:])}")
+        return done.stdout
+
+    def baton(self, *argv: str, **options) -> str:
+        return self.run(self.baton_path, *argv, **options)
+
+    def objects(self, *argv: str) -> list[dict]:
+        """What a `--json` command printed."""
+        return [json.loads(line) for line in self.baton(*argv, "--json").splitlines() if line.strip()]
+
+    def start_node(self) -> None:
+        log = open(f"{self.home}/node.log", "ab")
+        self.node = self.spawn(self.baton_path, "node", stdout=log, stderr=log)
+        log.close()
+
+        def answers():
+            if self.node.poll() is not None:
+                with open(f"{self.home}/node.log") as said:
+                    raise Trouble(f"the node on host {self.number} ended: {said.read()[-400:]}")
+            status = subprocess.run(
+                self.command(self.baton_path, "status", "--json"), capture_output=True, timeout=30
+            )
+            return status.returncode == 0
+
+        wait_until(answers, 30, f"the node on host {self.number} does not answer", 0.05)
+
+    def stop_node(self) -> None:
+        if self.node:
+            end(self.node)
+            self.node = None
+
+    def peak_memory(self) -> int:
+        """The most resident memory that the node ever had, in bytes."""
+        with open(f"/proc/{self.node.pid}/status") as file:
+            for line in file:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) * 1024
+        raise Trouble("no VmHWM")
+
+    def forget_peak_memory(self) -> None:
+        """Lets the peak begin anew at what is resident now."""
+        with open(f"/proc/{self.node.pid}/clear_refs", "w") as file:
+            file.write("5")
+
+    def offer(self, *argv: str) -> tuple[subprocess.Popen, dict]:
+        """Offers an activity; gives the process that holds it and its `offered` event."""
+        process = self.spawn(self.baton_path, "offer", *argv, "--json", stdout=subprocess.PIPE)
+        for line in process.stdout:
+            event = json.loads(line)
+            if event.get("event") == "offered":
+                return process, event
+        raise Trouble(f"host {self.number}: the offer ended before it was made")
+
+    def sees(self, identifier: str, seconds: float = 30) -> None:
+        """Waits until this host lists an activity."""
+        wait_until(
+            lambda: any(found.get("id") == identifier for found in self.objects("activities")),
+            seconds,
+            f"host {self.number} does not see activity {identifier}",
+        )

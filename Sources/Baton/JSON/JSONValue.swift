@@ -1,0 +1,67 @@
+/// A JSON text's value, which keeps apart what JSON's readers often fold together: `1`, `1.0` and `true` are three
+/// different values here, and members stay in order.
+package enum JSONValue: Sendable, Hashable {
+    case null
+    case boolean(Bool)
+    /// A number without fraction and exponent that fits 64 bits with a sign.
+    case integer(Int64)
+    /// A number without fraction and exponent above `Int64.max`.
+    case unsigned(UInt64)
+    /// A number with a fraction or an exponent. Finite when it was read.
+    case real(Double)
+    case string(String)
+    case array([JSONValue])
+    case object([Member])
+
+    /// One member of an object.
+    package struct Member: Sendable, Hashable {
+        package let name: String
+        package let value: JSONValue
+
+        package init(_ name: String, _ value: JSONValue) {
+            self.name = name
+            self.value = value
+        }
+    }
+
+    /// The value of an object's member; `nil` where there is none, or where this is no object.
+    package subscript(name: String) -> JSONValue? {
+        guard case .object(let members) = self else { return nil }
+        return members.first { $0.name == name }?.value
+    }
+
+    /// What to call the value in a sentence.
+    package var kindName: String {
+        switch self {
+        case .null: "null"
+        case .boolean: "a boolean"
+        case .integer, .unsigned, .real: "a number"
+        case .string: "a string"
+        case .array: "an array"
+        case .object: "an object"
+        }
+    }
+}
+
+extension JSONValue: ExpressibleByDictionaryLiteral {
+    package init(dictionaryLiteral elements: (String, JSONValue)...) {
+        self = .object(elements.map { Member($0.0, $0.1) })
+    }
+}
+
+extension JSONValue: ExpressibleByStringLiteral {
+    package init(stringLiteral value: String) {
+        self = .string(value)
+    }
+}
+
+/// What is wrong with a JSON text, and where.
+package struct JSONError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// One clause, such as `a comma or } was expected`.
+    package let problem: String
+    /// Lines and columns count from 1; columns are bytes.
+    package let line: Int
+    package let column: Int
+
+    package var description: String { "\(problem) (line \(line), column \(column))" }
+}

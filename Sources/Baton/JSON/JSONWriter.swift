@@ -1,0 +1,71 @@
+extension JSONValue {
+    /// The value as one line of JSON text, in ASCII where it matters to a terminal: control, bidirectional and
+    /// invisible characters are escaped, so that a line shows what it says.
+    package var text: String {
+        var text = ""
+        write(to: &text)
+        return text
+    }
+
+    private func write(to text: inout String) {
+        switch self {
+        case .null: text += "null"
+        case .boolean(let value): text += value ? "true" : "false"
+        case .integer(let value): text += String(value)
+        case .unsigned(let value): text += String(value)
+        // Swift's shortest form that reads back the same; always with a point or an exponent, hence never a whole
+        // number when it is read. JSON has no infinity: null is what every writer puts there.
+        case .real(let value): text += value.isFinite ? "\(value)" : "null"
+        case .string(let value): Self.write(value, to: &text)
+        case .array(let elements):
+            text += "["
+            for (index, element) in elements.enumerated() {
+                if index > 0 { text += "," }
+                element.write(to: &text)
+            }
+            text += "]"
+        case .object(let members):
+            text += "{"
+            for (index, member) in members.enumerated() {
+                if index > 0 { text += "," }
+                Self.write(member.name, to: &text)
+                text += ":"
+                member.value.write(to: &text)
+            }
+            text += "}"
+        }
+    }
+
+    private static func write(_ string: String, to text: inout String) {
+        text += "\""
+        for scalar in string.unicodeScalars {
+            switch scalar {
+            case "\"": text += "\\\""
+            case "\\": text += "\\\\"
+            case "\n": text += "\\n"
+            case "\r": text += "\\r"
+            case "\t": text += "\\t"
+            case _ where scalar.isUnsafeToShow:
+                for unit in String(scalar).utf16 {
+                    let digits = String(unit, radix: 16)
+                    text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+                }
+            case _: text.unicodeScalars.append(scalar)
+            }
+        }
+        text += "\""
+    }
+}
+
+extension Unicode.Scalar {
+    /// Whether a terminal might act on the character or hide it: controls, bidirectional and other format characters,
+    /// line and paragraph separators, and characters without a meaning.
+    package var isUnsafeToShow: Bool {
+        switch properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: true
+        // Joiners belong to the spelling of several scripts and to emoji; they move nothing.
+        case .format: self != "\u{200C}" && self != "\u{200D}"
+        case _: false
+        }
+    }
+}

@@ -1,0 +1,189 @@
+package import BatonEventLoop
+package import BatonMessages
+package import BatonTransport
+import FoundationEssentials
+
+/// A connection of an application, or of the command, to the node of this user: typed requests over the local socket.
+///
+/// Any task may use it. What the node asks of the application comes through ``requests``.
+package struct NodeClient: Sendable {
+    private let connection: Connection
+
+    /// Connects to the node of `home`.
+    ///
+    /// - Throws: ``NodeClientError``; `noNode` where nobody listens.
+    package static func connect(
+        to home: Home, on loop: EventLoop = EventLoop(name: "node-client")
+    ) async throws(NodeClientError) -> NodeClient {
+        do {
+            let connection = try await Connection.connect(toLocalSocket: home.socketPath, on: loop)
+            try await connection.ready()
+            return NodeClient(connection: connection)
+        } catch {
+            switch error.code {
+            case .unreachable: throw .noNode(socketPath: home.socketPath)
+            case .refused, .protocolViolation, .connectionLost, .goingAway, .reset, .limitExceeded, .cancelled,
+                .streamClosed:
+                throw .notUsable(error)
+            }
+        }
+    }
+
+    /// What the node is and how it does.
+    package func status() async throws(HandoffError) -> WireStatusResponse {
+        let (response, stream) = try await connection.request(.status(WireStatusRequest()))
+        await stream.finish()
+        guard case .status(let status) = response else { throw .unexpectedAnswer }
+        return status
+    }
+
+    /// The devices of the account that this node knows.
+    package func devices() async throws(HandoffError) -> [WireDevice] {
+        let (response, stream) = try await connection.request(.devices(WireDevicesRequest()))
+        await stream.finish()
+        guard case .devices = response else { throw .unexpectedAnswer }
+        var devices: [WireDevice] = []
+        for try await device in stream.records(of: WireDevice.self) { devices.append(device) }
+        return devices
+    }
+
+    /// The activities that other devices offer.
+    ///
+    /// - Parameters:
+    ///   - watch: goes on with every change after those that are there now; otherwise the records end.
+    ///   - advertisedOnly: makes no connection to ask a device for more than it advertises.
+    package func activities(
+        watch: Bool = false, advertisedOnly: Bool = false
+    ) async throws(HandoffError) -> RecordSequence<WireActivityListing> {
+        var request = WireActivitiesRequest()
+        request.watch = watch
+        request.advertisedOnly = advertisedOnly
+        let (response, stream) = try await connection.request(.activities(request))
+        // A watch ends when its stream is let go.
+        if !watch { await stream.finish() }
+        guard case .activities = response else { throw .unexpectedAnswer }
+        return stream.records(of: WireActivityListing.self)
+    }
+
+    /// Offers an activity for as long as the result lives.
+    package func offer(_ request: WireOfferRequest) async throws(HandoffError) -> NodeOffer {
+        let (response, stream) = try await connection.request(.offer(request))
+        guard case .offer(let offer) = response else { throw .unexpectedAnswer }
+        return NodeOffer(id: [UInt8](offer.activityID), title: offer.title, stream: stream)
+    }
+
+    /// Withdraws one of this device's own activities, whoever offered it.
+    package func withdraw(idPrefix: String) async throws(HandoffError) -> WireWithdrawResponse {
+        var request = WireWithdrawRequest()
+        request.idPrefix = idPrefix
+        let (response, stream) = try await connection.request(.withdraw(request))
+        await stream.finish()
+        guard case .withdraw(let withdrawn) = response else { throw .unexpectedAnswer }
+        return withdrawn
+    }
+
+    /// Takes an activity over.
+    package func accept(_ request: WireAcceptRequest) async throws(HandoffError) -> NodeHandoff {
+        let (response, stream) = try await connection.request(.accept(request))
+        guard case .accept(let accepted) = response else { throw .unexpectedAnswer }
+        return NodeHandoff(id: [UInt8](accepted.handoffID), stream: stream)
+    }
+
+    /// Opens a stream to the application that offered the activity; bytes go both ways.
+    ///
+    /// - Parameter handoff: accepted with `streams`.
+    package func openContinuationStream(of handoff: NodeHandoff) async throws(HandoffError) -> BatonTransport.Stream {
+        var request = WireContinuationStreamRequest()
+        request.claimID = .init(handoff.id)
+        let (response, stream) = try await connection.request(.continuationStream(request))
+        guard case .continuationStream = response else { throw .unexpectedAnswer }
+        return stream
+    }
+
+    /// What the node asks of this application, until the connection ends. To be iterated once.
+    package var requests: AsyncStream<NodeRequest> {
+        let incoming = connection.incoming
+        return AsyncStream { continuation in
+            let task = Task {
+                for await opened in incoming {
+                    switch await Self.request(from: opened) {
+                    case .some(let request): continuation.yield(request)
+                    case nil: continue
+                    }
+                }
+                continuation.finish()
+            }
+            continuation.onTermination = { _ in task.cancel() }
+        }
+    }
+
+    /// Waits until the connection has ended.
+    package func ended() async {
+        _ = await connection.ended()
+    }
+
+    /// Ends the connection politely: what is queued still leaves.
+    package func close() async {
+        await connection.close()
+    }
+
+    private static func request(from opened: IncomingStream) async -> NodeRequest? {
+        do throws(HandoffError) {
+            switch try WireRequest.decode(opened.request) {
+            case .willSave(let request):
+                return .willSave(NodeWillSave(request: request, stream: opened.stream))
+            case .continuationStream(let request):
+                return .continuationStream(device: request.device, opened.stream)
+            case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .status, .devices,
+                .activities, .offer, .withdraw, .accept:
+                throw HandoffError(.unsupported, "an application does not answer this request")
+            }
+        } catch {
+            await opened.stream.fail(error)
+            return nil
+        }
+    }
+}
+
+/// What a node asks of an application.
+package enum NodeRequest: Sendable {
+    /// A device takes the activity over: the node wants the state as it is now.
+    case willSave(NodeWillSave)
+    /// The continuing device opens a stream. It is to be answered with `respond(.continuationStream(…))` or `fail`.
+    case continuationStream(device: String, BatonTransport.Stream)
+}
+
+/// The question for the state of an activity as it is now.
+package struct NodeWillSave: Sendable {
+    /// The activity it is about.
+    package let activityID: [UInt8]
+    /// The device that takes it over.
+    package let device: String
+    private let stream: BatonTransport.Stream
+
+    init(request: WireWillSaveRequest, stream: BatonTransport.Stream) {
+        activityID = [UInt8](request.activityID)
+        device = request.device
+        self.stream = stream
+    }
+
+    /// Answers with the state.
+    package func answer(userInfo: UserInfo, webPageURL: String) async throws(HandoffError) {
+        var response = WireWillSaveResponse()
+        response.userInfo = userInfo.message
+        response.webPageURL = webPageURL
+        try await stream.respond(.willSave(response))
+        await stream.finish()
+    }
+
+    /// Tells that the state cannot be had.
+    package func fail(_ error: HandoffError) async {
+        await stream.fail(error)
+    }
+}
+
+extension HandoffError {
+    /// An answer that belongs to another request.
+    static let unexpectedAnswer = HandoffError(
+        .internal, "the node answered something else than what it was asked; it may be of another version")
+}

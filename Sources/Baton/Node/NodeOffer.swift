@@ -1,0 +1,51 @@
+package import BatonMessages
+import BatonProtocol
+import BatonTransport
+
+/// An activity that this application offers through the node. Letting it go withdraws the activity.
+package struct NodeOffer: Sendable {
+    /// 16 bytes.
+    package let id: [UInt8]
+    /// The title as it is announced.
+    package let title: String
+    private let stream: BatonTransport.Stream
+
+    init(id: [UInt8], title: String, stream: BatonTransport.Stream) {
+        self.id = id
+        self.title = title
+        self.stream = stream
+    }
+
+    /// What becomes of it, until it is withdrawn. To be iterated once.
+    package var events: RecordSequence<WireOfferEvent> { stream.records(of: WireOfferEvent.self) }
+
+    /// Withdraws the activity: ends this side of the stream; the node ends its own when it is done.
+    package func withdraw() async {
+        await stream.finish()
+    }
+}
+
+/// An activity that this application takes over.
+package struct NodeHandoff: Sendable {
+    /// Names the handoff on the connection to the node.
+    package let id: [UInt8]
+    private let stream: BatonTransport.Stream
+
+    init(id: [UInt8], stream: BatonTransport.Stream) {
+        self.id = id
+        self.stream = stream
+    }
+
+    /// What becomes of it, until it is over. To be iterated once.
+    package var events: RecordSequence<WireAcceptEvent> { stream.records(of: WireAcceptEvent.self) }
+
+    /// This side has all it wanted: the claim is let go when streams are done as well.
+    package func finish() async {
+        await stream.finish()
+    }
+
+    /// Cancels the handoff; what was fetched of a document is kept or removed as the node does.
+    package func cancel() async {
+        await stream.reset(.cancelled)
+    }
+}

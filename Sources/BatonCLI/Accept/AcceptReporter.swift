@@ -1,0 +1,97 @@
+import Baton
+import BatonDocuments
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import SystemPackage
+
+/// Tells what becomes of a handoff: JSON events, or sentences on standard error and the result on standard output.
+///
+/// With `--stream` standard output is the stream's alone, and events go to standard error.
+actor AcceptReporter {
+    private let isJSON: Bool
+    private let isStream: Bool
+    private let progress: ProgressLine
+    private var started: Instant?
+    private var hasFailed = false
+
+    init(isJSON: Bool, isStream: Bool, progress: ProgressLine = ProgressLine()) {
+        self.isJSON = isJSON
+        self.isStream = isStream
+        self.progress = progress
+    }
+
+    func willContinue(_ event: WireAcceptEvent.WillContinue, _ activity: ListedActivity) async throws {
+        started = Instant(nanoseconds: MonotonicClock.nanoseconds())
+        if isJSON {
+            try emit(
+                "willContinue",
+                [JSONValue.Member("type", .string(event.type)), JSONValue.Member("device", .string(event.device))])
+        } else {
+            await progress.say("continuing \(activity.shownTitle) from \(SafeText.escaped(event.device))")
+        }
+    }
+
+    /// - Parameter isResult: the payload is what the user asked for, rather than what comes with a document.
+    func payload(_ payload: WireActivityPayload, _ activity: ListedActivity, isResult: Bool) throws {
+        let rendering = PayloadRendering(payload, device: activity.device, deviceID: activity.deviceID)
+        if isJSON {
+            try emit("payload", try rendering.members())
+        } else if isResult {
+            for line in try rendering.lines() { try Output.line(line) }
+        }
+    }
+
+    func progressed(_ event: WireProgressReport, _ activity: ListedActivity) async throws {
+        if isJSON {
+            try emit(
+                "progress",
+                [JSONValue.Member("bytes", .count(event.bytes)), JSONValue.Member("total", .count(event.total))])
+        } else {
+            await progress.update(activity.shownTitle, bytes: event.bytes, total: event.total)
+        }
+    }
+
+    func continued(_ event: WireAcceptEvent.Continued) async throws {
+        await progress.clear()
+        let path = Array(event.path)
+        if isJSON {
+            let text = String(decoding: path, as: UTF8.self)
+            try emit(
+                "continued",
+                path.isEmpty
+                    ? []
+                    : [JSONValue.Member("path", .string(text)), JSONValue.Member("bytes", .count(event.bytes))])
+        } else if !path.isEmpty {
+            let isShown = Terminal.isTerminal(.standardOutput)
+            try Output.line(isShown ? SafeText.escaped(path: path) : String(decoding: path, as: UTF8.self))
+            Output.say(summary(event.bytes))
+        }
+    }
+
+    /// Says in JSON what went wrong; people are told where the command ends.
+    func failed(_ error: CommandError) async throws {
+        await progress.clear()
+        guard isJSON, !hasFailed else { return }
+        hasFailed = true
+        try emit(
+            "failed",
+            [JSONValue.Member("code", .string(error.code)), JSONValue.Member("message", .string(error.message))])
+    }
+
+    private func summary(_ bytes: UInt64) -> String {
+        guard let started else { return HumanUnits.bytes(bytes) }
+        let time = Instant(nanoseconds: MonotonicClock.nanoseconds()) - started
+        let (seconds, attoseconds) = time.components
+        let elapsed = Double(seconds) + Double(attoseconds) / 1e18
+        guard elapsed > 0.05 else { return HumanUnits.bytes(bytes) }
+        let tenths = Int((elapsed * 10).rounded())
+        let duration = seconds < 60 ? "\(tenths / 10).\(tenths % 10) s" : HumanUnits.duration(time)
+        return "\(HumanUnits.bytes(bytes)) in \(duration), \(HumanUnits.rate(Double(bytes) / elapsed))"
+    }
+
+    private func emit(_ event: String, _ members: [JSONValue.Member]) throws {
+        let line = EventLine.text(event, members)
+        if isStream { Output.say(line) } else { try Output.line(line) }
+    }
+}

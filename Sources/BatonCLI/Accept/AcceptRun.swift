@@ -1,0 +1,103 @@
+import Baton
+import BatonMessages
+import BatonTransport
+import Glibc
+import SystemPackage
+
+/// One handoff, from the node's first event to its last.
+struct AcceptRun: Sendable {
+    let client: NodeClient
+    let handoff: NodeHandoff
+    let activity: ListedActivity
+    let reporter: AcceptReporter
+    let isStream: Bool
+    /// A document is fetched, so that the payload is not what the user waits for.
+    let isFetching: Bool
+
+    func run() async throws {
+        let interrupted = OneTime()
+        let (client, handoff) = (client, handoff)
+        let pump = PumpTask()
+        // Not SIGHUP: a terminal that dies ends the command and not the handoff, which the node goes on with.
+        let interrupts = await Interrupts.watch { _ in
+            _ = interrupted.take()
+            Task {
+                await pump.cancel()
+                await handoff.cancel()
+                // The node may be stuck; whoever pressed ^C is not kept.
+                try? await Task.sleep(for: .seconds(2))
+                await client.close()
+            }
+        }
+        defer { withExtendedLifetime(interrupts) {} }
+        do {
+            try await follow(pump)
+        } catch {
+            if interrupted.hasHappened { throw CommandError.interrupted }
+            throw error
+        }
+        if interrupted.hasHappened { throw CommandError.interrupted }
+    }
+
+    private func follow(_ pump: PumpTask) async throws {
+        var events = handoff.events.makeAsyncIterator()
+        while true {
+            let event: WireAcceptEvent?
+            do {
+                event = try await events.next()
+            } catch {
+                guard error.code == .connectionLost else { throw error }
+                throw CommandError(
+                    .noNode, code: "noNode", "the node has stopped; start `baton node` and accept it again")
+            }
+            guard let event else {
+                throw CommandError.failed("the node ended the handoff without saying how; see what it says itself")
+            }
+            if try await handle(event) {
+                if isStream { try await pumpStream(pump) }
+                return await handoff.finish()
+            }
+        }
+    }
+
+    /// - Returns: whether the activity has been continued.
+    private func handle(_ event: WireAcceptEvent) async throws -> Bool {
+        switch event.kind {
+        case .willContinue(let event):
+            try await reporter.willContinue(event, activity)
+        case .payload(let payload):
+            try await reporter.payload(payload, activity, isResult: !isStream && !isFetching)
+        case .progress(let progress):
+            try await reporter.progressed(progress, activity)
+        case .continued(let continued):
+            try await reporter.continued(continued)
+            return true
+        case .failed(let failure):
+            throw HandoffError(failure)
+        case nil:
+            break
+        }
+        return false
+    }
+
+    private func pumpStream(_ task: PumpTask) async throws {
+        let stream = try await client.openContinuationStream(of: handoff)
+        let pump = try StreamPump(stream)
+        try await task.run { try await pump.run() }
+    }
+}
+
+/// The pump as something that a signal can cancel.
+actor PumpTask {
+    private var task: Task<Void, any Error>?
+
+    func run(_ body: @escaping @Sendable () async throws -> Void) async throws {
+        let task = Task { try await body() }
+        self.task = task
+        try await task.value
+    }
+
+    func cancel() {
+        task?.cancel()
+    }
+}

@@ -1,0 +1,56 @@
+/// Which activity the user means, as far as the command line says.
+struct ActivityChoice: Sendable {
+    var prefix: ActivityPrefix?
+    var isLatest = false
+    /// A device's name, or the beginning of its id.
+    var device: String?
+
+    /// What a list of activities leaves of it.
+    enum Outcome: Equatable {
+        case none
+        case one(ListedActivity)
+        case several([ListedActivity])
+    }
+
+    func pick(from activities: [ListedActivity]) -> Outcome {
+        let matching = activities.filter(matches)
+        guard let first = matching.first else { return .none }
+        if matching.count == 1 { return .one(first) }
+        guard isLatest else { return .several(matching) }
+        return .one(matching.reduce(first) { $1.since > $0.since ? $1 : $0 })
+    }
+
+    func matches(_ activity: ListedActivity) -> Bool {
+        if let prefix, !activity.idText.hasPrefix(prefix.text) { return false }
+        guard let device = device?.lowercased() else { return true }
+        return activity.device.lowercased() == device || activity.deviceID.lowercased().hasPrefix(device)
+    }
+
+    /// Why nothing was found, and what to do.
+    func nothingFound(among activities: [ListedActivity], waited: Duration?) -> CommandError {
+        let sentence: String
+        if activities.isEmpty {
+            sentence =
+                "no other device offers anything now: run `baton offer` there, check with `baton devices` that this"
+                + " device sees it, or wait with --wait SECONDS"
+        } else {
+            var conditions: [String] = []
+            if let prefix { conditions.append("with an id that begins with \(prefix.text)") }
+            if let device { conditions.append("from \(SafeText.escaped(device))") }
+            sentence =
+                "no activity \(conditions.joined(separator: " ")) is offered; `baton activities` lists the"
+                + " \(activities.count) that \(activities.count == 1 ? "is" : "are")"
+        }
+        let waiting = waited.map { "waited \($0.components.seconds) s: " } ?? ""
+        return CommandError(.noSuchActivity, code: "noSuchActivity", waiting + sentence)
+    }
+
+    /// What to say where several match and nobody can be asked.
+    static func ambiguous(_ activities: [ListedActivity]) -> CommandError {
+        let list = activities.map { "  \($0.shortID)  \($0.shownTitle), from \(SafeText.escaped($0.device))" }
+        return CommandError(
+            .usage, code: "ambiguousActivity",
+            "\(activities.count) activities match: give an id, --from DEVICE or --latest\n"
+                + list.joined(separator: "\n"))
+    }
+}

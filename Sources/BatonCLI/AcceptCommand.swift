@@ -1,0 +1,102 @@
+import ArgumentParser
+import Baton
+import BatonMessages
+import FoundationEssentials
+import Glibc
+import SystemPackage
+
+/// `baton accept`
+struct AcceptCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "accept",
+        abstract: "Take an activity of another device over.",
+        discussion: """
+            Takes the only one there is, or asks which. A document goes into the current directory, or into --to, never \
+            over an existing file, and its path is printed; of anything else the payload is printed: of a web page its \
+            URL, of an application's activity its fields.
+
+            ^C cancels. When the terminal goes away the node goes on, and the document arrives all the same.
+
+            EXAMPLES:
+              baton accept
+              baton accept 3f2a --to ~/Downloads
+              baton accept --latest --from laptop --wait 60
+              baton accept --stream < request > answer
+              xdg-open "$(baton accept --latest --print)"
+            """)
+
+    @Argument(help: "The activity's id, or as much of its beginning as tells it apart.")
+    var id: String?
+
+    @Flag(name: .long, help: "Take the newest where there are several.")
+    var latest = false
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp("Only from this device: its name, or the beginning of its id.", valueName: "device"))
+    var from: String?
+
+    @Option(name: .long, help: ArgumentHelp("Wait so long for one that matches.", valueName: "seconds"))
+    var wait: Double?
+
+    @Option(
+        name: .long, help: ArgumentHelp("The folder for a document. (default: the current directory)", valueName: "dir")
+    )
+    var to: String?
+
+    @Flag(name: .long, help: "Connect standard input and output to a stream of the offering application.")
+    var stream = false
+
+    @Flag(name: .long, help: "Print the payload only; fetch no document.")
+    var print = false
+
+    @OptionGroup var output: JSONOption
+
+    func validate() throws {
+        if let id, ActivityPrefix(id) == nil { throw ValidationError(ActivityPrefix.problem(id)) }
+        if let wait, !(wait >= 0 && wait <= 31_536_000) {
+            throw ValidationError("--wait takes seconds, 0 to 31536000 (a year)")
+        }
+        if stream, print { throw ValidationError("--stream and --print exclude each other") }
+        if to != nil, stream || print {
+            throw ValidationError("--to is for documents; \(stream ? "--stream" : "--print") fetches none")
+        }
+        if let from, from.isEmpty {
+            throw ValidationError("--from takes the name of a device, as `baton devices` shows")
+        }
+    }
+
+    func run() async throws {
+        // A reader that goes away shows as an error of the write, so that the handoff is ended properly.
+        signal(SIGPIPE, SIG_IGN)
+        let choice = ActivityChoice(prefix: id.flatMap(ActivityPrefix.init), isLatest: latest, device: from)
+        let reporter = AcceptReporter(isJSON: output.json, isStream: stream)
+        do {
+            try await NodeAccess.withNode { client in
+                let activity = try await ActivityFinder(client: client, choice: choice)
+                    .find(waiting: wait.map { .seconds($0) })
+                try await take(activity, client, reporter)
+            }
+        } catch let error as CommandError {
+            try? await reporter.failed(error)
+            throw error
+        }
+    }
+
+    private func take(_ activity: ListedActivity, _ client: NodeClient, _ reporter: AcceptReporter) async throws {
+        var request = WireAcceptRequest()
+        request.activityID = .init(activity.id)
+        request.deviceID = activity.deviceID
+        request.streams = stream
+        if activity.kind == .document, !stream, !print {
+            let folder = CommandEnvironment.absolute(to ?? ".")
+            try DestinationCheck.check(folder)
+            request.destination = .init(folder.string.utf8)
+        }
+        let handoff = try await client.accept(request)
+        try await AcceptRun(
+            client: client, handoff: handoff, activity: activity, reporter: reporter, isStream: stream,
+            isFetching: !request.destination.isEmpty
+        ).run()
+    }
+}

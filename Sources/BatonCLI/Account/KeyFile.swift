@@ -1,0 +1,34 @@
+import BatonAccount
+import Glibc
+import SystemPackage
+
+/// A file with an account key in it, which nobody else may be able to read.
+enum KeyFile {
+    /// Reads the first line.
+    ///
+    /// - Throws: ``CommandError`` for a file that is missing, is another user's or can be read by others.
+    static func read(_ path: String, limit: Int) throws -> SecretBytes {
+        let shown = SafeText.escaped(path)
+        let descriptor: FileDescriptor
+        do {
+            // Not blocking, so that a pipe without a writer does not hang; it is no file and is refused below.
+            descriptor = try FileDescriptor.open(path, .readOnly, options: [.nonBlocking, .closeOnExec])
+        } catch {
+            throw CommandError.usage("the key file \(shown) cannot be read: \(error)")
+        }
+        return try descriptor.closeAfter {
+            let status = try descriptor.stat()
+            guard status.type == .regular else {
+                throw CommandError.usage("the key file \(shown) is not a file; pass another source on standard input")
+            }
+            guard status.userID.rawValue == geteuid() else {
+                throw CommandError.usage("the key file \(shown) belongs to another user; use one of your own")
+            }
+            guard status.permissions.rawValue & 0o077 == 0 else {
+                throw CommandError.usage(
+                    "others can read the key file \(shown); make it yours alone first, with chmod 600")
+            }
+            return try SecretBytes(readingFrom: descriptor, limit: limit)
+        }
+    }
+}

@@ -1,0 +1,108 @@
+import ArgumentParser
+import Baton
+import BatonDocuments
+import BatonMessages
+import FoundationEssentials
+import SystemPackage
+
+/// `baton activities`
+struct ActivitiesCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "activities",
+        abstract: "List what other devices offer.",
+        discussion: """
+            With --watch, goes on with a line for each change until ^C: + came, - went.
+
+            EXAMPLES:
+              baton activities
+              baton activities --watch
+              baton activities --json
+            """)
+
+    @Flag(name: .shortAndLong, help: "Go on with every change.")
+    var watch = false
+
+    @OptionGroup var output: JSONOption
+
+    func run() async throws {
+        try await NodeAccess.withNode { client in
+            if watch { try await follow(client) } else { try await list(client) }
+        }
+    }
+
+    private func list(_ client: NodeClient) async throws {
+        var activities: [ListedActivity] = []
+        for try await listing in try await client.activities() where listing.hasActivity {
+            activities.append(ListedActivity(listing))
+        }
+        if output.json {
+            for activity in activities { try Output.line(JSONValue.object(activity.members).text) }
+            return
+        }
+        guard !activities.isEmpty else {
+            Output.say(ActivityRendering.nothing)
+            return
+        }
+        let width = Terminal.width(of: .standardOutput)
+        for line in ActivityRendering.lines(activities, width: width, now: Date().timeIntervalSince1970) {
+            try Output.line(line)
+        }
+    }
+
+    private func follow(_ client: NodeClient) async throws {
+        for try await listing in try await client.activities(watch: true) {
+            if output.json {
+                try Output.line(ActivityRendering.json(listing))
+            } else if let line = ActivityRendering.line(listing, now: Date().timeIntervalSince1970) {
+                try Output.line(DisplayWidth.clip(line, to: max(Terminal.width(of: .standardOutput), 40)))
+            }
+        }
+        throw CommandError(.noNode, code: "noNode", "the node has stopped; start `baton node` and watch again")
+    }
+}
+
+/// How activities are printed.
+enum ActivityRendering {
+    static let nothing = """
+        No other device offers anything now. To offer something, run `baton offer` there; `baton devices` tells
+        whether this device sees it.
+        """
+
+    static func lines(_ activities: [ListedActivity], width: Int, now: Double) -> [String] {
+        var table = ListedActivity.table
+        table.rows = activities.map { $0.row(now: now) }
+        return table.lines(width: width)
+    }
+
+    /// One change as an event.
+    static func json(_ listing: WireActivityListing, time: String = Moment.now) -> String {
+        EventLine.text(
+            listing.change.name, listing.hasActivity ? ListedActivity(listing).members : [], time: time)
+    }
+
+    /// One change for people; `nil` for what only tells that the list is complete.
+    static func line(_ listing: WireActivityListing, now: Double) -> String? {
+        let sign: String
+        switch listing.change {
+        case .present, .added: sign = "+"
+        case .removed: sign = "-"
+        case .listed, .UNRECOGNIZED: return nil
+        }
+        let activity = ListedActivity(listing)
+        let size = activity.size.map { ", " + HumanUnits.bytes($0) } ?? ""
+        return "\(sign) \(activity.shortID)  \(activity.shownTitle)\(size), from \(SafeText.escaped(activity.device))"
+            + "  (\(SafeText.escaped(activity.type)))"
+    }
+}
+
+extension WireActivityListing.Change {
+    /// The name that `--json` prints as `event`.
+    var name: String {
+        switch self {
+        case .present, .UNRECOGNIZED: "present"
+        case .added: "added"
+        case .removed: "removed"
+        case .listed: "listed"
+        }
+    }
+}

@@ -1,0 +1,61 @@
+import ArgumentParser
+import Glibc
+
+/// The command `baton`.
+@main
+struct BatonCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "baton",
+        abstract: "Carries what you are doing from one of your machines to another.",
+        discussion: """
+            First, on one machine:       baton account create
+            Then on each other machine:  baton account join
+            Then on all of them:         baton node
+
+            Hand something over:         baton offer ~/report.pdf
+            Take it on another machine:  baton accept
+
+            BATON_HOME=DIR keeps configuration, state and socket beneath DIR.
+
+            EXIT STATUS:
+            \(ExitStatus.table)
+            """,
+        version: "0.1.0",
+        subcommands: [
+            AccountCommand.self, NodeCommand.self, StatusCommand.self, DevicesCommand.self, ActivitiesCommand.self,
+            OfferCommand.self, AcceptCommand.self, WithdrawCommand.self,
+        ])
+
+    static func main() async {
+        do {
+            var command = try await asyncParseAsRoot(nil)
+            if var asynchronous = command as? any AsyncParsableCommand {
+                try await asynchronous.run()
+            } else {
+                try command.run()
+            }
+        } catch let error as CommandError {
+            if error.status != .interrupted { Output.complain(error.message) }
+            Glibc.exit(error.status.rawValue)
+        } catch {
+            Glibc.exit(report(error).rawValue)
+        }
+    }
+
+    /// Prints what argument parsing has to say: help on standard output, wrong usage on standard error.
+    private static func report(_ error: any Error) -> ExitStatus {
+        let text = fullMessage(for: error)
+        if exitCode(for: error).isSuccess {
+            try? Output.line(text)
+            return .success
+        }
+        // What is no mistake in the arguments comes without a usage line.
+        guard exitCode(for: error) == .validationFailure else {
+            Output.complain("\(error)")
+            return .failed
+        }
+        let prefix = "Error: "
+        Output.complain(text.hasPrefix(prefix) ? String(text.dropFirst(prefix.count)) : text)
+        return .usage
+    }
+}

@@ -1,0 +1,107 @@
+import Baton
+import BatonMessages
+
+/// Why a command could not do what it was asked to: a sentence for people, a code for scripts, a number for shells.
+struct CommandError: Error, Sendable, CustomStringConvertible {
+    let status: ExitStatus
+    /// A stable name, as `--json` prints it in `failed`.
+    let code: String
+    /// What is wrong and what to do; printed behind `baton: `.
+    let message: String
+
+    init(_ status: ExitStatus, code: String, _ message: String) {
+        self.status = status
+        self.code = code
+        self.message = message
+    }
+
+    var description: String { message }
+
+    /// Bad input.
+    static func usage(_ message: String) -> CommandError {
+        CommandError(.usage, code: "usage", message)
+    }
+
+    /// Something that has no status of its own.
+    static func failed(_ message: String) -> CommandError {
+        CommandError(.failed, code: "failed", message)
+    }
+
+    /// The user ended it.
+    static let interrupted = CommandError(.interrupted, code: "cancelled", "interrupted")
+}
+
+extension CommandError {
+    /// What the node, or the other device, answered.
+    init(_ error: HandoffError) {
+        var message = SafeText.escaped(error.message)
+        if error.code == .claimHeld, !error.device.isEmpty {
+            message = "\(SafeText.escaped(error.device)) has it: " + message
+        }
+        if let advice = error.code.advice { message += "; " + advice }
+        self.init(error.code.status, code: error.code.name, message)
+    }
+}
+
+extension HandoffError.Code {
+    /// How the command ends after this failure.
+    var status: ExitStatus {
+        switch self {
+        case .noSuchActivity, .applicationGone: .noSuchActivity
+        case .peerUnreachable, .connectionLost, .timedOut: .unreachable
+        case .refused, .claimHeld: .refused
+        case .destinationExists, .destinationUnwritable, .destinationFull: .destination
+        case .ambiguousActivity: .usage
+        case .cancelled: .interrupted
+        case .unspecified, .internal, .unsupported, .invalidRequest, .noSuchClaim, .limitExceeded, .streamsUnsupported,
+            .userInfoTooLarge, .documentUnreadable, .documentChanged, .corrupted, .UNRECOGNIZED:
+            .failed
+        }
+    }
+
+    /// The stable name that `--json` prints.
+    var name: String {
+        switch self {
+        case .unspecified, .internal, .UNRECOGNIZED: "internal"
+        case .unsupported: "unsupported"
+        case .invalidRequest: "invalidRequest"
+        case .noSuchActivity: "noSuchActivity"
+        case .ambiguousActivity: "ambiguousActivity"
+        case .claimHeld: "claimHeld"
+        case .noSuchClaim: "noSuchClaim"
+        case .limitExceeded: "limitExceeded"
+        case .timedOut: "timedOut"
+        case .cancelled: "cancelled"
+        case .peerUnreachable: "peerUnreachable"
+        case .refused: "refused"
+        case .streamsUnsupported: "streamsUnsupported"
+        case .userInfoTooLarge: "userInfoTooLarge"
+        case .documentUnreadable: "documentUnreadable"
+        case .documentChanged: "documentChanged"
+        case .destinationExists: "destinationExists"
+        case .destinationUnwritable: "destinationUnwritable"
+        case .destinationFull: "destinationFull"
+        case .corrupted: "corrupted"
+        case .connectionLost: "connectionLost"
+        case .applicationGone: "applicationGone"
+        }
+    }
+
+    /// What to do about it, where the sentence of the failure does not know the command line.
+    var advice: String? {
+        switch self {
+        case .noSuchActivity, .applicationGone: "see what there is with `baton activities`"
+        case .peerUnreachable: "check that the other device is awake and on this network, then see `baton devices`"
+        case .connectionLost: "nothing half-written was left; accept it again"
+        case .refused: "both devices have to be of one account: compare `baton account show` on them"
+        case .destinationExists: "name another folder with --to, or move the file away"
+        case .destinationUnwritable, .destinationFull: "name another folder with --to"
+        case .streamsUnsupported: "accept it without --stream"
+        case .documentChanged: "accept it again when it is no longer written to"
+        case .corrupted: "accept it again"
+        case .unspecified, .internal, .unsupported, .invalidRequest, .ambiguousActivity, .claimHeld, .noSuchClaim,
+            .limitExceeded, .timedOut, .cancelled, .userInfoTooLarge, .documentUnreadable, .UNRECOGNIZED:
+            nil
+        }
+    }
+}

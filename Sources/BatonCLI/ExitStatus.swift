@@ -1,0 +1,43 @@
+/// How `baton` ends, for scripts. The numbers are those of sysexits.h where it has one that fits, and never change.
+enum ExitStatus: Int32, CaseIterable, Sendable {
+    case success = 0
+    /// Everything that has no number of its own.
+    case failed = 1
+    /// `EX_USAGE`.
+    case usage = 64
+    /// `EX_NOINPUT`.
+    case noSuchActivity = 66
+    /// `EX_NOHOST`.
+    case unreachable = 68
+    /// `EX_UNAVAILABLE`.
+    case noNode = 69
+    /// `EX_CANTCREAT`.
+    case destination = 73
+    /// `EX_NOPERM`.
+    case refused = 77
+    /// 128 + SIGINT, as a shell has it.
+    case interrupted = 130
+
+    /// What the number means, as `baton --help` tells it.
+    var meaning: String {
+        switch self {
+        case .success: "success; `offer` and `node` end so when they are told to stop"
+        case .failed: "anything else that failed"
+        case .usage: "wrong usage, or bad input such as a mistyped account key"
+        case .noSuchActivity: "no such activity, or none came in time"
+        case .unreachable: "the other device cannot be reached, or the link to it broke"
+        case .noNode: "no node is running here"
+        case .destination: "the destination is not writable, is full, or has the file already"
+        case .refused: "refused: another account, a revoked device, or taken by another device"
+        case .interrupted: "interrupted"
+        }
+    }
+
+    /// The table of `baton --help`.
+    static var table: String {
+        allCases.map { status in
+            let number = String(status.rawValue)
+            return "  " + String(repeating: " ", count: 3 - number.count) + number + "  " + status.meaning
+        }.joined(separator: "\n")
+    }
+}

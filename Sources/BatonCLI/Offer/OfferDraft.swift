@@ -1,0 +1,203 @@
+import Baton
+import BatonMessages
+import FoundationEssentials
+import Glibc
+import SystemPackage
+
+/// What the user wants to offer, checked as far as it can be without looking at files.
+struct OfferDraft: Sendable {
+    enum Subject: Sendable, Equatable {
+        case document(String)
+        case webPage(String)
+        case activity(type: String)
+    }
+
+    /// Bytes of a type at the most: what the advertisement has room for.
+    static let maximumTypeSize = 96
+    /// Bytes of a title at the most. The advertisement cuts it shorter; a listing does not.
+    static let maximumTitleSize = 1024
+
+    let subject: Subject
+    let title: String
+    let webPageURL: String
+    let userInfo: UserInfoSource
+    let isExclusive: Bool
+    private let command: ServedCommand?
+
+    init(
+        path: String? = nil, url: String? = nil, type: String? = nil, title: String? = nil, userInfo: String? = nil,
+        webPageURL: String? = nil, serve: String? = nil, throughShell: Bool = false, isExclusive: Bool = false
+    ) throws(CommandError) {
+        switch (path, url, type) {
+        case (let path?, nil, nil): subject = .document(path)
+        case (nil, let url?, nil): subject = .webPage(try Self.checkedURL(url, option: "--url"))
+        case (nil, nil, let type?): subject = .activity(type: try Self.checkedType(type))
+        case (nil, nil, nil):
+            throw .usage("nothing to offer: name a document, or give --url URL or --type TYPE")
+        case _:
+            throw .usage("offer one thing at a time: a document, --url URL or --type TYPE")
+        }
+        if case .activity = subject {
+        } else if userInfo != nil || webPageURL != nil || serve != nil {
+            throw .usage(
+                "--user-info, --web-page-url and --serve belong to an activity: give its type with --type TYPE")
+        }
+        if throughShell, serve == nil {
+            throw .usage("--shell says how to run the command of --serve, which is missing")
+        }
+        if let title, title.utf8.count > Self.maximumTitleSize {
+            throw .usage(
+                "the title has \(title.utf8.count) bytes, and \(Self.maximumTitleSize) are the most; shorten it")
+        }
+        self.title = title ?? ""
+        self.webPageURL =
+            try webPageURL.map { (url) throws(CommandError) in
+                try Self.checkedURL(url, option: "--web-page-url")
+            } ?? ""
+        self.userInfo = UserInfoSource(userInfo)
+        self.isExclusive = isExclusive
+        do {
+            command = try serve.map { (line) throws(CommandLineSplitter.Problem) in
+                try ServedCommand(line, throughShell: throughShell)
+            }
+        } catch {
+            throw .usage("\(error)")
+        }
+    }
+
+    /// What runs for each stream; `nil` where the activity has none.
+    func served() -> ServedCommand? { command }
+
+    /// The request to the node, with everything that has to be read now.
+    func request() throws(CommandError) -> WireOfferRequest {
+        var request = WireOfferRequest()
+        request.title = title
+        request.exclusive = isExclusive
+        request.needsSave = true
+        request.supportsContinuationStreams = command != nil
+        switch subject {
+        case .document(let path):
+            // Type and title are the node's choice: it knows the document's name as other devices may see it.
+            request.documentPath = .init(try DocumentCheck.check(path).string.utf8)
+        case .webPage(let url):
+            request.webPageURL = url
+        case .activity(let type):
+            request.type = type
+            request.webPageURL = webPageURL
+            request.userInfo = try userInfo.read().message
+        }
+        return request
+    }
+
+    /// What the user should know about the size of the user info.
+    func warning() throws(CommandError) -> String? {
+        let size = try userInfo.read().encodedSize
+        guard size > UserInfo.recommendedSize else { return nil }
+        return "the user info has \(size) bytes; over \(UserInfo.recommendedSize) it slows the handoff down, and a"
+            + " document or --serve is the better place"
+    }
+
+    private static func checkedType(_ type: String) throws(CommandError) -> String {
+        guard !type.isEmpty, type.utf8.count <= maximumTypeSize else {
+            throw .usage("the type has \(type.utf8.count) bytes; 1 to \(maximumTypeSize) are possible")
+        }
+        guard type.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || ".-_".contains($0)) }) else {
+            throw .usage("a type is letters, digits, dots and hyphens in reverse DNS form, such as org.example.note")
+        }
+        return type
+    }
+
+    private static func checkedURL(_ text: String, option: String) throws(CommandError) -> String {
+        guard let url = URL(string: text), let scheme = url.scheme?.lowercased(), let host = url.host(), !host.isEmpty,
+            scheme == "http" || scheme == "https"
+        else {
+            throw .usage(
+                "\(option): \"\(SafeText.escaped(text))\" is no web page; one begins with https:// or http://")
+        }
+        guard text.utf8.count <= 8 << 10 else { throw .usage("\(option): the URL is over 8 KB long") }
+        return text
+    }
+}
+
+/// Where the user info comes from: the command line, or a file that is read anew each time.
+struct UserInfoSource: Sendable {
+    private let text: String?
+
+    init(_ text: String?) {
+        self.text = text
+    }
+
+    func read() throws(CommandError) -> UserInfo {
+        guard let text else { return UserInfo() }
+        let userInfo: UserInfo
+        do {
+            if text.hasPrefix("@") {
+                userInfo = try UserInfo(json: try Self.contents(String(text.dropFirst())))
+            } else {
+                userInfo = try UserInfo(json: text.utf8)
+            }
+            try userInfo.validate()
+        } catch let error as UserInfoError {
+            throw .usage("\(error)")
+        } catch let error as CommandError {
+            throw error
+        } catch {
+            throw .usage("user info: \(error)")
+        }
+        return userInfo
+    }
+
+    private static func contents(_ path: String) throws(CommandError) -> [UInt8] {
+        let shown = SafeText.escaped(path)
+        // Far more than user info may have, so that a file given by mistake is not read whole.
+        let limit = 1 << 20
+        do {
+            let file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
+            return try file.closeAfter {
+                var bytes: [UInt8] = []
+                var chunk = [UInt8](repeating: 0, count: 64 << 10)
+                while bytes.count <= limit {
+                    let count = try chunk.withUnsafeMutableBytes { try file.read(into: $0) }
+                    if count == 0 { return bytes }
+                    bytes += chunk[..<count]
+                }
+                throw CommandError.usage(
+                    "user info: the file \(shown) is over 1 MiB; \(UserInfo.maximumSize) bytes are the most")
+            }
+        } catch let error as CommandError {
+            throw error
+        } catch {
+            throw .usage("user info: the file \(shown) cannot be read: \(error)")
+        }
+    }
+}
+
+/// What can be said of a document before it is offered. The node looks again when it is sent.
+enum DocumentCheck {
+    /// - Returns: the absolute path.
+    static func check(_ path: String) throws(CommandError) -> FilePath {
+        let shown = SafeText.escaped(path)
+        guard !path.isEmpty else { throw .usage("the name of the document is empty") }
+        let status: Stat
+        do {
+            status = try FilePath(path).stat()
+        } catch {
+            throw unreadable(
+                error == .noSuchFileOrDirectory
+                    ? "\(shown) does not exist: check the name" : "\(shown) cannot be offered: \(error)")
+        }
+        switch status.type {
+        case .regular: break
+        case .directory: throw unreadable("\(shown) is a folder, and only files can be offered yet: pack it first")
+        case _: throw unreadable("\(shown) is a device, a pipe or a socket: only files can be offered")
+        }
+        guard access(path, R_OK) == 0 else {
+            throw unreadable("\(shown) cannot be read (\(Errno(rawValue: errno))): see its permissions")
+        }
+        return CommandEnvironment.absolute(path)
+    }
+
+    private static func unreadable(_ message: String) -> CommandError {
+        CommandError(.failed, code: "documentUnreadable", message)
+    }
+}

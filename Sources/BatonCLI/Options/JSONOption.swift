@@ -1,0 +1,7 @@
+import ArgumentParser
+
+/// `--json`, the same on every command that lists or takes long.
+struct JSONOption: ParsableArguments {
+    @Flag(name: .long, help: "Print one JSON object a line.")
+    var json = false
+}

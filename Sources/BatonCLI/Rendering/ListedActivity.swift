@@ -1,0 +1,85 @@
+import Baton
+import BatonDocuments
+import BatonMessages
+
+/// An activity as a listing shows it: what another device tells of it, and which device that is.
+struct ListedActivity: Sendable, Equatable {
+    let id: [UInt8]
+    let kind: WireActivityKind
+    let type: String
+    let title: String
+    let device: String
+    let deviceID: String
+    /// Bytes of the document; `nil` where there is none.
+    let size: UInt64?
+    /// Seconds since 1970.
+    let since: UInt64
+
+    init(_ listing: WireActivityListing) {
+        self.init(listing.activity, device: listing.device, deviceID: listing.deviceID)
+    }
+
+    init(_ summary: WireActivitySummary, device: String, deviceID: String) {
+        id = [UInt8](summary.id)
+        kind = summary.kind
+        type = summary.type
+        title = summary.title
+        self.device = device
+        self.deviceID = deviceID
+        size = summary.kind == .document ? summary.documentSize : nil
+        since = summary.since
+    }
+
+    /// The whole id, as `--json` prints it and as every command takes it.
+    var idText: String { Self.text(ofID: id) }
+
+    /// The beginning of the id, enough to tell a person's activities apart.
+    var shortID: String { String(idText.prefix(8)) }
+
+    static func text(ofID id: [UInt8]) -> String {
+        id.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+
+    /// The title, or what stands for it.
+    var shownTitle: String { title.isEmpty ? "(no title)" : SafeText.escaped(title) }
+
+    /// The fields of an activity in `--json`.
+    var members: [JSONValue.Member] {
+        [
+            JSONValue.Member("id", .string(idText)),
+            JSONValue.Member("kind", .string(kind.name)),
+            JSONValue.Member("type", .string(type)),
+            JSONValue.Member("title", .string(title)),
+            JSONValue.Member("device", .string(device)),
+            JSONValue.Member("deviceID", .string(deviceID)),
+            JSONValue.Member("size", size.map(JSONValue.count) ?? .null),
+            JSONValue.Member("since", ISO8601.format(seconds: since).map(JSONValue.string) ?? .null),
+        ]
+    }
+
+    /// The columns of a listing.
+    static let table = Table([
+        Table.Column("ID"), Table.Column("TITLE", minimum: 12), Table.Column("TYPE", minimum: 8),
+        Table.Column("SIZE", alignsRight: true), Table.Column("FROM", minimum: 8),
+        Table.Column("SINCE", alignsRight: true),
+    ])
+
+    /// The activity as a row of ``table``.
+    func row(now: Double) -> [String] {
+        [
+            shortID, shownTitle, SafeText.escaped(type), size.map(HumanUnits.bytes) ?? "-", SafeText.escaped(device),
+            Moment.age(of: since, now: now),
+        ]
+    }
+}
+
+extension WireActivityKind {
+    /// The name that `--json` prints.
+    var name: String {
+        switch self {
+        case .document: "document"
+        case .web: "web"
+        case .application, .UNRECOGNIZED: "application"
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import BatonDocuments
+import BatonEventLoop
+import BatonProtocol
+import Glibc
+import SystemPackage
+
+/// How far transfers are, on standard error: one line that redraws itself on a terminal, and a plain line every few
+/// seconds elsewhere.
+actor ProgressLine {
+    /// A terminal's line is drawn anew at most this often: 10 times a second.
+    static let redrawInterval = Duration.milliseconds(100)
+    /// Where there is no terminal, one line this often.
+    static let plainInterval = Duration.seconds(5)
+
+    private let isTerminal: Bool
+    private let write: @Sendable (String) -> Void
+    private let width: @Sendable () -> Int
+    private let now: @Sendable () -> Instant
+
+    private var transfers: [(name: String, progress: TransferProgress)] = []
+    private var lastDrawn: Instant?
+    private var isDrawn = false
+
+    init(
+        isTerminal: Bool = Terminal.isSmart(.standardError),
+        width: @escaping @Sendable () -> Int = { Terminal.width(of: .standardError) },
+        now: @escaping @Sendable () -> Instant = { Instant(nanoseconds: MonotonicClock.nanoseconds()) },
+        write: @escaping @Sendable (String) -> Void = { _ = try? FileDescriptor.standardError.writeAll($0.utf8) }
+    ) {
+        self.isTerminal = isTerminal
+        self.width = width
+        self.now = now
+        self.write = write
+    }
+
+    /// Takes note of a transfer and shows it when it is time to.
+    ///
+    /// - Parameter name: tells transfers apart, and stands in front where there is more than one; safe to show.
+    func update(_ name: String, bytes: UInt64, total: UInt64) {
+        let time = now()
+        if let index = transfers.firstIndex(where: { $0.name == name && $0.progress.total == total }) {
+            transfers[index].progress.update(bytes: bytes, now: time)
+        } else {
+            transfers.removeAll { $0.name == name }
+            transfers.append((name, TransferProgress(total: total, bytes: bytes, now: time)))
+        }
+        let interval = isTerminal ? Self.redrawInterval : Self.plainInterval
+        guard let last = lastDrawn else {
+            lastDrawn = time
+            // Elsewhere than on a terminal the first line would say nothing but that it began.
+            if isTerminal { draw(time) }
+            return
+        }
+        guard time >= last + interval else { return }
+        lastDrawn = time
+        draw(time)
+    }
+
+    /// A transfer is over: its line goes.
+    func remove(_ name: String) {
+        transfers.removeAll { $0.name == name }
+        if transfers.isEmpty {
+            clear()
+            lastDrawn = nil
+        }
+    }
+
+    /// Says something on a line of its own, above the progress.
+    func say(_ text: String) {
+        clear()
+        write(text + "\n")
+        if isTerminal, !transfers.isEmpty { draw(now()) }
+    }
+
+    /// Takes the line away.
+    func clear() {
+        guard isDrawn else { return }
+        isDrawn = false
+        write("\r\u{1B}[K")
+    }
+
+    private func draw(_ time: Instant) {
+        if isTerminal {
+            isDrawn = true
+            write("\r" + line(time, width: width()) + "\u{1B}[K")
+        } else {
+            for transfer in transfers {
+                write("\(transfer.name): \(Self.percent(transfer.progress)), \(transfer.progress.summary(now: time))\n")
+            }
+        }
+    }
+
+    private func line(_ time: Instant, width: Int) -> String {
+        // The last column stays free: writing there makes some terminals go to the next line.
+        let room = max(width - 1, 1)
+        guard transfers.count == 1, let transfer = transfers.first else {
+            let parts = transfers.map { "\($0.name) \(Self.percent($0.progress))" }
+            return DisplayWidth.clip(parts.joined(separator: ", "), to: room)
+        }
+        return Self.line(transfer.name, transfer.progress, now: time, room: room)
+    }
+
+    /// Name, bar, percent, bytes, rate and time left, as far as they fit: the bar gives way first, then the name.
+    static func line(_ name: String, _ progress: TransferProgress, now: Instant, room: Int) -> String {
+        let facts = "\(percent(progress))  \(progress.summary(now: now))"
+        let left = room - DisplayWidth.of(facts) - 2
+        guard left >= 8 else { return DisplayWidth.clip(facts, to: room) }
+        let shownName = DisplayWidth.clip(name, to: max(left * 2 / 3, 8))
+        let barRoom = min(left - DisplayWidth.of(shownName) - 4, 30)
+        guard barRoom >= 5 else { return shownName + "  " + facts }
+        let filled = Int(progress.fraction * Double(barRoom))
+        let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: barRoom - filled)
+        return shownName + "  " + bar + "  " + facts
+    }
+
+    private static func percent(_ progress: TransferProgress) -> String {
+        "\(Int(progress.fraction * 100))%"
+    }
+}

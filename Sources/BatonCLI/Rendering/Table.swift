@@ -1,0 +1,55 @@
+/// Rows in aligned columns that fit a width: the columns that may shrink give way, the widest first.
+struct Table {
+    struct Column {
+        let title: String
+        /// The fewest columns of the terminal that it may shrink to; `nil`: it never does.
+        let minimum: Int?
+        let alignsRight: Bool
+
+        init(_ title: String, minimum: Int? = nil, alignsRight: Bool = false) {
+            self.title = title
+            self.minimum = minimum
+            self.alignsRight = alignsRight
+        }
+    }
+
+    /// Columns of the terminal between two columns of the table.
+    private static let gap = 2
+
+    let columns: [Column]
+    var rows: [[String]] = []
+
+    init(_ columns: [Column]) {
+        self.columns = columns
+    }
+
+    /// The lines, the titles first, none wider than `width` where the columns allow.
+    func lines(width: Int) -> [String] {
+        let widths = columnWidths(fitting: width)
+        return ([columns.map(\.title)] + rows).map { row in
+            var line = ""
+            for (index, column) in columns.enumerated() {
+                let cell = DisplayWidth.clip(row[index], to: widths[index])
+                let padding = String(repeating: " ", count: widths[index] - DisplayWidth.of(cell))
+                line += column.alignsRight ? padding + cell : cell + padding
+                if index < columns.count - 1 { line += String(repeating: " ", count: Self.gap) }
+            }
+            while line.last == " " { line.removeLast() }
+            return line
+        }
+    }
+
+    private func columnWidths(fitting width: Int) -> [Int] {
+        var widths = columns.indices.map { index in
+            ([columns[index].title] + rows.map { $0[index] }).map { DisplayWidth.of($0) }.max() ?? 0
+        }
+        var excess = widths.reduce(Self.gap * (columns.count - 1), +) - width
+        while excess > 0 {
+            let shrinkable = columns.indices.filter { widths[$0] > max(columns[$0].minimum ?? .max, 1) }
+            guard let widest = shrinkable.max(by: { widths[$0] < widths[$1] }) else { break }
+            widths[widest] -= 1
+            excess -= 1
+        }
+        return widths
+    }
+}

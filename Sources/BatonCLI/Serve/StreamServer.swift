@@ -1,0 +1,51 @@
+import BatonMessages
+import BatonTransport
+import Glibc
+
+/// Runs a command for each continuation stream, at most ``bound`` at once.
+actor StreamServer {
+    /// Commands at once. Each is a process with two pipes and at most 4 MiB queued on its way; one more is refused.
+    static let bound = 16
+
+    private let command: ServedCommand
+    private var running = 0
+
+    /// From here on the process ignores SIGPIPE: a command that reads no more shows as an error of the write.
+    init(command: ServedCommand) {
+        signal(SIGPIPE, SIG_IGN)
+        self.command = command
+    }
+
+    /// Serves one stream until its command has ended.
+    ///
+    /// - Parameter note: told how a command failed.
+    /// - Returns: whether the command ran, and to its end.
+    func serve(
+        _ stream: BatonTransport.Stream, from device: String, note: @Sendable (String) async -> Void
+    ) async -> Bool {
+        let shown = SafeText.escaped(device)
+        guard running < Self.bound else {
+            await stream.fail(
+                HandoffError(.limitExceeded, "\(Self.bound) commands run for streams there already: try later"))
+            await note("a stream from \(shown) was refused: \(Self.bound) commands run already")
+            return false
+        }
+        running += 1
+        defer { running -= 1 }
+        let name = SafeText.escaped(command.executable)
+        switch await ServedProcess(command: command, stream: stream).run() {
+        case .exited(let status):
+            if status != 0 { await note("\(name) (for \(shown)) ended with status \(status)") }
+            return true
+        case .signalled(let signal):
+            await note("\(name) (for \(shown)) was ended by signal \(signal)")
+            return true
+        case .aborted:
+            await note("the stream from \(shown) was aborted; \(name) was ended")
+            return false
+        case .notStarted(let reason):
+            await note("\(name) cannot be started: \(reason)")
+            return false
+        }
+    }
+}

@@ -1,0 +1,22 @@
+import Logging
+
+/// The node's log: one line an entry, on standard error. The journal adds the time; so do terminals that want it.
+struct ErrorOutputLog: LogHandler {
+    var metadata: Logger.Metadata = [:]
+    var logLevel: Logger.Level
+
+    init(level: Logger.Level) {
+        logLevel = level
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        let all = metadata.merging(event.metadata ?? [:]) { _, new in new }
+        let details = all.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
+        Output.say("baton node: \(event.level): " + SafeText.escaped("\(event.message)\(details)"))
+    }
+}

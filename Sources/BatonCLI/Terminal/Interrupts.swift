@@ -1,0 +1,30 @@
+import BatonEventLoop
+import Glibc
+
+/// The signals that ask the command to stop, as calls of a handler, for as long as this is held.
+///
+/// A signal that the process was told to ignore (`nohup`) stays ignored. A second signal ends the process at once:
+/// whoever presses ^C twice does not want to wait.
+final class Interrupts: Sendable {
+    private let sources: [SignalSource]
+
+    private init(_ sources: [SignalSource]) {
+        self.sources = sources
+    }
+
+    /// - Parameter handler: called once, with the first signal, on a queue of its own.
+    static func watch(
+        _ signals: [Int32] = [SIGINT, SIGTERM], handler: @escaping @Sendable (Int32) -> Void
+    ) async -> Interrupts {
+        let loop = EventLoop(name: "signals")
+        let first = OneTime()
+        var sources: [SignalSource] = []
+        for signal in signals where !SignalSource.isIgnored(signal) {
+            sources.append(
+                await SignalSource.watch(signal, on: loop) {
+                    if first.take() { handler(signal) } else { _exit(ExitStatus.interrupted.rawValue) }
+                })
+        }
+        return Interrupts(sources)
+    }
+}

@@ -1,0 +1,28 @@
+import Glibc
+import SystemPackage
+
+/// What the command prints: results on standard output, everything said to people on standard error.
+///
+/// Each line is one `write`, so that lines of tasks never mix and a reader behind a pipe sees them at once.
+enum Output {
+    /// Prints a line of the result.
+    ///
+    /// - Throws: ``CommandError`` when nobody can read it, such as a full disk behind a redirection.
+    static func line(_ text: String) throws(CommandError) {
+        do {
+            try FileDescriptor.standardOutput.writeAll((text + "\n").utf8)
+        } catch {
+            throw .failed("standard output cannot be written to: \(error)")
+        }
+    }
+
+    /// Says something to the person at the terminal. What nobody can read is dropped.
+    static func say(_ text: String) {
+        _ = try? FileDescriptor.standardError.writeAll((text + "\n").utf8)
+    }
+
+    /// Says what went wrong.
+    static func complain(_ text: String) {
+        say("baton: " + text)
+    }
+}

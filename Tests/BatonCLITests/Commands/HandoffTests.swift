@@ -1,0 +1,359 @@
+import Baton
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+import FoundationEssentials
+import Subprocess
+import SwiftProtobuf
+import Synchronization
+import SystemPackage
+import Testing
+
+@testable import BatonCLI
+
+/// Activities that the scripted node knows of.
+private enum Script {
+    static func listing(_ id: UInt8, kind: WireActivityKind = .application, device: String = "laptop")
+        -> WireActivityListing
+    {
+        .with {
+            $0.activity = .with {
+                $0.id = Data(repeating: id, count: 16)
+                $0.kind = kind
+                $0.type = "org.example.note"
+                $0.title = "Note \(id)"
+                $0.documentSize = kind == .document ? 1000 : 0
+                $0.since = UInt64(id)
+            }
+            $0.device = device
+            $0.deviceID = device + "id"
+        }
+    }
+
+    static func send(_ listings: [WireActivityListing], on stream: BatonTransport.Stream) async throws {
+        try await stream.respond(.activities(.init()))
+        for listing in listings { try await stream.send(record: listing) }
+        await stream.finish()
+    }
+}
+
+@Suite("Commands and a node", .serialized)
+struct HandoffTests {
+    @Test("accept takes the only one, prints its payload, and JSON has every event")
+    func acceptOne() async throws {
+        let node = try ScriptedNode { request, stream, _ in
+            switch request {
+            case .activities: try await Script.send([Script.listing(7)], on: stream)
+            case .accept(let request):
+                #expect(request.activityID == Data(repeating: 7, count: 16))
+                #expect(request.destination.isEmpty)
+                try await stream.respond(.accept(.with { $0.handoffID = Data(count: 16) }))
+                try await stream.send(
+                    record: WireAcceptEvent.with {
+                        $0.willContinue = .with {
+                            $0.type = "t"
+                            $0.device = "laptop"
+                        }
+                    })
+                try await stream.send(
+                    record: WireAcceptEvent.with {
+                        $0.payload = .with {
+                            $0.summary = Script.listing(7).activity
+                            $0.userInfo = (["page": 3] as UserInfo).message
+                        }
+                    })
+                try await stream.send(record: WireAcceptEvent.with { $0.continued = .init() })
+                await stream.finish()
+            default: throw HandoffError(.unsupported, "not in this script")
+            }
+        }
+        let plain = try await BuiltCommand.run(["accept"], home: node.folder)
+        #expect(plain.status == 0, "\(plain.errors)")
+        #expect(plain.output.contains(#"user info  {"page":3}"#))
+        let json = try await BuiltCommand.run(["accept", "--json"], home: node.folder)
+        #expect(json.status == 0)
+        let events = try json.output.split(separator: "\n").map { try JSONParser.parse(String($0)) }
+        #expect(events.map { $0["event"] } == ["willContinue", "payload", "continued"])
+        #expect(events[1]["userInfo"]?["page"] == .integer(3))
+        #expect(events.allSatisfy { $0["time"] != nil })
+    }
+
+    @Test("several and nobody to ask: the list; --latest and --from choose")
+    func several() async throws {
+        let chosen = Mutex<[UInt8?]>([])
+        let node = try ScriptedNode { request, stream, _ in
+            switch request {
+            case .activities:
+                try await Script.send([Script.listing(0x17), Script.listing(0x29, device: "phone")], on: stream)
+            case .accept(let request):
+                chosen.withLock { $0.append(request.activityID.first) }
+                throw HandoffError(.peerUnreachable, "phone did not answer")
+            default: throw HandoffError(.unsupported, "not in this script")
+            }
+        }
+        let asked = try await BuiltCommand.run(["accept"], home: node.folder)
+        #expect(asked.status == ExitStatus.usage.rawValue)
+        #expect(asked.errors.contains("17171717") && asked.errors.contains("phone"))
+        for arguments in [["accept", "--latest"], ["accept", "29"], ["accept", "--from", "PHONE"]] {
+            let result = try await BuiltCommand.run(arguments, home: node.folder)
+            #expect(result.status == ExitStatus.unreachable.rawValue, "\(result.errors)")
+        }
+        #expect(chosen.withLock { $0 } == [0x29, 0x29, 0x29])
+        let missing = try await BuiltCommand.run(["accept", "ffff", "--json"], home: node.folder)
+        #expect(missing.status == ExitStatus.noSuchActivity.rawValue)
+        #expect(try JSONParser.parse(missing.output)["code"] == "noSuchActivity")
+    }
+
+    @Test("accept --wait takes what comes while it waits, and gives up in time")
+    func waiting() async throws {
+        let node = try ScriptedNode { request, stream, _ in
+            switch request {
+            case .activities(let request):
+                #expect(request.watch)
+                try await stream.respond(.activities(.init()))
+                try await stream.send(record: WireActivityListing.with { $0.change = .listed })
+                var other = Script.listing(1, device: "phone")
+                other.change = .added
+                try await stream.send(record: other)
+                var wanted = Script.listing(2)
+                wanted.change = .added
+                try await stream.send(record: wanted)
+                while try await stream.read() != nil {}
+            case .accept: throw HandoffError(.claimHeld, "it is taken", device: "tablet")
+            default: throw HandoffError(.unsupported, "not in this script")
+            }
+        }
+        let found = try await BuiltCommand.run(["accept", "--from", "laptop", "--wait", "20"], home: node.folder)
+        #expect(found.status == ExitStatus.refused.rawValue)
+        #expect(found.errors.contains("tablet has it"))
+        let late = try await BuiltCommand.run(["accept", "--from", "watch", "--wait", "0.2"], home: node.folder)
+        #expect(late.status == ExitStatus.noSuchActivity.rawValue)
+    }
+
+    @Test("a document: the path on standard output; a folder that is none is refused before anything is asked")
+    func document() async throws {
+        let node = try ScriptedNode { request, stream, _ in
+            switch request {
+            case .activities: try await Script.send([Script.listing(7, kind: .document)], on: stream)
+            case .accept(let request):
+                let folder = String(decoding: request.destination, as: UTF8.self)
+                try await stream.respond(.accept(.with { $0.handoffID = Data(count: 16) }))
+                try await stream.send(
+                    record: WireAcceptEvent.with { $0.payload = .with { $0.summary = Script.listing(7).activity } })
+                for bytes in [0, 500, 1000] as [UInt64] {
+                    try await stream.send(
+                        record: WireAcceptEvent.with {
+                            $0.progress = .with {
+                                $0.bytes = bytes
+                                $0.total = 1000
+                            }
+                        })
+                }
+                try await stream.send(
+                    record: WireAcceptEvent.with {
+                        $0.continued = .with {
+                            $0.path = Data((folder + "/a b.pdf").utf8)
+                            $0.bytes = 1000
+                        }
+                    })
+                await stream.finish()
+            default: throw HandoffError(.unsupported, "not in this script")
+            }
+        }
+        let result = try await BuiltCommand.run(["accept", "--to", "run"], home: node.folder, in: node.folder)
+        #expect(result.status == 0, "\(result.errors)")
+        #expect(result.output == node.folder + "/run/a b.pdf\n")
+        #expect(!result.errors.contains("\r"))
+        for folder in ["/nonexistent/folder", "/dev/null"] {
+            let refused = try await BuiltCommand.run(["accept", "--to", folder], home: node.folder)
+            #expect(refused.status == ExitStatus.destination.rawValue)
+        }
+    }
+
+    @Test("a stream: both directions at once, binary, half-closed")
+    func stream() async throws {
+        let node = try ScriptedNode { request, stream, _ in
+            switch request {
+            case .activities: try await Script.send([Script.listing(7)], on: stream)
+            case .accept(let request):
+                #expect(request.streams)
+                try await stream.respond(.accept(.with { $0.handoffID = Data(repeating: 9, count: 16) }))
+                try await stream.send(record: WireAcceptEvent.with { $0.continued = .init() })
+                // The command ends its side when it has what it wants.
+                while try await stream.read() != nil {}
+                await stream.finish()
+            case .continuationStream(let request):
+                #expect(request.claimID == Data(repeating: 9, count: 16))
+                try await stream.respond(.continuationStream(.init()))
+                var count = 0
+                while let buffer = try await stream.read() {
+                    count += buffer.count
+                    try await stream.write(Buffer(copying: buffer.bytes))
+                }
+                // Only after the other side's end: its direction is closed, this one is not.
+                try await stream.write(Buffer(copying: Array("\n\(count)".utf8)))
+                await stream.finish()
+            default: throw HandoffError(.unsupported, "not in this script")
+            }
+        }
+        let text = String(repeating: "\u{0}é\r\n\u{4}", count: 700_000)
+        let result = try await BuiltCommand.run(["accept", "--stream"], home: node.folder, input: text)
+        #expect(result.status == 0, "\(result.errors)")
+        #expect(result.output == text + "\n\(text.utf8.count)")
+    }
+
+    @Test("an abort of the stream is told, and what came stays")
+    func abortedStream() async throws {
+        let node = try ScriptedNode { request, stream, _ in
+            switch request {
+            case .activities: try await Script.send([Script.listing(7)], on: stream)
+            case .accept:
+                try await stream.respond(.accept(.with { $0.handoffID = Data(count: 16) }))
+                try await stream.send(record: WireAcceptEvent.with { $0.continued = .init() })
+                while try await stream.read() != nil {}
+            case .continuationStream:
+                try await stream.respond(.continuationStream(.init()))
+                await stream.reset(.cancelled)
+            default: throw HandoffError(.unsupported, "not in this script")
+            }
+        }
+        let result = try await BuiltCommand.run(["accept", "--stream"], home: node.folder)
+        #expect(result.status == ExitStatus.unreachable.rawValue)
+        #expect(result.errors.contains("cut short"))
+    }
+
+    @Test("a node that goes away in the middle is told as such")
+    func nodeDies() async throws {
+        let node = try ScriptedNode { request, stream, connection in
+            switch request {
+            case .activities: try await Script.send([Script.listing(7)], on: stream)
+            case .accept:
+                try await stream.respond(.accept(.with { $0.handoffID = Data(count: 16) }))
+                await connection.close()
+            case .offer:
+                try await stream.respond(.offer(.with { $0.activityID = Data(count: 16) }))
+                await connection.close()
+            default: throw HandoffError(.unsupported, "not in this script")
+            }
+        }
+        for arguments in [["accept"], ["offer", "--type", "org.example.a"]] {
+            let result = try await BuiltCommand.run(arguments, home: node.folder)
+            #expect(result.status == ExitStatus.noNode.rawValue, "\(result.errors)")
+            #expect(result.errors.contains("the node has stopped"))
+        }
+    }
+
+    @Test("offer asks its file anew, serves a stream with a command, tells who continued, and ends with --once")
+    func offer() async throws {
+        let answers = Mutex<[String]>([])
+        let node = try ScriptedNode { request, stream, connection in
+            guard case .offer(let request) = request else { throw HandoffError(.unsupported, "not in this script") }
+            #expect(request.needsSave)
+            #expect(request.supportsContinuationStreams)
+            try await stream.respond(
+                .offer(
+                    .with {
+                        $0.activityID = Data(repeating: 7, count: 16)
+                        $0.title = "T"
+                    }))
+            let (saved, saving) = try await connection.request(.willSave(.with { $0.device = "desktop" }))
+            await saving.finish()
+            if case .willSave(let state) = saved {
+                answers.withLock { $0.append((try? UserInfo(state.userInfo).jsonText) ?? "") }
+            }
+            try await stream.send(
+                record: WireOfferEvent.with {
+                    $0.continued = .with {
+                        $0.device = "desktop"
+                        $0.deviceID = "d"
+                    }
+                })
+            let (_, served) = try await connection.request(.continuationStream(.with { $0.device = "desktop" }))
+            try await served.write(Buffer(copying: Array("hello\u{0}".utf8)))
+            await served.finish()
+            var output: [UInt8] = []
+            while let buffer = try await served.read() { output += buffer.bytes }
+            answers.withLock { $0.append(String(decoding: output, as: UTF8.self)) }
+            while try await stream.read() != nil {}
+            try await stream.send(record: WireOfferEvent.with { $0.withdrawn = .init() })
+            await stream.finish()
+        }
+        let file = node.folder + "/info.json"
+        try Data(#"{"page":4}"#.utf8).write(to: URL(filePath: file))
+        let result = try await BuiltCommand.run(
+            ["offer", "--type", "org.example.a", "--user-info", "@" + file, "--serve", "cat", "--once", "--json"],
+            home: node.folder)
+        #expect(result.status == 0, "\(result.errors)")
+        #expect(answers.withLock { $0 } == [#"{"page":4}"#, "hello\u{0}"])
+        let events = try result.output.split(separator: "\n").map { try JSONParser.parse(String($0)) }
+        #expect(events.map { $0["event"] } == ["offered", "willSave", "continued", "withdrawn"])
+        #expect(events[0]["id"] == .string(String(repeating: "07", count: 16)))
+        #expect(events[2]["device"] == "desktop")
+    }
+
+    @Test("SIGTERM, SIGINT and SIGHUP withdraw", arguments: [Signal.terminate, .interrupt, .terminalClosed])
+    func signals(_ signal: Signal) async throws {
+        let withdrawn = Mutex(false)
+        let node = try ScriptedNode { request, stream, _ in
+            guard case .offer = request else { throw HandoffError(.unsupported, "not in this script") }
+            try await stream.respond(.offer(.with { $0.activityID = Data(count: 16) }))
+            // END, and not an abort: the command withdraws politely.
+            while try await stream.read() != nil {}
+            withdrawn.withLock { $0 = true }
+            try await stream.send(record: WireOfferEvent.with { $0.withdrawn = .init() })
+            await stream.finish()
+        }
+        let result = try await Self.signalled(["offer", "--type", "org.example.a"], signal, node, when: "offering")
+        #expect(result == .exited(0))
+        #expect(withdrawn.withLock { $0 })
+    }
+
+    @Test("^C on accept cancels by an abort; a dead terminal detaches", arguments: [Signal.interrupt, .terminalClosed])
+    func cancelled(_ signal: Signal) async throws {
+        let end = Mutex<TransportError.Code?>(nil)
+        let node = try ScriptedNode { request, stream, _ in
+            switch request {
+            case .activities: try await Script.send([Script.listing(7)], on: stream)
+            case .accept:
+                try await stream.respond(.accept(.with { $0.handoffID = Data(count: 16) }))
+                try await stream.send(
+                    record: WireAcceptEvent.with { $0.willContinue = .with { $0.device = "laptop" } })
+                do {
+                    while try await stream.read() != nil {}
+                } catch let error as TransportError {
+                    end.withLock { $0 = error.code }
+                }
+            default: throw HandoffError(.unsupported, "not in this script")
+            }
+        }
+        let result = try await Self.signalled(["accept"], signal, node, when: "continuing")
+        #expect(await eventually { end.withLock { $0 } != nil })
+        if signal == .interrupt {
+            #expect(result == .exited(ExitStatus.interrupted.rawValue))
+            #expect(end.withLock { $0 } == .reset(.cancelled))
+        } else {
+            #expect(end.withLock { $0 } == .connectionLost)
+        }
+    }
+
+    /// Runs a command and sends it a signal when its standard error has a certain text.
+    private static func signalled(
+        _ arguments: [String], _ signal: Signal, _ node: ScriptedNode, when text: String
+    ) async throws -> TerminationStatus {
+        try await Subprocess.run(
+            .path(BuiltCommand.path), arguments: Arguments(arguments),
+            environment: .inherit.updating(["BATON_HOME": node.folder]), input: .none, output: .discarded,
+            error: .sequence
+        ) { execution in
+            var said: [UInt8] = []
+            var isSent = false
+            for try await chunk in execution.standardError {
+                said += chunk.withUnsafeBytes { Array($0) }
+                if !isSent, String(decoding: said, as: UTF8.self).contains(text) {
+                    isSent = true
+                    try execution.send(signal: signal)
+                }
+            }
+        }.terminationStatus
+    }
+}

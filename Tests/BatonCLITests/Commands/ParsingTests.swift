@@ -1,0 +1,142 @@
+import ArgumentParser
+import Baton
+import BatonMessages
+import Testing
+
+@testable import BatonCLI
+
+@Suite("Command lines")
+struct ParsingTests {
+    @Test("accept")
+    func accept() throws {
+        let command = try AcceptCommand.parse([
+            "3F2a", "--from", "laptop", "--wait", "1.5", "--to", "x", "--json",
+        ])
+        #expect(command.id == "3F2a")
+        #expect(command.wait == 1.5)
+        #expect(command.output.json)
+        #expect(ActivityPrefix("3F2a")?.text == "3f2a")
+    }
+
+    @Test(
+        "wrong usage is refused",
+        arguments: [
+            ["accept", "xyz"], ["accept", "--wait", "x"], ["accept", "--wait=-1"], ["accept", "--wait", "nan"],
+            ["accept", "--stream", "--print"], ["accept", "--stream", "--to", "x"], ["accept", "--print", "--to", "x"],
+            ["accept", "--from", ""], ["withdraw"], ["withdraw", ""], ["withdraw", "g"],
+            ["withdraw", String(repeating: "a", count: 33)], ["node", "--port", "1023"], ["node", "--port", "65536"],
+            ["account", "join", "baton1-qqqq"], ["bogus"],
+        ])
+    func usage(_ arguments: [String]) {
+        #expect(throws: (any Error).self) { try BatonCommand.parseAsRoot(arguments) }
+    }
+
+    @Test("an offer is one thing")
+    func offers() throws {
+        #expect(try OfferDraft(path: "x").subject == .document("x"))
+        #expect(try OfferDraft(url: "https://swift.org").subject == .webPage("https://swift.org"))
+        let draft = try OfferDraft(type: "org.example.a", title: "t", userInfo: #"{"a":1}"#, serve: "cat -n")
+        #expect(draft.served()?.arguments == ["-n"])
+        let request = try draft.request()
+        #expect(request.type == "org.example.a")
+        #expect(request.supportsContinuationStreams)
+        #expect(try UserInfo(request.userInfo) == ["a": 1])
+    }
+
+    @Test("what cannot be offered is told why")
+    func refusedOffers() {
+        func refusal(_ make: @autoclosure () throws -> OfferDraft) -> CommandError? {
+            #expect(throws: CommandError.self) { _ = try make().request() }
+        }
+        #expect(refusal(try OfferDraft())?.status == .usage)
+        #expect(refusal(try OfferDraft(path: "a", url: "https://a.b"))?.status == .usage)
+        #expect(refusal(try OfferDraft(path: "a", userInfo: "{}"))?.status == .usage)
+        #expect(refusal(try OfferDraft(path: "a", throughShell: true))?.status == .usage)
+        #expect(refusal(try OfferDraft(url: "ftp://a.b"))?.status == .usage)
+        #expect(refusal(try OfferDraft(url: "https://"))?.status == .usage)
+        #expect(refusal(try OfferDraft(type: ""))?.status == .usage)
+        #expect(refusal(try OfferDraft(type: "a b"))?.status == .usage)
+        #expect(refusal(try OfferDraft(type: String(repeating: "a", count: 97)))?.status == .usage)
+        #expect(refusal(try OfferDraft(type: "a", serve: ""))?.status == .usage)
+        #expect(refusal(try OfferDraft(type: "a", userInfo: "@/nonexistent/file"))?.status == .usage)
+        #expect(refusal(try OfferDraft(path: "/nonexistent/file"))?.code == "documentUnreadable")
+        #expect(refusal(try OfferDraft(path: "/"))?.message.contains("folder") == true)
+        #expect(refusal(try OfferDraft(path: "/dev/null"))?.code == "documentUnreadable")
+    }
+
+    @Test("over 3 KB of user info warns, over 48 KB fails")
+    func sizes() throws {
+        func draft(_ count: Int) throws -> OfferDraft {
+            try OfferDraft(type: "a", userInfo: "{\"x\":\"\(String(repeating: "a", count: count))\"}")
+        }
+        #expect(try draft(3000).warning() == nil)
+        #expect(try draft(3100).warning()?.contains("bytes") == true)
+        #expect(throws: CommandError.self) { try draft(50_000).request() }
+    }
+}
+
+@Suite("Exit status")
+struct ExitStatusTests {
+    @Test("numbers are distinct and in the help")
+    func table() {
+        #expect(Set(ExitStatus.allCases.map(\.rawValue)).count == ExitStatus.allCases.count)
+        let help = BatonCommand.helpMessage(columns: 80)
+        for status in ExitStatus.allCases { #expect(help.contains("\(status.rawValue)  \(status.meaning)")) }
+    }
+
+    @Test("each failure has a name of its own and a status")
+    func failures() {
+        let known = WireFailure.Code.allCases.filter { $0 != .unspecified }
+        #expect(Set(known.map(\.name)).count == known.count)
+        #expect(WireFailure.Code.noSuchActivity.status == .noSuchActivity)
+        #expect(WireFailure.Code.peerUnreachable.status == .unreachable)
+        #expect(WireFailure.Code.refused.status == .refused)
+        #expect(WireFailure.Code.destinationExists.status == .destination)
+        #expect(WireFailure.Code.UNRECOGNIZED(99).status == .failed)
+        #expect(known.allSatisfy { $0.status != .success })
+    }
+
+    @Test("what a peer says cannot reach the terminal raw")
+    func escaped() {
+        let error = CommandError(HandoffError(.claimHeld, "no\u{1B}[2J", device: "x\u{7}"))
+        #expect(!error.message.unicodeScalars.contains { $0.isUnsafeToShow })
+    }
+}
+
+@Suite("Which activity")
+struct ActivityChoiceTests {
+    private static func activity(_ id: UInt8, device: String, since: UInt64) -> ListedActivity {
+        var summary = WireActivitySummary()
+        summary.id = .init(repeating: id, count: 16)
+        summary.since = since
+        return ListedActivity(summary, device: device, deviceID: device + "id")
+    }
+
+    private static let all = [
+        activity(0xAA, device: "Laptop", since: 5), activity(0xAB, device: "phone", since: 9),
+        activity(0xBB, device: "Laptop", since: 7),
+    ]
+
+    @Test("by prefix, by device, the newest")
+    func choices() {
+        let all = Self.all
+        #expect(ActivityChoice().pick(from: []) == .none)
+        #expect(ActivityChoice().pick(from: [all[0]]) == .one(all[0]))
+        #expect(ActivityChoice().pick(from: all) == .several(all))
+        #expect(ActivityChoice(isLatest: true).pick(from: all) == .one(all[1]))
+        #expect(ActivityChoice(prefix: ActivityPrefix("AA")).pick(from: all) == .one(all[0]))
+        #expect(ActivityChoice(prefix: ActivityPrefix("a")).pick(from: all) == .several([all[0], all[1]]))
+        #expect(ActivityChoice(prefix: ActivityPrefix("c")).pick(from: all) == .none)
+        #expect(ActivityChoice(device: "laptop").pick(from: all) == .several([all[0], all[2]]))
+        #expect(ActivityChoice(isLatest: true, device: "LAPTOP").pick(from: all) == .one(all[2]))
+        #expect(ActivityChoice(device: "phonei").pick(from: all) == .one(all[1]))
+    }
+
+    @Test("nobody to ask gets the list")
+    func ambiguous() {
+        let error = ActivityChoice.ambiguous(Self.all)
+        #expect(error.status == .usage)
+        #expect(error.message.contains("aaaaaaaa") && error.message.contains("phone"))
+        #expect(ActivityChoice().nothingFound(among: [], waited: nil).status == .noSuchActivity)
+    }
+}

@@ -1,0 +1,158 @@
+import FoundationEssentials
+import Testing
+
+@testable import BatonCLI
+
+/// A folder for one test, which goes with it.
+private final class Folder: Sendable {
+    let path: String
+
+    init() throws {
+        path = FileManager.default.temporaryDirectory.path + "/baton-cli-\(UInt64.random(in: 0 ... .max))"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(atPath: path)
+    }
+
+    /// Writes a file and returns its path.
+    func write(_ text: String, to name: String, mode: Int = 0o600) throws -> String {
+        let file = path + "/" + name
+        try Data(text.utf8).write(to: URL(filePath: file))
+        try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file)
+        return file
+    }
+}
+
+@Suite("The built command")
+struct ProcessTests {
+    @Test("help goes to standard output, with the exit codes and the commands")
+    func help() async throws {
+        let result = try await BuiltCommand.run(["--help"])
+        #expect(result.status == 0)
+        #expect(result.errors.isEmpty)
+        for status in ExitStatus.allCases { #expect(result.output.contains(status.meaning)) }
+        for command in ["account", "node", "status", "devices", "activities", "offer", "accept", "withdraw"] {
+            #expect(result.output.contains("\n  \(command) "))
+            let own = try await BuiltCommand.run([command, "--help"])
+            #expect(own.status == 0)
+        }
+    }
+
+    @Test(
+        "without a node every command says so, and what to do",
+        arguments: [
+            ["status"], ["devices"], ["activities"], ["activities", "--watch"], ["accept"], ["accept", "--wait", "1"],
+            ["withdraw", "3f"], ["offer", "--url", "https://swift.org"], ["offer", "--type", "org.example.a"],
+        ])
+    func noNode(_ arguments: [String]) async throws {
+        let result = try await BuiltCommand.run(arguments)
+        #expect(result.status == ExitStatus.noNode.rawValue)
+        #expect(result.output.isEmpty)
+        #expect(result.errors.hasPrefix("baton: no node is running here"))
+        #expect(result.errors.contains("baton account create"))
+    }
+
+    @Test(
+        "wrong usage is one sentence on standard error",
+        arguments: [
+            ["bogus"], ["offer"], ["offer", "a", "--url", "https://b.c"],
+            ["offer", "--type", "a", "--user-info", "[1]"],
+            ["accept", "xyz"], ["withdraw"], ["node", "--port", "80"], ["account", "join", "baton1-secret"],
+        ])
+    func usage(_ arguments: [String]) async throws {
+        let result = try await BuiltCommand.run(arguments)
+        #expect(result.status == ExitStatus.usage.rawValue)
+        #expect(result.output.isEmpty)
+        #expect(result.errors.hasPrefix("baton: "))
+        #expect(!result.errors.contains("Error:"))
+    }
+
+    @Test("what is wrong with user info is told with its place")
+    func userInfo() async throws {
+        let result = try await BuiltCommand.run(["offer", "--type", "a", "--user-info", #"{"a":[{"$foo":1}]}"#])
+        #expect(result.status == ExitStatus.usage.rawValue)
+        #expect(result.errors.hasPrefix("baton: user info at a[0].$foo: there is no type $foo"))
+    }
+
+    @Test("an account: its key alone on standard output, once; joined by file and by standard input")
+    func account() async throws {
+        let folder = try Folder()
+        let first = try await BuiltCommand.run(["account", "create", "--name", "laptop"], home: folder.path + "/1")
+        #expect(first.status == 0)
+        #expect(first.output.wholeMatch(of: /baton1(-[0-9a-z]{1,4})+\n/) != nil)
+        let key = first.output.filter { $0 != "\n" }
+        #expect(!first.errors.contains(key))
+
+        let again = try await BuiltCommand.run(["account", "create"], home: folder.path + "/1")
+        #expect(again.status == ExitStatus.failed.rawValue)
+        #expect(again.output.isEmpty)
+
+        let shown = try await BuiltCommand.run(["account", "show", "--json"], home: folder.path + "/1")
+        #expect(shown.output.hasPrefix("{\"accountID\":\""))
+        #expect(!shown.output.contains(key))
+
+        let piped = try await BuiltCommand.run(
+            ["account", "join", "--name", "desktop"], home: folder.path + "/2", input: key.uppercased() + "\nmore")
+        #expect(piped.status == 0)
+        #expect(piped.output.isEmpty)
+        let file = try folder.write(key + "\n", to: "key")
+        let joined = try await BuiltCommand.run(
+            ["account", "join", "--key-file", file], home: folder.path + "/3")
+        #expect(joined.status == 0)
+        let account = shown.output.split(separator: "\"")[3]
+        for home in ["/2", "/3"] {
+            let other = try await BuiltCommand.run(["account", "show"], home: folder.path + home)
+            #expect(other.output.contains(account))
+        }
+        let noNode = try await BuiltCommand.run(["status"], home: folder.path + "/2")
+        #expect(noNode.errors == "baton: no node is running here: start one with `baton node`\n")
+
+        let unasked = try await BuiltCommand.run(["account", "leave"], home: folder.path + "/2")
+        #expect(unasked.status == ExitStatus.usage.rawValue)
+        let left = try await BuiltCommand.run(["account", "leave", "--yes"], home: folder.path + "/2")
+        #expect(left.status == 0)
+        let gone = try await BuiltCommand.run(["account", "show"], home: folder.path + "/2")
+        #expect(gone.status == ExitStatus.failed.rawValue)
+    }
+
+    @Test("a key that is mistyped, missing or open to others is refused, and nothing is made")
+    func badKeys() async throws {
+        let folder = try Folder()
+        let home = folder.path + "/home"
+        let made = try await BuiltCommand.run(["account", "create"], home: folder.path + "/other")
+        var key = made.output.filter { $0 != "\n" }.map { $0 }
+        key[12] = key[12] == "q" ? "p" : "q"
+        for input in ["", "\n", "hello\n", String(key) + "\n", String(repeating: "q", count: 10_000)] {
+            let result = try await BuiltCommand.run(["account", "join"], home: home, input: input)
+            #expect(result.status == ExitStatus.usage.rawValue)
+            #expect(result.errors.hasPrefix("baton: "))
+            #expect(!result.errors.contains(String(key)))
+        }
+        let open = try folder.write(made.output, to: "open", mode: 0o640)
+        let opened = try await BuiltCommand.run(["account", "join", "--key-file", open], home: home)
+        #expect(opened.status == ExitStatus.usage.rawValue)
+        #expect(opened.errors.contains("chmod 600"))
+        for path in ["/nonexistent/key", folder.path, "/dev/null"] {
+            let result = try await BuiltCommand.run(["account", "join", "--key-file", path], home: home)
+            #expect(result.status == ExitStatus.usage.rawValue, "\(result.errors)")
+        }
+        #expect(!FileManager.default.fileExists(atPath: home + "/state/account"))
+    }
+
+    @Test("a home that is no absolute path is refused")
+    func relativeHome() async throws {
+        let result = try await BuiltCommand.run(["status"], home: "here")
+        #expect(result.status == ExitStatus.usage.rawValue)
+        #expect(result.errors.contains("BATON_HOME has to be an absolute path"))
+    }
+
+    @Test("a node needs an account")
+    func nodeWithoutAccount() async throws {
+        let folder = try Folder()
+        let result = try await BuiltCommand.run(["node"], home: folder.path)
+        #expect(result.status == ExitStatus.failed.rawValue)
+        #expect(result.errors.contains("baton account create"))
+    }
+}

@@ -1,0 +1,108 @@
+import Baton
+import BatonTestSupport
+import Testing
+
+@Suite("JSON")
+struct JSONTests {
+    @Test("1, 1.0 and true are three values")
+    func numbersStayApart() throws {
+        #expect(try JSONParser.parse("1") == .integer(1))
+        #expect(try JSONParser.parse("1.0") == .real(1))
+        #expect(try JSONParser.parse("1e0") == .real(1))
+        #expect(try JSONParser.parse("true") == .boolean(true))
+        #expect(try JSONParser.parse("-9223372036854775808") == .integer(.min))
+        #expect(try JSONParser.parse("9223372036854775808") == .unsigned(1 << 63))
+        #expect(try JSONParser.parse("18446744073709551615") == .unsigned(.max))
+        #expect(JSONValue.real(1).text == "1.0")
+        #expect(JSONValue.integer(1).text == "1")
+    }
+
+    @Test(
+        "what is not JSON is refused, with its place",
+        arguments: [
+            ("", 1, 1), ("{", 1, 2), ("[1,]", 1, 4), ("{\"a\":1,}", 1, 8), ("01", 1, 1), ("1.", 1, 3), ("+1", 1, 1),
+            ("'a'", 1, 1), ("\"a", 1, 3), ("\"\\x\"", 1, 3), ("\"\u{1}\"", 1, 2), ("nul", 1, 1), ("1 2", 1, 3),
+            ("{\"a\":1,\n \"a\":2}", 2, 2), ("18446744073709551616", 1, 1), ("1e999", 1, 1), ("[NaN]", 1, 2),
+            ("{a:1}", 1, 2), ("// x\n1", 1, 1), ("\"\\ud800\"", 1, 8), ("-", 1, 2),
+        ])
+    func refusals(_ text: String, _ line: Int, _ column: Int) {
+        let error = #expect(throws: JSONError.self) { try JSONParser.parse(text) }
+        #expect(error?.line == line)
+        #expect(error?.column == column)
+    }
+
+    @Test("bytes that are no UTF-8 are refused")
+    func utf8() {
+        #expect(throws: JSONError.self) { try JSONParser.parse([0x22, 0xFF, 0x22]) }
+        // An encoded surrogate and an overlong form.
+        #expect(throws: JSONError.self) { try JSONParser.parse([0x22, 0xED, 0xA0, 0x80, 0x22]) }
+        #expect(throws: JSONError.self) { try JSONParser.parse([0x22, 0xC0, 0xAF, 0x22]) }
+    }
+
+    @Test("escapes")
+    func escapes() throws {
+        #expect(try JSONParser.parse(#""\u00e9\n\"\\\/\ud83d\ude00""#) == .string("é\n\"\\/😀"))
+        #expect(JSONValue.string("a\u{1B}[2J\u{202E}é\"").text == #""a\u001b[2J\u202eé\"""#)
+        #expect(JSONValue.string("\u{E0041}").text == #""\udb40\udc41""#)
+    }
+
+    @Test("nesting is bounded")
+    func depth() throws {
+        let bound = JSONParser.maximumDepth
+        let deepest = String(repeating: "[", count: bound) + String(repeating: "]", count: bound)
+        #expect(throws: Never.self) { try JSONParser.parse(deepest) }
+        #expect(throws: JSONError.self) { try JSONParser.parse("[" + deepest + "]") }
+        // Far beyond what the stack would take.
+        #expect(throws: JSONError.self) { try JSONParser.parse(String(repeating: "[", count: 1_000_000)) }
+    }
+
+    @Test("what is written reads back the same", arguments: 0..<200 as Range<UInt64>)
+    func roundTrip(seed: UInt64) throws {
+        var generator = SeededGenerator(seed: seed)
+        let value = randomValue(&generator, depth: 5)
+        #expect(try JSONParser.parse(value.text) == value, "\(generator)")
+        #expect(!value.text.contains("\n"), "\(generator)")
+    }
+
+    @Test("random bytes never crash the reader", arguments: 0..<200 as Range<UInt64>)
+    func noise(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        let alphabet = Array("{}[]\",:\\u0123456789eE+-.truefalsn \n".utf8)
+        let text = (0..<Int.random(in: 0...60, using: &generator)).map { _ in
+            alphabet.randomElement(using: &generator) ?? 0
+        }
+        _ = try? JSONParser.parse(text)
+    }
+
+    private func randomValue(_ generator: inout SeededGenerator, depth: Int) -> JSONValue {
+        switch Int.random(in: 0..<(depth > 0 ? 8 : 6), using: &generator) {
+        case 0: return .null
+        case 1: return .boolean(Bool.random(using: &generator))
+        case 2:
+            return .integer(Int64(truncatingIfNeeded: generator.next() >> UInt64.random(in: 0..<64, using: &generator)))
+        case 3: return .unsigned(generator.next() | 1 << 63)
+        case 4:
+            let value = Double(bitPattern: generator.next())
+            return .real(value.isFinite ? value : 0.1)
+        case 5: return .string(RandomText.make(&generator))
+        case 6:
+            return .array(
+                (0..<Int.random(in: 0...4, using: &generator)).map { _ in randomValue(&generator, depth: depth - 1) })
+        case _:
+            return .object(
+                (0..<Int.random(in: 0...4, using: &generator)).map { index in
+                    JSONValue.Member(
+                        "\(index)" + RandomText.make(&generator), randomValue(&generator, depth: depth - 1))
+                })
+        }
+    }
+}
+
+/// Text with everything in it that is hard to quote.
+enum RandomText {
+    static func make(_ generator: inout SeededGenerator) -> String {
+        let pieces = ["a", "é", "\"", "\\", "\n", "\u{0}", "\u{1B}", "\u{202E}", "😀", "$", "/", "\u{E0041}", "漢"]
+        return (0..<Int.random(in: 0...8, using: &generator)).map { _ in pieces.randomElement(using: &generator) ?? "" }
+            .joined()
+    }
+}

@@ -1,0 +1,217 @@
+import Baton
+import BatonMessages
+import BatonProtocol
+import FoundationEssentials
+import Synchronization
+import Testing
+
+@testable import BatonCLI
+
+@Suite("Rendering")
+struct RenderingTests {
+    private static func listing(
+        _ id: UInt8, title: String, type: String = "org.example.note", size: UInt64? = nil, device: String = "laptop"
+    ) -> WireActivityListing {
+        var listing = WireActivityListing()
+        listing.activity.id = Data(repeating: id, count: 16)
+        listing.activity.kind = size == nil ? .application : .document
+        listing.activity.type = type
+        listing.activity.title = title
+        listing.activity.documentSize = size ?? 0
+        listing.activity.since = 1_795_253_400
+        listing.device = device
+        listing.deviceID = "uq74ho7aqaqhd6odgujvmgqyut4whxz2"
+        return listing
+    }
+
+    private static let now = 1_795_253_400.0 + 125
+
+    @Test("a listing in columns")
+    func columns() {
+        let activities = [
+            Self.listing(0x3F, title: "report.pdf", type: "org.baton.document", size: 1 << 30),
+            Self.listing(0x0A, title: "Shopping"),
+        ].map { ListedActivity($0) }
+        #expect(
+            ActivityRendering.lines(activities, width: 80, now: Self.now) == [
+                "ID        TITLE       TYPE                   SIZE  FROM    SINCE",
+                "3f3f3f3f  report.pdf  org.baton.document  1.0 GiB  laptop  2 min",
+                "0a0a0a0a  Shopping    org.example.note          -  laptop  2 min",
+            ])
+    }
+
+    @Test("a listing fits 80 columns, and 40 as far as it can", arguments: [80, 60])
+    func fits(_ width: Int) {
+        let long = String(repeating: "漢字 and more ", count: 20)
+        let activities = [
+            ListedActivity(
+                Self.listing(1, title: long, type: String(repeating: "org.example.", count: 8), size: 1, device: long))
+        ]
+        for line in ActivityRendering.lines(activities, width: width, now: Self.now) {
+            #expect(DisplayWidth.of(line) <= width, "\(line)")
+        }
+    }
+
+    @Test("the fields of JSON are those that scripts know")
+    func json() {
+        var listing = Self.listing(0x3F, title: "a\u{202E}b", size: 5)
+        listing.change = .added
+        let id = String(repeating: "3f", count: 16)
+        #expect(
+            ActivityRendering.json(listing, time: "T")
+                == "{\"event\":\"added\",\"time\":\"T\",\"id\":\"\(id)\",\"kind\":\"document\",\"type\":\"org.example.note\","
+                + "\"title\":\"a\\u202eb\",\"device\":\"laptop\",\"deviceID\":\"uq74ho7aqaqhd6odgujvmgqyut4whxz2\","
+                + "\"size\":5,\"since\":\"2026-11-21T09:30:00Z\"}")
+        var device = WireDevice()
+        device.name = "laptop"
+        device.deviceID = "x"
+        device.addresses = ["192.0.2.1:7", "[2001:db8::1]:7"]
+        device.seen = 0
+        #expect(
+            DeviceRendering.json(device)
+                == #"{"name":"laptop","deviceID":"x","addresses":["192.0.2.1:7","[2001:db8::1]:7"],"#
+                + #""seen":"1970-01-01T00:00:00Z"}"#)
+        var status = WireStatusResponse()
+        status.device = "laptop"
+        status.port = 7
+        status.responder = "running"
+        status.peers = 2
+        #expect(
+            StatusRendering.json(status)
+                == #"{"device":"laptop","deviceID":"","port":7,"responder":"running","peers":2}"#)
+    }
+
+    @Test("a time is ISO 8601 with milliseconds, in UTC")
+    func time() {
+        #expect(Moment.now.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) != nil)
+    }
+
+    @Test(
+        "ages",
+        arguments: [
+            (0.0, "now"), (4.9, "now"), (5.0, "5 s"), (59.9, "59 s"), (60.0, "1 min"), (3599.0, "59 min"),
+            (3600.0, "1 h"),
+            (47.9 * 3600, "47 h"), (48.0 * 3600, "2 d"), (-300.0, "now"),
+        ] as [(Double, String)])
+    func ages(_ age: Double, _ text: String) {
+        #expect(Moment.age(of: 1_000_000, now: 1_000_000 + age) == text)
+    }
+
+    @Test("what a terminal would act on is escaped")
+    func escapes() {
+        let shown = SafeText.escaped("a\u{1B}]0;x\u{7}\u{202E}b\n")
+        #expect(shown == #"a\u{1b}]0;x\u{7}\u{202e}b\u{a}"#)
+        let line = ActivityRendering.line(Self.listing(1, title: "x\u{1B}[2J", device: "\u{9B}m"), now: Self.now)
+        #expect(line?.unicodeScalars.contains { $0.isUnsafeToShow } == false)
+    }
+
+    @Test("width and clipping")
+    func widths() {
+        #expect(DisplayWidth.of("abc") == 3)
+        #expect(DisplayWidth.of("漢字") == 4)
+        #expect(DisplayWidth.of("é") == 1)
+        #expect(DisplayWidth.of("e\u{301}") == 1)
+        #expect(DisplayWidth.of("👩‍👩‍👧") == 2)
+        #expect(DisplayWidth.clip("abcdef", to: 6) == "abcdef")
+        #expect(DisplayWidth.clip("abcdef", to: 5) == "abcd…")
+        #expect(DisplayWidth.clip("漢字漢字", to: 6) == "漢字…")
+        #expect(DisplayWidth.clip("abc", to: 0) == "")
+    }
+
+    @Test("of a web page the URL alone is printed, of an activity each field")
+    func payloads() throws {
+        var payload = WireActivityPayload()
+        payload.summary = Self.listing(1, title: "Swift").activity
+        payload.summary.kind = .web
+        payload.webPageURL = "https://swift.org/"
+        #expect(try PayloadRendering(payload, device: "d", deviceID: "i").lines() == ["https://swift.org/"])
+        payload.summary.kind = .application
+        payload.userInfo = (["page": 3] as UserInfo).message
+        #expect(
+            try PayloadRendering(payload, device: "d", deviceID: "i").lines() == [
+                "type       org.example.note", "title      Swift", "web page   https://swift.org/",
+                #"user info  {"page":3}"#,
+            ])
+    }
+}
+
+@Suite("Progress line")
+struct ProgressLineTests {
+    /// A terminal that keeps what is written, and a clock that is set.
+    private final class Screen: Sendable {
+        private let state = Mutex((text: "", now: UInt64(1_000_000_000)))
+
+        func write(_ text: String) { state.withLock { $0.text += text } }
+        func advance(milliseconds: UInt64) { state.withLock { $0.now += milliseconds * 1_000_000 } }
+        var now: Instant { state.withLock { Instant(nanoseconds: $0.now) } }
+        func take() -> String {
+            state.withLock { state in
+                defer { state.text = "" }
+                return state.text
+            }
+        }
+    }
+
+    private static func line(_ screen: Screen, isTerminal: Bool, width: Int = 80) -> ProgressLine {
+        ProgressLine(
+            isTerminal: isTerminal, width: { width }, now: { screen.now }, write: { text in screen.write(text) })
+    }
+
+    @Test("a terminal's line is drawn over itself, at most ten times a second, and goes")
+    func terminal() async {
+        let screen = Screen()
+        let line = Self.line(screen, isTerminal: true)
+        await line.update("report.pdf", bytes: 0, total: 1000)
+        #expect(screen.take().hasPrefix("\rreport.pdf"))
+        screen.advance(milliseconds: 99)
+        await line.update("report.pdf", bytes: 10, total: 1000)
+        #expect(screen.take() == "")
+        screen.advance(milliseconds: 1)
+        await line.update("report.pdf", bytes: 500, total: 1000)
+        let drawn = screen.take()
+        #expect(drawn.contains("50%"))
+        #expect(!drawn.contains("\n"))
+        await line.remove("report.pdf")
+        #expect(screen.take() == "\r\u{1B}[K")
+    }
+
+    @Test("elsewhere there is a plain line every five seconds")
+    func plain() async {
+        let screen = Screen()
+        let line = Self.line(screen, isTerminal: false)
+        for step in 0..<60 as Range<UInt64> {
+            await line.update("report.pdf", bytes: step * 10, total: 1000)
+            screen.advance(milliseconds: 200)
+        }
+        let text = screen.take()
+        #expect(text.split(separator: "\n").count == 2)
+        #expect(!text.contains("\r") && !text.contains("\u{1B}"))
+    }
+
+    @Test("the line fits any width", arguments: [1, 2, 10, 20, 39, 40, 60, 80, 200])
+    func widths(_ width: Int) async {
+        for names in [["漢字 long name of a document that goes on and on.pdf"], ["desktop", "phone", "tablet"]] {
+            let screen = Screen()
+            let line = Self.line(screen, isTerminal: true, width: width)
+            for bytes in stride(from: UInt64(0), through: 1 << 30, by: 1 << 27) {
+                for name in names { await line.update(name, bytes: bytes, total: 1 << 30) }
+                screen.advance(milliseconds: 150)
+            }
+            for drawn in screen.take().split(separator: "\r") {
+                let shown = drawn.replacing("\u{1B}[K", with: "")
+                #expect(DisplayWidth.of(shown) <= max(width - 1, 1), "\(shown)")
+            }
+        }
+    }
+
+    @Test("what is said stands above the line")
+    func saying() async {
+        let screen = Screen()
+        let line = Self.line(screen, isTerminal: true)
+        await line.update("a", bytes: 1, total: 10)
+        _ = screen.take()
+        await line.say("hello")
+        let text = screen.take()
+        #expect(text.hasPrefix("\r\u{1B}[Khello\n\ra"))
+    }
+}

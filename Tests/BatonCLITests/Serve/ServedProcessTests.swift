@@ -1,0 +1,133 @@
+import Baton
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+import FoundationEssentials
+import Glibc
+import Synchronization
+import Testing
+
+@testable import BatonCLI
+
+@Suite("Served commands", .serialized)
+struct ServedProcessTests {
+    /// A real local socket with the server behind it: each stream that is opened is served.
+    private struct Road {
+        let node: ScriptedNode
+        let connection: Connection
+        let notes: Notes
+
+        init(_ line: String, throughShell: Bool = true) async throws {
+            let notes = Notes()
+            let server = StreamServer(command: try ServedCommand(line, throughShell: throughShell))
+            node = try ScriptedNode { request, stream, _ in
+                guard case .continuationStream = request else { return }
+                _ = await server.serve(stream, from: "desktop") { notes.add($0) }
+            }
+            self.notes = notes
+            connection = try await Connection.connect(
+                toLocalSocket: node.home.socketPath, on: EventLoop(name: "test"))
+        }
+
+        func open() async throws -> BatonTransport.Stream {
+            try await connection.request(.continuationStream(.init())).1
+        }
+    }
+
+    private final class Notes: Sendable {
+        private let all = Mutex<[String]>([])
+        func add(_ note: String) { all.withLock { $0.append(note) } }
+        var text: String { all.withLock { $0.joined(separator: "\n") } }
+    }
+
+    private static func readAll(_ stream: BatonTransport.Stream) async throws -> [UInt8] {
+        var output: [UInt8] = []
+        while let buffer = try await stream.read() { output += buffer.bytes }
+        return output
+    }
+
+    @Test("output comes whole, and its end after it, while the input is open")
+    func output() async throws {
+        let road = try await Road("head -c 5000000 /dev/zero; printf end")
+        let stream = try await road.open()
+        let output = try await Self.readAll(stream)
+        #expect(output.count == 5_000_003)
+        #expect(output.suffix(3) == Array("end".utf8)[...])
+    }
+
+    @Test("the end of the input reaches the command, and its answer comes back")
+    func halfClose() async throws {
+        let road = try await Road("wc -c", throughShell: false)
+        let stream = try await road.open()
+        for _ in 0..<40 { try await stream.write(Buffer(copying: [UInt8](repeating: 7, count: 100_000))) }
+        await stream.finish()
+        let output = String(decoding: try await Self.readAll(stream), as: UTF8.self)
+        #expect(output == "4000000\n")
+    }
+
+    @Test("a command that closes its output still gets its input")
+    func inputOnly() async throws {
+        let file = FileManager.default.temporaryDirectory.path + "/baton-cli-\(UInt64.random(in: 0 ... .max))"
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        let road = try await Road("exec >&-; cat > \(file).part; mv \(file).part \(file)")
+        let stream = try await road.open()
+        #expect(try await Self.readAll(stream).isEmpty)
+        try await stream.write(Buffer(copying: Array("later".utf8)))
+        await stream.finish()
+        #expect(await eventually { FileManager.default.contents(atPath: file) == Data("later".utf8) })
+    }
+
+    @Test("who goes on sending to a command that has exited is stopped, without a loss of what it said")
+    func exitedEarly() async throws {
+        let road = try await Road("head -c 3; exit 4")
+        let stream = try await road.open()
+        let sending = Task {
+            while true { try await stream.write(Buffer(copying: [UInt8](repeating: 65, count: 64 << 10))) }
+        }
+        #expect(try await Self.readAll(stream) == [65, 65, 65])
+        let end = await sending.result
+        #expect(throws: TransportError.self) { try end.get() }
+        #expect(await eventually { road.notes.text.contains("status 4") })
+    }
+
+    @Test("an abort ends the command and what it started, also after the input's end", arguments: [false, true])
+    func abort(isInputEnded: Bool) async throws {
+        let road = try await Road("echo $$; sleep 1000 & wait")
+        let stream = try await road.open()
+        let first = try #require(try await stream.read())
+        let text = String(decoding: first.bytes, as: UTF8.self).filter(\.isNumber)
+        let group = try #require(pid_t(text))
+        if isInputEnded { await stream.finish() }
+        await stream.reset(.cancelled)
+        #expect(await eventually { killpg(group, 0) != 0 })
+    }
+
+    @Test("the seventeenth is refused, and there is room again afterwards")
+    func bound() async throws {
+        let road = try await Road("cat", throughShell: false)
+        var streams: [BatonTransport.Stream] = []
+        for _ in 0..<StreamServer.bound { streams.append(try await road.open()) }
+        let error = await #expect(throws: HandoffError.self) { _ = try await road.open() }
+        #expect(error?.code == .limitExceeded)
+        for stream in streams {
+            try await stream.write(Buffer(copying: [1]))
+            await stream.finish()
+            #expect(try await Self.readAll(stream) == [1])
+        }
+        #expect(
+            await eventually {
+                guard let stream = try? await road.open() else { return false }
+                await stream.finish()
+                return true
+            })
+    }
+
+    @Test("a command that does not exist is a failure of the stream, and told here")
+    func missing() async throws {
+        let road = try await Road("/nonexistent/command", throughShell: false)
+        let error = await #expect(throws: HandoffError.self) { _ = try await road.open() }
+        #expect(error?.message.contains("could not be started") == true)
+        #expect(road.notes.text.contains("cannot be started"))
+    }
+}

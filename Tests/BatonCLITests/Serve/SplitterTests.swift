@@ -1,0 +1,35 @@
+import Testing
+
+@testable import BatonCLI
+
+@Suite("Splitting a command")
+struct SplitterTests {
+    @Test(
+        "as a shell would, without one",
+        arguments: [
+            ("cat", ["cat"]), ("  a  b\tc\n", ["a", "b", "c"]), ("a 'b c' d", ["a", "b c", "d"]),
+            (#"a "b \"c\" \x" d"#, ["a", #"b "c" \x"#, "d"]), (#"a b\ c"#, ["a", "b c"]), ("a ''", ["a", ""]),
+            (#"a"b"'c'd"#, ["abcd"]), ("a $HOME `x` *", ["a", "$HOME", "`x`", "*"]), (#"a '\'"#, ["a", #"\"#]),
+            ("a | b", ["a", "|", "b"]), ("é 'ü'", ["é", "ü"]), ("a \"b\\\nc\"", ["a", "bc"]),
+        ])
+    func splits(_ line: String, _ words: [String]) throws {
+        #expect(try CommandLineSplitter.split(line) == words)
+    }
+
+    @Test("what cannot be split")
+    func refusals() {
+        #expect(throws: CommandLineSplitter.Problem.empty) { try CommandLineSplitter.split("") }
+        #expect(throws: CommandLineSplitter.Problem.empty) { try CommandLineSplitter.split(" \t") }
+        #expect(throws: CommandLineSplitter.Problem.empty) { try CommandLineSplitter.split("''") }
+        #expect(throws: CommandLineSplitter.Problem.openQuote("'")) { try CommandLineSplitter.split("a 'b") }
+        #expect(throws: CommandLineSplitter.Problem.openQuote("\"")) { try CommandLineSplitter.split("a \"b\\") }
+        #expect(throws: CommandLineSplitter.Problem.trailingBackslash) { try CommandLineSplitter.split("a \\") }
+    }
+
+    @Test("a shell only where one is asked for")
+    func shell() throws {
+        #expect(try ServedCommand("a | b", throughShell: true).arguments == ["-c", "a | b"])
+        #expect(try ServedCommand("a | b", throughShell: false).arguments == ["|", "b"])
+        #expect(throws: CommandLineSplitter.Problem.empty) { try ServedCommand(" ", throughShell: true) }
+    }
+}

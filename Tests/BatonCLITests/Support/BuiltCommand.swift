@@ -1,0 +1,37 @@
+import FoundationEssentials
+import Subprocess
+import SystemPackage
+
+/// The command as it was built, run as a process.
+enum BuiltCommand {
+    struct Result: Sendable {
+        let status: Int32
+        let output: String
+        let errors: String
+    }
+
+    /// It lies beside the tests.
+    static let path: FilePath = {
+        let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+        let beside = FilePath(CommandLine.arguments[0]).removingLastComponent().appending("baton")
+        if FileManager.default.fileExists(atPath: beside.string) { return beside }
+        return FilePath(tests).removingLastComponent().appending("baton")
+    }()
+
+    /// - Parameter home: what `BATON_HOME` is; a folder that does not exist by default.
+    static func run(
+        _ arguments: [String], home: String = "/nonexistent/baton", input: String = "", in folder: String = "/"
+    ) async throws -> Result {
+        let result = try await Subprocess.run(
+            .path(path), arguments: Arguments(arguments),
+            environment: .inherit.updating(["BATON_HOME": home, "SWIFT_BACKTRACE": "enable=no"]),
+            workingDirectory: FilePath(folder), input: .string(input), output: .string(limit: 16 << 20),
+            error: .string(limit: 1 << 20))
+        let status: Int32 =
+            switch result.terminationStatus {
+            case .exited(let code): code
+            case .signaled(let signal): 128 + signal
+            }
+        return Result(status: status, output: result.standardOutput, errors: result.standardError)
+    }
+}

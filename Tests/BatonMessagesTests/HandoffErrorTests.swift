@@ -1,0 +1,40 @@
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+import SwiftProtobuf
+import Testing
+
+@Suite("HandoffError")
+struct HandoffErrorTests {
+    @Test("A failure keeps its code, message and device across the wire")
+    func crossesTheWire() throws {
+        let error = HandoffError(.claimHeld, "it is taken", device: "desktop")
+        let bytes: [UInt8] = try error.failure.serializedBytes()
+        #expect(HandoffError(try WireFailure(serializedBytes: bytes)) == error)
+    }
+
+    @Test("A failure that says nothing, or that this version does not know, still says something")
+    func unknownFailures() {
+        #expect(HandoffError(WireFailure()).code == .internal)
+        #expect(!HandoffError(WireFailure()).message.isEmpty)
+        var newer = WireFailure()
+        newer.code = .UNRECOGNIZED(9_999)
+        newer.message = "out of cheese"
+        #expect(HandoffError(newer) == HandoffError(.internal, "out of cheese"))
+    }
+
+    @Test(
+        "What became of a connection or stream",
+        arguments: [
+            (TransportError.Code.unreachable, HandoffError.Code.peerUnreachable), (.refused, .refused),
+            (.protocolViolation, .internal), (.connectionLost, .connectionLost), (.goingAway, .connectionLost),
+            (.streamClosed, .connectionLost), (.limitExceeded, .limitExceeded), (.cancelled, .cancelled),
+            (.reset(.cancelled), .cancelled), (.reset(.refused), .refused),
+            (.reset(.sourceChanged), .documentChanged), (.reset(.limitExceeded), .limitExceeded),
+            (.reset(.timeout), .timedOut), (.reset(.internalError), .connectionLost),
+            (.reset(ApplicationErrorCode(rawValue: 70_000)), .connectionLost),
+        ])
+    func mapsTransportErrors(from: TransportError.Code, to: HandoffError.Code) {
+        #expect(HandoffError(TransportError(from, "why")) == HandoffError(to, "why"))
+    }
+}

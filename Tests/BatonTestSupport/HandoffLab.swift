@@ -1,0 +1,280 @@
+public import Foundation
+import Synchronization
+
+/// A lab whose hosts have one account and the built `baton` command: what a user does by hand, done by tests.
+///
+/// Host `n` is the `n`th of the device names. What the commands print on standard error is kept with them.
+public final class HandoffLab: Sendable {
+    /// The hosts and their network.
+    public let lab: Lab
+    /// For documents and destinations; gone with the lab.
+    public let folder: URL
+
+    private let names: [String]
+    private let serial = Mutex(0)
+
+    /// Makes a lab with as many hosts as names are given.
+    ///
+    /// - Parameter members: how many of the hosts are of the one account; the first makes it and the others join.
+    public init(_ names: [String] = ["laptop", "desktop"], members: Int? = nil) async throws {
+        self.names = names
+        lab = try Lab(hosts: names.count)
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-handoff-" + lab.name)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let created = try await run(1, "account", "create", "--name", names[0])
+        guard let key = created.lines.first else { throw Lab.Failure(description: created.errors) }
+        for host in 1..<(members ?? names.count) {
+            let joining = try start(host + 1, "account", "join", "--name", names[host])
+            joining.program.send(key)
+            joining.program.closeInput()
+            let joined = try await joining.end()
+            guard joined.status == 0 else { throw Lab.Failure(description: joined.errors) }
+        }
+    }
+
+    deinit { down() }
+
+    /// Ends everything and removes the files. Idempotent.
+    public func down() {
+        lab.down()
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    // MARK: Commands
+
+    /// Starts `baton` on a host.
+    ///
+    /// - Parameters:
+    ///   - home: another home than the host's own.
+    ///   - wrapper: a program with arguments that runs the command, as `env` does.
+    ///   - input: a file for its standard input, which otherwise is ``LabProgram/send(_:)-(String)``.
+    ///   - output: a file for its standard output, for what is not lines.
+    public func start(
+        _ host: Int, _ arguments: String..., home: URL? = nil, wrapper: [String] = [], input: URL? = nil,
+        output: URL? = nil
+    ) throws -> HostCommand {
+        try start(host, arguments, home: home, wrapper: wrapper, input: input, output: output)
+    }
+
+    /// The same of arguments in a list.
+    public func start(
+        _ host: Int, _ arguments: [String], home: URL? = nil, wrapper: [String] = [], input: URL? = nil,
+        output: URL? = nil
+    ) throws -> HostCommand {
+        let environment = home.map { ["env", "BATON_HOME=\($0.path)"] } ?? []
+        return try startProgram(
+            host, environment + wrapper + [Lab.product("baton")] + arguments, input: input, output: output)
+    }
+
+    /// Starts any program on a host, in the same way.
+    public func startProgram(
+        _ host: Int, _ arguments: [String], input: URL? = nil, output: URL? = nil
+    ) throws -> HostCommand {
+        let number = serial.withLock { serial in
+            serial += 1
+            return serial
+        }
+        let errors = folder.appendingPathComponent("errors-\(number)")
+        // The shell is replaced, so that pid and signals stay the program's own.
+        let script = """
+            e=$1 i=$2 o=$3; shift 3
+            [ -z "$i" ] || exec <"$i"
+            [ -z "$o" ] || exec >"$o"
+            exec "$@" 2>"$e"
+            """
+        let program = try lab.start(
+            host, ["sh", "-c", script, "sh", errors.path, input?.path ?? "", output?.path ?? ""] + arguments)
+        return HostCommand(program: program, errorFile: errors)
+    }
+
+    /// Runs `baton` on a host to its end.
+    public func run(_ host: Int, _ arguments: String..., home: URL? = nil) async throws -> HostCommand.Finished {
+        let command = try start(host, arguments, home: home)
+        command.program.closeInput()
+        return try await command.end()
+    }
+
+    /// Starts a host's node and waits until it is ready.
+    ///
+    /// - Returns: the node, and the port that it listens on.
+    public func startNode(
+        _ host: Int, _ arguments: String..., home: URL? = nil, wrapper: [String] = []
+    ) async throws -> (command: HostCommand, port: Int) {
+        let command = try start(
+            host, ["node", "--json", "--verbose"] + arguments, home: home, wrapper: wrapper)
+        let ready = try await command.event("ready")
+        return (command, ready.port ?? 0)
+    }
+
+    /// Starts the nodes of all hosts, and waits until each sees the others.
+    public func startNodes() async throws -> [HostCommand] {
+        var nodes: [HostCommand] = []
+        for host in 1...names.count { nodes.append(try await startNode(host).command) }
+        for host in 1...names.count { try await awaitPeers(names.count - 1, on: host) }
+        return nodes
+    }
+
+    /// Waits until a host's node sees so many others.
+    public func awaitPeers(_ count: Int, on host: Int, within timeout: Duration = .seconds(30)) async throws {
+        try await eventually("host \(host) sees \(count) devices", within: timeout) {
+            try await self.status(host)?.peers == count
+        }
+    }
+
+    /// What `status` says; nil when it failed.
+    public func status(_ host: Int) async throws -> LabEvent? {
+        try await run(host, "status", "--json").events.first
+    }
+
+    /// Offers something on a host and waits until it is taken on.
+    ///
+    /// - Returns: the command, which goes on, and the activity's id.
+    public func offer(_ host: Int, _ arguments: String...) async throws -> (command: HostCommand, id: String) {
+        let command = try start(host, ["offer", "--json"] + arguments)
+        let offered = try await command.event("offered")
+        return (command, offered.id ?? "")
+    }
+
+    /// Follows the activities that a host sees.
+    public func watch(_ host: Int) throws -> HostCommand {
+        try start(host, "activities", "--watch", "--json")
+    }
+
+    // MARK: Files
+
+    /// A document of seeded noise, which no compression and no mistaken order of chunks survives.
+    public func document(_ name: String, bytes: Int, seed: UInt64) throws -> URL {
+        var generator = SeededGenerator(seed: seed)
+        let noise = Data(generator.bytes(256 << 10))
+        let url = folder.appendingPathComponent(name)
+        _ = FileManager.default.createFile(atPath: url.path, contents: nil)
+        let file = try FileHandle(forWritingTo: url)
+        defer { try? file.close() }
+        var written = 0
+        var block: UInt64 = 0
+        while written < bytes {
+            var data = noise
+            withUnsafeBytes(of: block) { data.replaceSubrange(0..<8, with: $0) }
+            let part = data.prefix(bytes - written)
+            try file.write(contentsOf: part)
+            written += part.count
+            block += 1
+        }
+        return url
+    }
+
+    /// A new empty folder.
+    public func destination(_ name: String) throws -> URL {
+        let url = folder.appendingPathComponent(name)
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
+        return url
+    }
+
+    /// Everything in a folder, hidden files as well.
+    public func contents(of folder: URL) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+    }
+}
+
+/// A program on a lab host, with what it says on standard error.
+public struct HostCommand: Sendable {
+    /// What a program left when it had ended.
+    public struct Finished: Sendable {
+        /// The exit code.
+        public let status: Int32
+        /// Standard output.
+        public let lines: [String]
+        /// Standard error.
+        public let errors: String
+        /// The lines of standard output that are JSON.
+        public var events: [LabEvent] { lines.compactMap(LabEvent.init) }
+    }
+
+    /// The program itself.
+    public let program: LabProgram
+    let errorFile: URL
+
+    /// What it has said on standard error so far.
+    public var errors: String { (try? String(contentsOf: errorFile, encoding: .utf8)) ?? "" }
+
+    /// The JSON that it has printed so far.
+    public var events: [LabEvent] { program.lines.compactMap(LabEvent.init) }
+
+    /// Waits for an event.
+    @discardableResult
+    public func event(
+        _ name: String, within timeout: Duration = .seconds(30),
+        where isWanted: (LabEvent) -> Bool = { _ in true }
+    ) async throws -> LabEvent {
+        var found: LabEvent?
+        do {
+            try await program.line(within: timeout) { line in
+                guard let event = LabEvent(line), event.event == name, isWanted(event) else { return false }
+                found = event
+                return true
+            }
+        } catch {
+            throw Lab.Failure(description: "no event \(name): \(error); it said:\n\(errors)")
+        }
+        guard let found else { throw Lab.Failure(description: "no event \(name)") }
+        return found
+    }
+
+    /// Waits for an activity that a watch tells of.
+    @discardableResult
+    public func listed(_ title: String, within timeout: Duration = .seconds(30)) async throws -> LabEvent {
+        try await program.line(within: timeout) { line in
+            guard let event = LabEvent(line) else { return false }
+            return event.title == title && ["present", "added"].contains(event.event)
+        }
+        return events.last { $0.title == title } ?? LabEvent()
+    }
+
+    /// Waits until it has ended.
+    public func end(within timeout: Duration = .seconds(40)) async throws -> Finished {
+        let status: Int32
+        do {
+            status = try await program.end(within: timeout)
+        } catch {
+            throw Lab.Failure(description: "\(error); it said:\n\(errors)")
+        }
+        // What it printed last may still be in the pipe; its end is an error of this wait.
+        _ = try? await program.line(within: .seconds(5)) { _ in false }
+        return Finished(status: status, lines: program.lines, errors: errors)
+    }
+
+    /// Sends a signal and waits for the end.
+    @discardableResult
+    public func end(by signal: Int32, within timeout: Duration = .seconds(40)) async throws -> Finished {
+        program.signal(signal)
+        return try await end(within: timeout)
+    }
+}
+
+/// A line of `--json`, whichever command printed it: an event, an activity or a status.
+public struct LabEvent: Decodable, Sendable {
+    public var event, time, id, kind, type, title, device, deviceID, since, path, code, message: String?
+    public var webPageURL, responder: String?
+    public var size, bytes, total: UInt64?
+    public var port, peers: Int?
+
+    /// Nothing at all.
+    public init() {}
+
+    /// - Returns: `nil` for what is no JSON object.
+    public init?(_ line: String) {
+        guard let event = try? JSONDecoder().decode(Self.self, from: Data(line.utf8)) else { return nil }
+        self = event
+    }
+}
+
+/// Waits for a condition, with a deadline.
+public func eventually(
+    _ what: String, within timeout: Duration = .seconds(20), _ condition: () async throws -> Bool
+) async throws {
+    let deadline = ContinuousClock.now + timeout
+    while try await !condition() {
+        guard ContinuousClock.now < deadline else { throw Lab.Failure(description: "it never was that \(what)") }
+        try await Task.sleep(for: .milliseconds(20))
+    }
+}

@@ -1,0 +1,53 @@
+import BatonProtocol
+import Testing
+
+@testable import BatonTransport
+
+@Suite("Cancellation", .timeLimit(.minutes(1)))
+struct CancellationTests {
+    @Test("A read that waits is cancelled, and the next one works")
+    func read() async throws {
+        let pair = try await ConnectedPair()
+        let (asker, answerer) = try await pair.stream()
+        for round in 0..<50 {
+            let reading = Task { await failure { _ = try await answerer.read() } }
+            if round % 2 == 0 { await Task.yield() }
+            reading.cancel()
+            #expect(await reading.value == .cancelled)
+        }
+        try await asker.write(.pattern(5))
+        #expect(try await answerer.read()?.count == 5)
+        await pair.close()
+    }
+
+    @Test("A write and a drained() that wait are cancelled; the stream keeps what was written")
+    func write() async throws {
+        let pair = try await ConnectedPair(limits: .windows(stream: 16 << 10, connection: 64 << 10))
+        let (asker, answerer) = try await pair.stream()
+        let total = Connection.sendQueueBound + (32 << 10)
+        let writing = Task { await failure { try await asker.write(.pattern(total)) } }
+        try await eventually("bytes arrive") { await !pair.acceptor.isIdle }
+        writing.cancel()
+        #expect(await writing.value == .cancelled)
+        let draining = Task { await failure { try await asker.drained() } }
+        draining.cancel()
+        #expect(await draining.value == .cancelled)
+        await asker.finish()
+        #expect(try await answerer.readAll() == Array(Buffer.pattern(total).bytes))
+        await pair.close()
+    }
+
+    @Test("Waiting for an answer is cancelled")
+    func response() async throws {
+        let pair = try await ConnectedPair()
+        let asker = try await pair.dialer.open([])
+        let waiting = Task { await failure { _ = try await asker.response() } }
+        var iterator = pair.acceptor.incoming.makeAsyncIterator()
+        let incoming = try #require(await iterator.next())
+        waiting.cancel()
+        #expect(await waiting.value == .cancelled)
+        try await incoming.stream.respond([7])
+        #expect(try await asker.response() == [7])
+        await pair.close()
+    }
+}

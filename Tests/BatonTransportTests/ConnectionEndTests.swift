@@ -1,0 +1,154 @@
+import BatonEventLoop
+import BatonProtocol
+import Testing
+
+@testable import BatonTransport
+
+@Suite("The end of a connection", .timeLimit(.minutes(1)))
+struct ConnectionEndTests {
+    /// Starts everything that can wait on a connection, and returns what all of it ended with.
+    private func everyWaiter(
+        of pair: ConnectedPair, whileEnding end: () async throws -> Void
+    ) async throws -> [TransportError.Code?] {
+        let (asker, answerer) = try await pair.stream()
+        let unanswered = try await pair.dialer.open([])
+        let second = try await pair.stream().asker
+        try await second.write(.pattern(Connection.sendQueueBound))
+        let waiters = [
+            Task { await failure { _ = try await asker.read() } },
+            Task { await failure { try await asker.write(.pattern(Connection.sendQueueBound + (1 << 20))) } },
+            Task { await failure { try await second.drained() } },
+            Task { await failure { _ = try await unanswered.response() } },
+            Task { TransportError.Code?.some(await pair.dialer.ended().code) },
+            Task {
+                for await _ in pair.dialer.incoming {}
+                return TransportError.Code?.some(await pair.dialer.ended().code)
+            },
+        ]
+        _ = try await answerer.read()
+        try await end()
+        var codes: [TransportError.Code?] = []
+        for waiter in waiters { codes.append(await waiter.value) }
+        return codes
+    }
+
+    private var small: Limits { .windows(stream: 16 << 10, connection: 64 << 10) }
+
+    @Test("This side's close() wakes everybody")
+    func closedHere() async throws {
+        let pair = try await ConnectedPair(limits: small)
+        let codes = try await everyWaiter(of: pair) { await pair.dialer.close() }
+        #expect(codes.allSatisfy { $0 == .connectionLost }, "\(codes)")
+        #expect(await failure { _ = try await pair.dialer.open([]) } == .connectionLost)
+        #expect(await failure { try await pair.dialer.ready() } == .connectionLost)
+        await pair.close()
+    }
+
+    @Test("The other side's close() wakes everybody")
+    func closedThere() async throws {
+        let pair = try await ConnectedPair(limits: small)
+        let codes = try await everyWaiter(of: pair) { await pair.acceptor.close(.internalError) }
+        #expect(codes.allSatisfy { $0 == .connectionLost }, "\(codes)")
+        await pair.close()
+    }
+
+    @Test("A socket that is just gone wakes everybody")
+    func cut() async throws {
+        let (peer, connection) = try await RawPeer.facing(.dialer)
+        try await peer.send(Frame.hello())
+        let stream = try await connection.open([])
+        async let waiting = failure { _ = try await stream.response() }
+        async let streams: Void = { for await _ in connection.incoming {} }()
+        await peer.close()
+        #expect(await waiting == .connectionLost)
+        #expect(await connection.ended().code == .connectionLost)
+        await streams
+        #expect(await failure { _ = try await connection.open([]) } == .connectionLost)
+        #expect(await failure { _ = try await stream.read() } == .connectionLost)
+    }
+
+    @Test("close() lets what is queued leave")
+    func closeFlushes() async throws {
+        let (peer, connection) = try await RawPeer.facing(.dialer)
+        try await peer.send(Frame.hello())
+        let stream = try await connection.open([9])
+        try await stream.write(.pattern(1 << 20))
+        await stream.finish()
+        await connection.close()
+        try await eventually("the end arrives") { await peer.hasEnded }
+        let frames = await peer.frames
+        #expect(frames.filter { $0.type == 0x04 }.flatMap(\.payload) == Array(Buffer.pattern(1 << 20).bytes))
+        #expect(frames.contains { $0.type == 0x06 })
+        #expect(frames.contains { $0.type == 0x0A && $0.payload.last == 0 })
+        await connection.close()
+    }
+
+    @Test("close() twice, and at once, ends both times")
+    func closeTwice() async throws {
+        let pair = try await ConnectedPair()
+        await withDiscardingTaskGroup { group in
+            for _ in 0..<4 { group.addTask { await pair.dialer.close() } }
+            for _ in 0..<4 { group.addTask { await pair.acceptor.close() } }
+        }
+        #expect(await pair.dialer.ended().code == .connectionLost)
+        #expect(await pair.acceptor.ended().code == .connectionLost)
+    }
+
+    @Test("After a GOAWAY no stream opens, and the old ones finish; then the connection closes by itself")
+    func goAway() async throws {
+        let (peer, connection) = try await RawPeer.facing(.dialer)
+        try await peer.send(Frame.hello())
+        let stream = try await connection.open([9])
+        let unheard = try await connection.open([9])
+        try await peer.send(Frame.goAway(last: 1, code: 0))
+        #expect(await failure { _ = try await unheard.response() } == .reset(.goingAway))
+        #expect(await failure { _ = try await connection.open([]) } == .goingAway)
+        #expect(await !connection.isOpen)
+        try await peer.send(Frame.make(0x03, stream: 1, [5]))
+        #expect(try await stream.response() == [5])
+        try await peer.send(Frame.make(0x04, stream: 1, [1, 2, 3]))
+        #expect(try await stream.read().map { Array($0.bytes) } == [1, 2, 3])
+        try await peer.send(Frame.make(0x06, stream: 1))
+        #expect(try await stream.read() == nil)
+        await stream.finish()
+        #expect(await connection.ended().code == .connectionLost)
+        try await eventually("the socket is closed") { await peer.hasEnded }
+    }
+
+    @Test("Nothing is left of a connection that ended")
+    func leavesNothing() async throws {
+        weak var dialer: Connection?
+        weak var acceptor: Connection?
+        var sockets: [Socket] = []
+        do {
+            let loops = (EventLoop(name: "dialer"), EventLoop(name: "acceptor"))
+            let (first, second) = try Socket.pair(on: loops.0, loops.1)
+            sockets = [first, second]
+            let pair = try await ConnectedPair(first, second, on: loops)
+            dialer = pair.dialer
+            acceptor = pair.acceptor
+            let (asker, answerer) = try await pair.stream()
+            async let reading = failure { _ = try await answerer.read() }
+            try await asker.write(.pattern(10))
+            _ = await reading
+            await pair.close()
+        }
+        try await eventually("both are gone") { dialer == nil && acceptor == nil }
+        #expect(sockets.allSatisfy(\.isClosed))
+    }
+
+    @Test("A connection that is let go without close() closes its socket")
+    func letGo() async throws {
+        weak var gone: Connection?
+        let peer: RawPeer
+        do {
+            let (raw, connection) = try await RawPeer.facing(.acceptor)
+            peer = raw
+            gone = connection
+            try await raw.send(Frame.hello())
+            try await connection.ready()
+        }
+        try await eventually("it is gone") { gone == nil }
+        try await eventually("its socket is closed") { await peer.hasEnded }
+    }
+}

@@ -1,0 +1,85 @@
+import BatonProtocol
+import Testing
+
+@testable import BatonTransport
+
+@Suite("Letting a stream go", .timeLimit(.minutes(1)))
+struct LetGoTests {
+    @Test("One's own unfinished stream is cancelled")
+    func ownUnfinished() async throws {
+        let pair = try await ConnectedPair()
+        let answerer = try await pair.stream().answerer
+        #expect(await failure { _ = try await answerer.read() } == .reset(.cancelled))
+        await pair.close()
+    }
+
+    @Test("One's own stream that was finished, but not read to its end, is cancelled")
+    func ownUnread() async throws {
+        let pair = try await ConnectedPair()
+        let answerer: BatonTransport.Stream
+        do {
+            let stream = try await pair.stream()
+            answerer = stream.answerer
+            await stream.asker.finish()
+        }
+        #expect(await failure { while try await answerer.write(.pattern(1)) >= 0 {} } == .reset(.cancelled))
+        await pair.close()
+    }
+
+    @Test("A stream of the peer's that was not answered to its end is cancelled")
+    func unanswered() async throws {
+        let pair = try await ConnectedPair()
+        let asker = try await pair.stream().asker
+        #expect(await failure { _ = try await asker.read() } == .reset(.cancelled))
+        await pair.close()
+    }
+
+    @Test("A stream of the peer's that was answered to its end arrives whole, however slow the peer reads")
+    func answered() async throws {
+        let pair = try await ConnectedPair(limits: .windows(stream: 16 << 10, connection: 32 << 10))
+        let asker: BatonTransport.Stream
+        do {
+            let stream = try await pair.stream()
+            asker = stream.asker
+            try await stream.answerer.write(.pattern(1 << 20))
+            await stream.answerer.finish()
+        }
+        #expect(try await asker.readAll() == Array(Buffer.pattern(1 << 20).bytes))
+        await asker.finish()
+        try await eventually("both sides have forgotten it") { await pair.acceptor.isIdle }
+        _ = try await pair.stream()
+        await pair.close()
+    }
+
+    @Test("A peer that goes on sending on such a stream is told to stop")
+    func talkative() async throws {
+        let pair = try await ConnectedPair()
+        let asker: BatonTransport.Stream
+        do {
+            let stream = try await pair.stream()
+            asker = stream.asker
+            await stream.answerer.finish()
+        }
+        #expect(try await asker.read() == nil)
+        #expect(await failure { while try await asker.write(.pattern(100)) >= 0 {} } == .reset(.cancelled))
+        await pair.close()
+    }
+
+    @Test("A finished stream leaves nothing behind")
+    func finished() async throws {
+        let pair = try await ConnectedPair()
+        for _ in 0..<300 {
+            let (asker, answerer) = try await pair.stream()
+            try await asker.write(.pattern(10))
+            await asker.finish()
+            _ = try await answerer.readAll()
+            await answerer.finish()
+            #expect(try await asker.readAll().isEmpty)
+        }
+        try await eventually("both sides have forgotten all") {
+            let isIdle = await (pair.dialer.isIdle, pair.acceptor.isIdle)
+            return isIdle.0 && isIdle.1
+        }
+        await pair.close()
+    }
+}

@@ -1,0 +1,94 @@
+import BatonProtocol
+import Testing
+
+@testable import BatonTransport
+
+@Suite("Stream.read(atLeast:)", .timeLimit(.minutes(1)))
+struct ReadTests {
+    @Test("Waits for so many bytes, in whatever pieces they come")
+    func waitsForEnough() async throws {
+        let pair = try await ConnectedPair()
+        let (asker, answerer) = try await pair.stream()
+        async let first = answerer.read(atLeast: 1000)
+        for part in 0..<10 {
+            try await asker.write(.pattern(100, from: part * 100))
+            try await asker.drained()
+        }
+        let buffer = try #require(try await first)
+        #expect(Array(buffer.bytes) == Array(Buffer.pattern(1000).bytes))
+        await pair.close()
+    }
+
+    @Test("The peer's END after less than that brings what there is, and then nil for good")
+    func endBeforeEnough() async throws {
+        let pair = try await ConnectedPair()
+        let (asker, answerer) = try await pair.stream()
+        async let first = answerer.read(atLeast: Connection.readBound)
+        try await asker.write(.pattern(10))
+        await asker.finish()
+        let buffer = try #require(try await first)
+        #expect(buffer.count == 10)
+        #expect(try await answerer.read(atLeast: 100, reusing: buffer) == nil)
+        #expect(try await answerer.read() == nil)
+        await pair.close()
+    }
+
+    @Test("END alone is nil, whatever is waited for", arguments: [1, 1000, Int.max])
+    func endAlone(bound: Int) async throws {
+        let pair = try await ConnectedPair()
+        let (asker, answerer) = try await pair.stream()
+        async let nothing = answerer.read(atLeast: bound)
+        await asker.finish()
+        #expect(try await nothing == nil)
+        await pair.close()
+    }
+
+    @Test("A bound over what credit allows does not wait for ever", arguments: [16 << 10, 64 << 10, 4 << 20])
+    func boundOverCredit(window: Int) async throws {
+        let pair = try await ConnectedPair(limits: .windows(stream: window, connection: window))
+        let (asker, answerer) = try await pair.stream()
+        let content = Array(Buffer.pattern(3 * window + 17).bytes)
+        let reading = Task {
+            var all: [UInt8] = []
+            var buffer: Buffer?
+            while let next = try await answerer.read(atLeast: Int.max, reusing: buffer) {
+                all.append(contentsOf: next.bytes)
+                buffer = next
+            }
+            return all
+        }
+        for start in stride(from: 0, to: content.count, by: 10_007) {
+            try await asker.write(Buffer(copying: content[start..<min(start + 10_007, content.count)]))
+        }
+        await asker.finish()
+        #expect(try await reading.value == content)
+        await pair.close()
+    }
+
+    @Test("Many streams, each with less than its reader waits for, on a connection with little credit")
+    func crowd() async throws {
+        // Two windows' worth of streams lie half-filled: nobody has enough, and the peer may send nobody more.
+        let pair = try await ConnectedPair(limits: .windows(stream: 64 << 10, connection: 96 << 10))
+        try await withThrowingTaskGroup { group in
+            for number in 0..<32 {
+                let (asker, answerer) = try await pair.stream()
+                let content = Array(Buffer.pattern(20_000 + number * 3_001, from: number).bytes)
+                group.addTask {
+                    for start in stride(from: 0, to: content.count, by: 4_001) {
+                        try await asker.write(Buffer(copying: content[start..<min(start + 4_001, content.count)]))
+                    }
+                    await asker.finish()
+                }
+                group.addTask {
+                    var all: [UInt8] = []
+                    while let next = try await answerer.read(atLeast: Connection.readBound) {
+                        all.append(contentsOf: next.bytes)
+                    }
+                    #expect(all == content)
+                }
+            }
+            try await group.waitForAll()
+        }
+        await pair.close()
+    }
+}

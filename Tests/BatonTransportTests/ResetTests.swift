@@ -1,0 +1,89 @@
+import BatonProtocol
+import Testing
+
+@testable import BatonTransport
+
+@Suite("Stream.reset", .timeLimit(.minutes(1)))
+struct ResetTests {
+    @Test(
+        "The code reaches the peer, whoever resets; both directions are over",
+        arguments: Side.allCases,
+        [ApplicationErrorCode.refused, .sourceChanged, ApplicationErrorCode(rawValue: 70_000)])
+    func codeReachesThePeer(side: Side, code: ApplicationErrorCode) async throws {
+        let pair = try await ConnectedPair()
+        let (near, far) = try await pair.stream(from: side)
+        async let waiting = failure { _ = try await far.read() }
+        await near.reset(code)
+        #expect(await waiting == .reset(code))
+        #expect(await failure { try await far.write(.pattern(1)) } == .reset(code))
+        #expect(await failure { try await far.drained() } == .reset(code))
+        #expect(await failure { _ = try await near.read() } == .streamClosed)
+        #expect(await failure { try await near.write(.pattern(1)) } == .streamClosed)
+        // The connection goes on.
+        _ = try await pair.stream()
+        await pair.close()
+    }
+
+    @Test("Before the answer: whoever waits for it is told")
+    func insteadOfAnAnswer() async throws {
+        let pair = try await ConnectedPair()
+        let asker = try await pair.dialer.open([])
+        async let waiting = failure { _ = try await asker.response() }
+        var iterator = pair.acceptor.incoming.makeAsyncIterator()
+        await iterator.next()?.stream.reset(.limitExceeded)
+        #expect(await waiting == .reset(.limitExceeded))
+        await pair.close()
+    }
+
+    @Test("In the middle of a write that waits", arguments: Side.allCases)
+    func duringWrite(side: Side) async throws {
+        let pair = try await ConnectedPair(limits: .windows(stream: 16 << 10, connection: 64 << 10))
+        let (near, far) = try await pair.stream(from: side)
+        async let writing = failure { try await near.write(.pattern(Connection.sendQueueBound + (64 << 10))) }
+        _ = try await far.read()
+        await far.reset(.destinationFailed)
+        #expect(await writing == .reset(.destinationFailed))
+        // What was under way gives its credit back: the connection's window is whole again.
+        for _ in 0..<8 {
+            let (asker, answerer) = try await pair.stream()
+            async let all = answerer.readAll()
+            try await asker.write(.pattern(100_000))
+            await asker.finish()
+            #expect(try await all.count == 100_000)
+        }
+        await pair.close()
+    }
+
+    @Test("What lies unread is dropped")
+    func dropsUnread() async throws {
+        let pair = try await ConnectedPair()
+        let (asker, answerer) = try await pair.stream()
+        try await asker.write(.pattern(1000))
+        _ = try await answerer.read(atLeast: 1000)
+        try await asker.write(.pattern(1000))
+        await asker.reset(.cancelled)
+        try await eventually("the reset arrives") {
+            await failure { try await answerer.drained() } == .reset(.cancelled)
+        }
+        #expect(await failure { _ = try await answerer.read() } == .reset(.cancelled))
+        await pair.close()
+    }
+
+    @Test("Writing after finish is the caller's mistake, and is said")
+    func writeAfterFinish() async throws {
+        let pair = try await ConnectedPair()
+        let (asker, _) = try await pair.stream()
+        await asker.finish()
+        #expect(await failure { try await asker.write(.pattern(1)) } == .streamClosed)
+        await pair.close()
+    }
+
+    @Test("An answer is given once, and only by who was asked")
+    func answers() async throws {
+        let pair = try await ConnectedPair()
+        let (asker, answerer) = try await pair.stream()
+        #expect(await failure { try await answerer.respond([3]) } == .streamClosed)
+        #expect(await failure { try await asker.respond([3]) } == .streamClosed)
+        await pair.close()
+    }
+}

@@ -1,0 +1,175 @@
+import BatonEventLoop
+import BatonProtocol
+import Testing
+
+@testable import BatonTransport
+
+/// Waits until `condition` holds, for at most 20 s.
+func eventually(
+    _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
+) async throws {
+    let deadline = ContinuousClock.now + .seconds(20)
+    while try await !condition() {
+        guard ContinuousClock.now < deadline else {
+            Issue.record("never came true: \(what)", sourceLocation: sourceLocation)
+            throw NeverCameTrue()
+        }
+        try await Task.sleep(for: .milliseconds(1))
+    }
+}
+
+struct NeverCameTrue: Error {}
+
+/// A flag that one task raises and another looks at.
+actor Flag {
+    private(set) var isRaised = false
+    func raise() { isRaised = true }
+}
+
+/// The code that `body` fails with; `nil` when it succeeds.
+func failure(of body: () async throws -> Void) async -> TransportError.Code? {
+    do {
+        try await body()
+        return nil
+    } catch let error as TransportError {
+        return error.code
+    } catch {
+        Issue.record("not a TransportError: \(error)")
+        return nil
+    }
+}
+
+extension Buffer {
+    /// So many bytes of a pattern that shows where they came from.
+    static func pattern(_ count: Int, from offset: Int = 0) -> Buffer {
+        Buffer(copying: (offset..<(offset + count)).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
+    }
+}
+
+extension Limits {
+    /// Windows that neither grow nor hold much.
+    static func windows(stream: Int, connection: Int) -> Limits {
+        var limits = Limits()
+        limits.initialStreamWindow = stream
+        limits.maximumStreamWindow = stream
+        limits.initialConnectionWindow = connection
+        limits.maximumConnectionWindow = connection
+        return limits
+    }
+}
+
+/// Which side of a stream a test acts on.
+enum Side: CaseIterable { case asker, answerer }
+
+extension ConnectedPair {
+    /// A stream that was asked for and answered, by both of its ends.
+    func stream() async throws -> (asker: BatonTransport.Stream, answerer: BatonTransport.Stream) {
+        let asker = try await dialer.open([1])
+        var iterator = acceptor.incoming.makeAsyncIterator()
+        let incoming = try #require(await iterator.next())
+        try await incoming.stream.respond([2])
+        _ = try await asker.response()
+        return (asker, incoming.stream)
+    }
+
+    /// The stream's ends, the one that the test acts on first.
+    func stream(from side: Side) async throws -> (near: BatonTransport.Stream, far: BatonTransport.Stream) {
+        let (asker, answerer) = try await stream()
+        return side == .asker ? (asker, answerer) : (answerer, asker)
+    }
+}
+
+/// The end of a socket that speaks bytes of the test's own making.
+actor RawPeer {
+    private let loop: EventLoop
+    private let socket: Socket
+    private let scratch = Buffer(capacity: 64 << 10)
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    /// Everything that the connection has sent.
+    private(set) var received: [UInt8] = []
+    private(set) var hasEnded = false
+
+    /// - Parameter limits: those of the connection at the other end.
+    static func facing(
+        _ role: Role, limits: Limits = Limits()
+    ) async throws -> (peer: RawPeer, connection: Connection) {
+        let loops = (EventLoop(name: "connection"), EventLoop(name: "raw"))
+        let (first, second) = try Socket.pair(on: loops.0, loops.1)
+        let peer = RawPeer(second, on: loops.1)
+        await peer.start()
+        let connection = Connection(
+            socket: first, channel: PlainChannel(peer: .localUser(0)), role: role, limits: limits, on: loops.0)
+        await connection.start()
+        return (peer, connection)
+    }
+
+    private init(_ socket: Socket, on loop: EventLoop) {
+        self.socket = socket
+        self.loop = loop
+    }
+
+    deinit { socket.close() }
+
+    private func start() {
+        socket.start(
+            onReadable: { [weak self] in self?.assumeIsolated { $0.readAll() } }, onWritable: {})
+    }
+
+    private func readAll() {
+        while true {
+            switch try? socket.read(into: scratch.writable) {
+            case .bytes(let count): received.append(contentsOf: scratch.writable[..<count])
+            case .wouldBlock: return
+            case .endOfFile, nil:
+                hasEnded = true
+                return
+            }
+        }
+    }
+
+    func send(_ bytes: [UInt8]) throws {
+        let sent = try bytes.withUnsafeBytes { try socket.write($0) }
+        #expect(sent == bytes.count)
+    }
+
+    func close() { socket.close() }
+
+    /// Types and payloads of the whole frames that have come.
+    var frames: [(type: UInt8, payload: [UInt8])] {
+        var frames: [(UInt8, [UInt8])] = []
+        var rest = received[...]
+        while rest.count >= 10 {
+            let start = rest.startIndex
+            let length = rest[(start + 6)..<(start + 10)].reduce(0) { $0 << 8 | Int($1) }
+            guard rest.count >= 10 + length else { break }
+            frames.append((rest[start], Array(rest[(start + 10)..<(start + 10 + length)])))
+            rest = rest[(start + 10 + length)...]
+        }
+        return frames
+    }
+
+    /// The code of the GOAWAY that has come.
+    var goAwayCode: UInt8? { frames.last { $0.type == 0x0A }?.payload.last }
+}
+
+/// Frames by hand.
+enum Frame {
+    static func make(_ type: UInt8, stream: UInt32 = 0, _ payload: [UInt8] = []) -> [UInt8] {
+        [type, 0] + bigEndian(stream) + bigEndian(UInt32(payload.count)) + payload
+    }
+
+    static func bigEndian(_ value: some FixedWidthInteger) -> [UInt8] {
+        withUnsafeBytes(of: value.bigEndian) { Array($0) }
+    }
+
+    /// The example of the specification, chapter 3.
+    static func hello(highest: UInt16 = 1, lowest: UInt16 = 1) -> [UInt8] {
+        make(
+            0x01,
+            Array("BATN".utf8) + bigEndian(highest) + bigEndian(lowest) + [UInt8](repeating: 0, count: 16)
+                + bigEndian(UInt32(65_536)) + bigEndian(UInt32(128)) + bigEndian(UInt32(32)) + bigEndian(UInt32(0))
+                + bigEndian(UInt64(4 << 20)) + bigEndian(UInt64(1 << 20)))
+    }
+
+    static func goAway(last: UInt32, code: UInt32) -> [UInt8] { make(0x0A, bigEndian(last) + bigEndian(code)) }
+}
