@@ -38,7 +38,8 @@ extension CommandError {
         if error.code == .claimHeld, !error.device.isEmpty {
             message = "\(SafeText.escaped(error.device)) has it: " + message
         }
-        if let advice = error.code.advice { message += "; " + advice }
+        // A failure that speaks in whole sentences has said already what to do.
+        if !message.hasSuffix("."), let advice = error.code.advice { message += "; " + advice }
         self.init(error.code.status, code: error.code.name, message)
     }
 }
@@ -52,9 +53,9 @@ extension HandoffError.Code {
         case .refused, .claimHeld: .refused
         case .destinationExists, .destinationUnwritable, .destinationFull: .destination
         case .ambiguousActivity: .usage
-        case .cancelled: .interrupted
+        case .documentUnreadable, .documentChanged: .document
         case .unspecified, .internal, .unsupported, .invalidRequest, .noSuchClaim, .limitExceeded, .streamsUnsupported,
-            .userInfoTooLarge, .documentUnreadable, .documentChanged, .corrupted, .UNRECOGNIZED:
+            .userInfoTooLarge, .corrupted, .cancelled, .UNRECOGNIZED:
             .failed
         }
     }

@@ -5,6 +5,8 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
     case failed = 1
     /// `EX_USAGE`.
     case usage = 64
+    /// `EX_DATAERR`.
+    case document = 65
     /// `EX_NOINPUT`.
     case noSuchActivity = 66
     /// `EX_NOHOST`.
@@ -13,8 +15,12 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
     case noNode = 69
     /// `EX_CANTCREAT`.
     case destination = 73
+    /// `EX_TEMPFAIL`.
+    case alreadyRunning = 75
     /// `EX_NOPERM`.
     case refused = 77
+    /// `EX_CONFIG`.
+    case account = 78
     /// 128 + SIGINT, as a shell has it.
     case interrupted = 130
 
@@ -24,10 +30,13 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
         case .success: "success; `offer` and `node` end so when they are told to stop"
         case .failed: "anything else that failed"
         case .usage: "wrong usage, or bad input such as a mistyped account key"
+        case .document: "the document is missing, unreadable or no file, or changed while it was sent"
         case .noSuchActivity: "no such activity, or none came in time"
         case .unreachable: "the other device cannot be reached, or the link to it broke"
         case .noNode: "no node is running here"
         case .destination: "the destination is not writable, is full, or has the file already"
+        case .alreadyRunning: "a node is running here already"
+        case .account: "no account here, or one that cannot be used"
         case .refused: "refused: another account, a revoked device, or taken by another device"
         case .interrupted: "interrupted"
         }

@@ -77,13 +77,13 @@ struct NodeCommand: AsyncParsableCommand {
 extension CommandError {
     /// Why the node cannot start.
     init(_ error: NodeError) {
-        let code: String
-        switch error {
-        case .alreadyRunning: code = "alreadyRunning"
-        case .account: code = "account"
-        case .portInUse, .portReserved: code = "port"
-        case .socket, .folder, .identity, .document, .threads: code = "failed"
-        }
-        self.init(.failed, code: code, "\(error)")
+        let (status, code): (ExitStatus, String) =
+            switch error {
+            case .alreadyRunning: (.alreadyRunning, "alreadyRunning")
+            case .account, .identity: (.account, "account")
+            case .portInUse, .portReserved: (.failed, "port")
+            case .socket, .folder, .document, .threads: (.failed, "failed")
+            }
+        self.init(status, code: code, "\(error)")
     }
 }

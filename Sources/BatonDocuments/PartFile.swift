@@ -120,16 +120,18 @@ final class PartFile {
         guard size > 0 else { return }
         guard size <= UInt64(Int64.max) else { throw DocumentError(.tooLarge, label.description) }
         let number = file.rawValue
+        // Asked first: reserving more than there is would fill the disk for everybody before it fails.
+        try requireRoom(size)
         do {
             try SystemCalls.kernel { baton_reserve(number, 0, Int64(size)) }
         } catch .notSupportedOnSocket, .notSupported, .noFunction {
-            try requireRoom(size)
+            return
         } catch {
             throw DocumentError(writingFailed: error, label)
         }
     }
 
-    /// For file systems that cannot reserve: what is free now has to be enough, though nobody keeps it for us.
+    /// What is free now has to be enough; on file systems that cannot reserve, nobody keeps it for us.
     private func requireRoom(_ size: UInt64) throws(DocumentError) {
         let number = file.rawValue
         var status = statvfs()

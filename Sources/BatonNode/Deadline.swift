@@ -1,4 +1,5 @@
 import BatonMessages
+import BatonTransport
 
 /// Runs an operation that has to end in time; when it does not, it is cancelled and the error is `timedOut`.
 ///
@@ -21,7 +22,11 @@ func withDeadline<Value: Sendable>(
         }
     } catch let error as HandoffError {
         throw error
-    } catch {
+    } catch let error as TransportError {
+        throw HandoffError(error)
+    } catch is CancellationError {
         throw HandoffError(.cancelled, "it was cancelled")
+    } catch {
+        throw HandoffError(.internal, "\(error)")
     }
 }

@@ -172,7 +172,8 @@ public actor Node {
         let discovery = ServiceDiscovery(loop: loop, executor: try Self.executor("baton-discovery"))
         let (changes, changed) = AsyncStream<Offers.Change>.makeStream(bufferingPolicy: .bufferingNewest(64))
         let offers = Offers(on: loop) { changed.yield($0) }
-        let documents = DocumentService(offers: offers, pool: BufferPool(), ledger: ledger)
+        let documents = DocumentService(
+            offers: offers, pool: BufferPool(), ledger: ledger, limit: TransferLimit())
         let directory = PeerDirectory(
             account: account, store: store, replayGuard: replayGuard, discovery: discovery, storage: storage,
             on: loop, logger: logger)

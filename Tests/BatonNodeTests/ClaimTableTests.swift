@@ -24,7 +24,7 @@ struct ClaimTableTests {
         let own = table.present(first, by: "a", now: start)
         #expect(own?.activity.id == activity.id)
         let other = table.present(second, by: "b", now: start)
-        #expect(other?.device == "b")
+        #expect(other?.device.id == "b")
         let stolen = table.present(first, by: "b", now: start)
         #expect(stolen == nil)
     }
@@ -34,13 +34,13 @@ struct ClaimTableTests {
         var table = ClaimTable()
         let activity = try activity(exclusive: true)
         let claim = try table.claim(activity, by: "a", now: start)
-        #expect(throws: ClaimTable.Refusal.held(byDevice: "a")) {
+        #expect(throws: ClaimTable.Refusal.held(by: "a")) {
             _ = try table.claim(activity, by: "b", now: start)
         }
         let byStranger = table.release(claim, by: "b")
-        #expect(!byStranger)
+        #expect(byStranger == nil)
         let byHolder = table.release(claim, by: "a")
-        #expect(byHolder)
+        #expect(byHolder != nil)
         _ = try table.claim(activity, by: "b", now: start)
     }
 
@@ -63,7 +63,31 @@ struct ClaimTableTests {
     func bound() throws {
         var table = ClaimTable()
         let activity = try activity()
-        for _ in 0..<ClaimTable.bound { _ = try table.claim(activity, by: "a", now: start) }
-        #expect(throws: ClaimTable.Refusal.tooManyClaims) { try table.claim(activity, by: "a", now: start) }
+        for number in 0..<ClaimTable.bound {
+            _ = try table.claim(activity, by: PeerName(id: "\(number)", name: ""), now: start)
+        }
+        #expect(throws: ClaimTable.Refusal.tooManyClaims) { try table.claim(activity, by: "one more", now: start) }
+    }
+
+    @Test("A device that claims too much loses its own oldest claim, and nobody else's")
+    func boundPerDevice() throws {
+        var table = ClaimTable()
+        let activity = try activity()
+        let other = try table.claim(activity, by: "b", now: start)
+        let oldest = try table.claim(activity, by: "a", now: start)
+        let next = try table.claim(activity, by: "a", now: start)
+        for _ in 2...ClaimTable.boundPerDevice { _ = try table.claim(activity, by: "a", now: start) }
+        let gone = table.present(oldest, by: "a", now: start)
+        #expect(gone == nil)
+        let kept = table.present(next, by: "a", now: start)
+        #expect(kept != nil)
+        let untouched = table.present(other, by: "b", now: start)
+        #expect(untouched != nil)
+    }
+}
+
+extension PeerName: ExpressibleByStringLiteral {
+    public init(stringLiteral id: String) {
+        self.init(id: id, name: id)
     }
 }

@@ -11,7 +11,8 @@ public final class HandoffLab: Sendable {
     public let folder: URL
 
     private let names: [String]
-    private let serial = Mutex(0)
+    /// Everything that was started here: it runs for as long as the lab does, or until it is told to end.
+    private let programs = Mutex<[LabProgram]>([])
 
     /// Makes a lab with as many hosts as names are given.
     ///
@@ -37,6 +38,7 @@ public final class HandoffLab: Sendable {
     /// Ends everything and removes the files. Idempotent.
     public func down() {
         lab.down()
+        programs.withLock { $0 = [] }
         try? FileManager.default.removeItem(at: folder)
     }
 
@@ -70,11 +72,7 @@ public final class HandoffLab: Sendable {
     public func startProgram(
         _ host: Int, _ arguments: [String], input: URL? = nil, output: URL? = nil
     ) throws -> HostCommand {
-        let number = serial.withLock { serial in
-            serial += 1
-            return serial
-        }
-        let errors = folder.appendingPathComponent("errors-\(number)")
+        let errors = folder.appendingPathComponent("errors-\(UUID().uuidString)")
         // The shell is replaced, so that pid and signals stay the program's own.
         let script = """
             e=$1 i=$2 o=$3; shift 3
@@ -84,6 +82,7 @@ public final class HandoffLab: Sendable {
             """
         let program = try lab.start(
             host, ["sh", "-c", script, "sh", errors.path, input?.path ?? "", output?.path ?? ""] + arguments)
+        programs.withLock { $0.append(program) }
         return HostCommand(program: program, errorFile: errors)
     }
 

@@ -134,7 +134,7 @@ struct ConnectionEndTests {
             await pair.close()
         }
         try await eventually("both are gone") { dialer == nil && acceptor == nil }
-        #expect(sockets.allSatisfy(\.isClosed))
+        #expect(sockets.allSatisfy { $0.isClosed })
     }
 
     @Test("A connection that is let go without close() closes its socket")

@@ -63,8 +63,11 @@ actor AcceptReporter {
                     ? []
                     : [JSONValue.Member("path", .string(text)), JSONValue.Member("bytes", .count(event.bytes))])
         } else if !path.isEmpty {
-            let isShown = Terminal.isTerminal(.standardOutput)
-            try Output.line(isShown ? SafeText.escaped(path: path) : String(decoding: path, as: UTF8.self))
+            if Terminal.isTerminal(.standardOutput) {
+                try Output.line(SafeText.escaped(path: path))
+            } else {
+                try Output.line(bytes: path)
+            }
             Output.say(summary(event.bytes))
         }
     }

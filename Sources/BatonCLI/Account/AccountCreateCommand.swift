@@ -63,7 +63,7 @@ extension CommandError {
             switch error {
             case .invalidDeviceName: .usage
             case .noAccount, .accountExists, .exposed, .foreign, .damaged, .unknownFormat, .system, .cryptography:
-                .failed
+                .account
             }
         self.init(status, code: "account", "\(error)")
     }

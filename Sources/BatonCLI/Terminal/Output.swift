@@ -9,8 +9,13 @@ enum Output {
     ///
     /// - Throws: ``CommandError`` when nobody can read it, such as a full disk behind a redirection.
     static func line(_ text: String) throws(CommandError) {
+        try line(bytes: Array(text.utf8))
+    }
+
+    /// Prints a line of bytes as they are, such as a path, which need not be text.
+    static func line(bytes: [UInt8]) throws(CommandError) {
         do {
-            try FileDescriptor.standardOutput.writeAll((text + "\n").utf8)
+            try FileDescriptor.standardOutput.writeAll(bytes + [UInt8(ascii: "\n")])
         } catch {
             throw .failed("standard output cannot be written to: \(error)")
         }

@@ -11,42 +11,57 @@ struct ClaimTable {
     /// Claims at once. Each keeps at most one payload (64 KiB), so 8 MiB at the worst; one more is refused.
     static var bound: Int { 128 }
 
+    /// Claims of one device, so that none uses up those of the others. When it is reached the device's oldest claim goes:
+    /// it is one that was forgotten, since no device continues so many activities at once.
+    static var boundPerDevice: Int { 32 }
+
     enum Refusal: Error, Equatable {
         /// An exclusive activity is claimed by this device.
-        case held(byDevice: String)
+        case held(by: PeerName)
         case tooManyClaims
     }
 
     private(set) var claims: [ClaimID: Claim] = [:]
+    private var lastNumber: UInt64 = 0
 
     /// Who keeps this device from claiming the activity, if it is exclusive.
-    func holder(of activityID: ActivityID, otherThan device: String, now: Instant) -> String? {
+    func holder(of activityID: ActivityID, otherThan device: PeerName, now: Instant) -> PeerName? {
         claims.values.first { claim in
-            claim.activity.id == activityID && claim.device != device && (claim.lapsesAt.map { $0 > now } ?? true)
+            claim.activity.id == activityID && claim.device.id != device.id && (claim.lapsesAt.map { $0 > now } ?? true)
         }?.device
     }
 
     /// Makes a claim.
     mutating func claim(
-        _ activity: OfferedActivity, by device: String, now: Instant
+        _ activity: OfferedActivity, by device: PeerName, now: Instant
     ) throws(Refusal) -> ClaimID {
         expire(now: now)
         if activity.isExclusive, let holder = holder(of: activity.id, otherThan: device, now: now) {
-            throw .held(byDevice: holder)
+            throw .held(by: holder)
+        }
+        let own = claims.filter { $0.value.device.id == device.id }
+        if own.count >= Self.boundPerDevice, let oldest = own.min(by: { $0.value.number < $1.value.number }) {
+            claims[oldest.key] = nil
         }
         guard claims.count < Self.bound else { throw .tooManyClaims }
         let id = ClaimID()
-        claims[id] = Claim(activity: activity, device: device)
+        lastNumber += 1
+        claims[id] = Claim(activity: activity, device: device, number: lastNumber)
         return id
     }
 
     /// The claim that a device presents; presenting it ends its lapsing. `nil` where that device holds no such claim.
-    mutating func present(_ id: ClaimID, by device: String, now: Instant) -> Claim? {
+    mutating func present(_ id: ClaimID, by device: PeerName, now: Instant) -> Claim? {
         expire(now: now)
-        guard var claim = claims[id], claim.device == device else { return nil }
+        guard var claim = claims[id], claim.device.id == device.id else { return nil }
         claim.lapsesAt = nil
         claims[id] = claim
         return claim
+    }
+
+    /// Notes that the holder has taken the activity over.
+    mutating func setContinued(_ id: ClaimID) {
+        claims[id]?.isContinued = true
     }
 
     /// Notes what the holder was told of the document.
@@ -54,17 +69,17 @@ struct ClaimTable {
         claims[id]?.document = document
     }
 
-    /// Lets a claim go; `false` where that device holds no such claim.
+    /// Lets a claim go, and returns it; `nil` where that device holds no such claim.
     @discardableResult
-    mutating func release(_ id: ClaimID, by device: String) -> Bool {
-        guard let claim = claims[id], claim.device == device else { return false }
+    mutating func release(_ id: ClaimID, by device: PeerName) -> Claim? {
+        guard let claim = claims[id], claim.device.id == device.id else { return nil }
         claims[id] = nil
-        return true
+        return claim
     }
 
     /// The last connection to a device ended: its claims begin to lapse.
     mutating func connectionsEnded(of device: String, now: Instant) {
-        for (id, claim) in claims where claim.device == device && claim.lapsesAt == nil {
+        for (id, claim) in claims where claim.device.id == device && claim.lapsesAt == nil {
             claims[id]?.lapsesAt = now + Self.lapse
         }
     }
@@ -79,8 +94,12 @@ struct ClaimTable {
 struct Claim: Sendable {
     /// As it was when the device took it over.
     let activity: OfferedActivity
-    /// The identifier of the holder.
-    let device: String
+    /// The holder.
+    let device: PeerName
+    /// Rises with every claim that is made.
+    let number: UInt64
+    /// The holder has said that it took the activity over.
+    var isContinued = false
     /// The document as its holder was told of it, once it asked for the manifest.
     var document: DocumentSource?
     /// When it lapses; `nil` while a connection to its holder is there.

@@ -119,15 +119,16 @@ actor Offers {
         try refuseIfHeld(offer.activity, for: device)
         let claim: ClaimID
         do {
-            claim = try claims.claim(offer.activity, by: device.id, now: .now)
+            claim = try claims.claim(offer.activity, by: device, now: .now)
         } catch {
             throw refusal(error)
         }
-        offer.events.yield(.with { $0.taken = device.taken(bytes: 0) })
         do {
-            return (claim, try await savedPayload(of: offer, for: device))
+            let payload = try await savedPayload(of: offer, for: device)
+            offer.events.yield(.with { $0.taken = device.taken(bytes: 0) })
+            return (claim, payload)
         } catch {
-            claims.release(claim, by: device.id)
+            claims.release(claim, by: device)
             offer.events.yield(.with { $0.failed = error.failure })
             throw error
         }
@@ -135,7 +136,7 @@ actor Offers {
 
     /// The claim that a device presents.
     func claim(_ id: ClaimID, of device: PeerName) throws(HandoffError) -> Claim {
-        guard let claim = claims.present(id, by: device.id, now: .now) else {
+        guard let claim = claims.present(id, by: device, now: .now) else {
             throw HandoffError(.noSuchClaim, "the activity is not claimed by this device, or the claim has lapsed")
         }
         return claim
@@ -146,9 +147,18 @@ actor Offers {
         claims.setDocument(document, of: id)
     }
 
-    /// Lets a claim go.
+    /// The holder has taken the activity over, and may go on using its claim.
+    func setContinued(_ id: ClaimID, by device: PeerName) throws(HandoffError) {
+        let claim = try claim(id, of: device)
+        claims.setContinued(id)
+        report(.continued(device.taken(bytes: claim.document?.size ?? 0)), of: claim.activity.id)
+    }
+
+    /// Lets a claim go. An application whose activity was not taken over after all is told so.
     func release(_ id: ClaimID, by device: PeerName) {
-        claims.release(id, by: device.id)
+        guard let claim = claims.release(id, by: device), !claim.isContinued else { return }
+        let error = HandoffError(.cancelled, "\(device.name) let it go without continuing it", device: device.name)
+        report(.failed(error.failure), of: claim.activity.id)
     }
 
     /// The last connection to a device ended.
@@ -175,16 +185,16 @@ actor Offers {
     }
 
     private func refuseIfHeld(_ activity: OfferedActivity, for device: PeerName) throws(HandoffError) {
-        guard activity.isExclusive, let holder = claims.holder(of: activity.id, otherThan: device.id, now: .now) else {
+        guard activity.isExclusive, let holder = claims.holder(of: activity.id, otherThan: device, now: .now) else {
             return
         }
-        throw refusal(.held(byDevice: holder))
+        throw refusal(.held(by: holder))
     }
 
     private func refusal(_ refusal: ClaimTable.Refusal) -> HandoffError {
         switch refusal {
-        case .held(let device):
-            HandoffError(.claimHeld, "the activity is taken, and only one device may have it", device: device)
+        case .held(let holder):
+            HandoffError(.claimHeld, "the activity is taken, and only one device may have it", device: holder.name)
         case .tooManyClaims:
             HandoffError(.limitExceeded, "\(ClaimTable.bound) activities of that device are claimed already: try later")
         }

@@ -103,14 +103,17 @@ actor Handoff {
 
         var continued = WireAcceptEvent.Continued()
         if let destination = plan.destination, response.payload.summary.kind == .document {
-            let (path, size) = try await documents.fetch(from: connection, claim: claim, into: destination) {
-                progress in
+            let (path, size) = try await documents.fetch(
+                from: connection, claim: claim, title: response.payload.summary.title, into: destination
+            ) { progress in
                 self.eventContinuation.yield(.with { $0.progress = progress })
             }
             continued.path = Data(path)
             continued.bytes = size
         }
-        try await reportContinued(connection, claim)
+        // Who only looks at the payload of a document has not taken it over.
+        let isLook = plan.destination == nil && response.payload.summary.kind == .document && !plan.keepsClaim
+        if !isLook { try await reportContinued(connection, claim) }
         return continued
     }
 

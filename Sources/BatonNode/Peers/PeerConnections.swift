@@ -13,8 +13,12 @@ import Logging
 actor PeerConnections {
     /// Connections at once, in both directions; one more is closed unread.
     static let bound = 32
-    /// Connections that have not shown yet who they are.
+    /// Connections that have not shown yet who they are, in all and from one address: a stranger that says nothing
+    /// keeps no device out.
     static let handshakeBound = 16
+    static let handshakeBoundPerAddress = 4
+    /// Live connections with one device, so that none uses up those of the others.
+    static let boundPerDevice = 4
     /// How long a handshake may take, HELLO included.
     private static let handshakeDeadline = Duration.seconds(10)
     /// How long dialling may take, over all addresses of a device.
@@ -48,6 +52,7 @@ actor PeerConnections {
     private var live: [String: [Live]] = [:]
     private var dialing: [String: Task<Connection, any Error>] = [:]
     private var handshakes = 0
+    private var handshakesByAddress: [IPAddress: Int] = [:]
     private var sweep: BatonEventLoop.Timer?
     private var isStopped = false
 
@@ -90,15 +95,28 @@ actor PeerConnections {
 
     /// Takes a connection that another device dialled.
     func accept(_ socket: Socket) async {
-        guard !isStopped, count < Self.bound, handshakes < Self.handshakeBound else {
+        let address = socket.remoteAddress.ipAddress
+        guard !isStopped, count < Self.bound, handshakes < Self.handshakeBound,
+            address.map({ handshakesByAddress[$0, default: 0] < Self.handshakeBoundPerAddress }) ?? true
+        else {
             logger.info("a connection from \(socket.remoteAddress) was closed: too many are there")
             socket.close()
             return
         }
+        if let address { handshakesByAddress[address, default: 0] += 1 }
+        defer {
+            if let address, let count = handshakesByAddress[address] {
+                handshakesByAddress[address] = count > 1 ? count - 1 : nil
+            }
+        }
         do {
             let channel = TLSChannel(try TLSSession(server: context), isClient: false)
-            let connection = Connection(socket: socket, channel: channel, role: .acceptor, limits: Self.limits, on: socket.loop)
+            let connection = Connection(
+                socket: socket, channel: channel, role: .acceptor, limits: Self.limits, on: socket.loop)
             let device = try await establish(connection)
+            guard live[device, default: []].count < Self.boundPerDevice else {
+                return await connection.close(.limitExceeded)
+            }
             adopt(connection, of: device)
         } catch {
             logger.info("a connection from \(socket.remoteAddress) ended: \(error)")
@@ -143,7 +161,7 @@ actor PeerConnections {
             adopt(connection, of: device)
             return connection
         } catch let error as HandoffError {
-            throw error
+            throw error.about(peer.name)
         } catch let error as TransportError {
             throw HandoffError(error).about(peer.name)
         } catch let error as SocketError {

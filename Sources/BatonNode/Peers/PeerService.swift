@@ -95,9 +95,7 @@ struct PeerService: Sendable {
     private func continued(
         _ request: WireContinuedRequest, from device: PeerName, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        let claim = try await offers.claim(claimID(request.claimID), of: device)
-        let sent = claim.document?.size ?? 0
-        await offers.report(.continued(device.taken(bytes: sent)), of: claim.activity.id)
+        try await offers.setContinued(claimID(request.claimID), by: device)
         try await stream.respond(.continued(.init()))
         await stream.finish()
     }

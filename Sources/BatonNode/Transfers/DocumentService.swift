@@ -14,9 +14,13 @@ struct DocumentService: Sendable {
     /// How long the other side may take to answer.
     private static let answerDeadline = Duration.seconds(15)
 
+    /// How long a chunk may wait for a device that does not read: it holds buffers that others wait for.
+    private static let stallDeadline = Duration.seconds(30)
+
     let offers: Offers
     let pool: BufferPool
     let ledger: PartFileLedger
+    let limit: TransferLimit
 
     // MARK: Origin
 
@@ -52,6 +56,21 @@ struct DocumentService: Sendable {
             throw HandoffError(.invalidRequest, "the document's manifest has to be asked for first")
         }
         let chunks = try Self.chunks(of: request, in: source)
+        try await limit.begin(for: device)
+        do {
+            try await send(chunks, of: source, of: claim.activity.id, to: device, on: stream)
+            await limit.end(for: device)
+        } catch {
+            await limit.end(for: device)
+            throw error
+        }
+        if pool.lentCount == 0 { pool.trim() }
+    }
+
+    private func send(
+        _ chunks: Range<UInt64>, of source: DocumentSource, of activity: ActivityID, to device: PeerName,
+        on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
         let reader: DocumentReader
         do {
             reader = try await DocumentReader.open(source, chunks: chunks, pool: pool)
@@ -67,11 +86,11 @@ struct DocumentService: Sendable {
                             $0.bytes = bytes
                             $0.total = source.size
                             $0.device = device.name
-                        }), of: claim.activity.id)
+                        }), of: activity)
             }
         } catch {
             await reader.close()
-            await offers.report(.failed(error.about(device.name).failure), of: claim.activity.id)
+            await offers.report(.failed(error.about(device.name).failure), of: activity)
             await stream.reset(error.code == .documentChanged ? .sourceChanged : .internalError)
         }
     }
@@ -90,7 +109,9 @@ struct DocumentService: Sendable {
                 sent += UInt64(buffer.count - ChunkLayout.checksumSize)
                 lent.append(buffer)
                 lentBytes += buffer.count
-                let queued = try await stream.write(buffer)
+                let queued = try await withDeadline(Self.stallDeadline, "the other side did not read") {
+                    try await stream.write(buffer)
+                }
                 while let first = lent.first, lentBytes - first.count >= queued {
                     lentBytes -= first.count
                     pool.release(lent.removeFirst())
@@ -100,13 +121,15 @@ struct DocumentService: Sendable {
                     await progress(sent)
                 }
             }
-            try await stream.drained()
+            try await withDeadline(Self.stallDeadline, "the other side did not read") { try await stream.drained() }
             await progress(sent)
             await stream.finish()
         } catch let error as DocumentError {
             throw HandoffError(error)
         } catch let error as TransportError {
             throw HandoffError(error)
+        } catch let error as HandoffError {
+            throw error
         } catch {
             throw HandoffError(.internal, "\(error)")
         }
@@ -150,14 +173,16 @@ struct DocumentService: Sendable {
 
     /// Fetches a claimed document into a folder.
     ///
+    /// - Parameter title: what the user saw and accepted.
     /// - Returns: where it is now, and its size.
     func fetch(
-        from connection: Connection, claim: ClaimID, into folder: FilePath,
+        from connection: Connection, claim: ClaimID, title: String, into folder: FilePath,
         progress: @escaping @Sendable (WireProgressReport) -> Void
     ) async throws(HandoffError) -> (path: [UInt8], size: UInt64) {
         let entry = try await withDeadline(Self.answerDeadline, "the document was not described") {
             try await self.manifestEntry(from: connection, claim: claim)
         }
+        try Self.refuseHidden(entry, title: title)
         do {
             let writer = try await DocumentWriter.create(
                 DocumentLabel(entry.name), documentSize: entry.size, permissions: entry.executable ? 0o777 : 0o666,
@@ -179,6 +204,15 @@ struct DocumentService: Sendable {
         } catch {
             throw HandoffError(.internal, "\(error)")
         }
+    }
+
+    /// A name that begins with a dot is obeyed by shells and desktops and seen by nobody: it is taken only when it is what
+    /// the user said yes to.
+    private static func refuseHidden(_ entry: WireDocumentEntry, title: String) throws(HandoffError) {
+        guard entry.name.first == UInt8(ascii: "."), Array(entry.name) != Array(title.utf8) else { return }
+        throw HandoffError(
+            .destinationUnwritable,
+            "the other device calls “\(title)” by a hidden name, \(NameDisplay.escaped(Array(entry.name))): not taken")
     }
 
     private func manifestEntry(

@@ -1,0 +1,123 @@
+import BatonAccount
+import BatonDocuments
+import BatonMessages
+import BatonTestSupport
+import Foundation
+import SwiftProtobuf
+import SystemPackage
+import Testing
+
+@testable import BatonNode
+
+@Suite("What an application may offer")
+struct OfferRequestTests {
+    private func request(_ change: (inout WireOfferRequest) -> Void = { _ in }) -> WireOfferRequest {
+        var request = WireOfferRequest()
+        request.type = "org.example.note"
+        change(&request)
+        return request
+    }
+
+    private func expectRefused(
+        _ code: HandoffError.Code, _ word: String, _ request: WireOfferRequest,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) {
+        do {
+            _ = try OfferedActivity(request, document: nil)
+            Issue.record("it was accepted", sourceLocation: sourceLocation)
+        } catch {
+            #expect(error.code == code, sourceLocation: sourceLocation)
+            #expect(error.message.contains(word), "\(error.message)", sourceLocation: sourceLocation)
+        }
+    }
+
+    @Test("Application activities, web pages and documents are told apart")
+    func kinds() throws {
+        let note = try OfferedActivity(request(), document: nil)
+        #expect(note.kind == .application && note.title == "org.example.note")
+        let page = try OfferedActivity(
+            request {
+                $0.type = ""
+                $0.webPageURL = "https://example.org/"
+            }, document: nil)
+        #expect(page.kind == .web && page.type == ActivityType.browsingWeb && page.title == "https://example.org/")
+        #expect(page.summary.hasWebPage_p)
+        #expect(page.payload.webPageURL == "https://example.org/")
+        // A web page that stands for an application's activity makes it no web page.
+        let both = try OfferedActivity(request { $0.webPageURL = "http://example.org" }, document: nil)
+        #expect(both.kind == .application && both.summary.hasWebPage_p)
+
+        let path = NSTemporaryDirectory() + "/baton-offer-\(UUID().uuidString).txt"
+        try Data("hello".utf8).write(to: URL(fileURLWithPath: path))
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let source = try DocumentSource.inspect(FilePath(path))
+        let document = try OfferedActivity(WireOfferRequest(), document: source)
+        #expect(document.kind == .document && document.type == ActivityType.document)
+        #expect(document.title == FilePath(path).lastComponent?.string)
+        #expect(document.summary.documentSize == 5)
+    }
+
+    @Test("The summary tells nothing of user info and URL")
+    func summary() throws {
+        let activity = try OfferedActivity(
+            request {
+                $0.userInfo.entries["key"] = .with { $0.string = "secret" }
+                $0.webPageURL = "https://secret.example.org"
+                $0.exclusive = true
+                $0.supportsContinuationStreams = true
+            }, document: nil)
+        let bytes: Data = try activity.summary.serializedData()
+        #expect(bytes.range(of: Data("secret".utf8)) == nil)
+        #expect(activity.summary.exclusive && activity.summary.supportsContinuationStreams)
+        #expect(activity.payload.userInfo.entries["key"]?.string == "secret")
+    }
+
+    @Test("A type is needed, in reverse DNS form and of bounded length")
+    func types() throws {
+        expectRefused(.invalidRequest, "needs a type", request { $0.type = "" })
+        for type in ["with space", "org/example", "über", "a\n", "a\u{0}"] {
+            expectRefused(.invalidRequest, "letters, digits", request { $0.type = type })
+        }
+        let longest = String(repeating: "a", count: AdvertisedActivity.maximumTypeCount)
+        #expect(try OfferedActivity(request { $0.type = longest }, document: nil).type == longest)
+        expectRefused(.invalidRequest, "96", request { $0.type = longest + "a" })
+    }
+
+    @Test("A title may have 1024 bytes")
+    func titles() throws {
+        let longest = String(repeating: "é", count: 512)
+        #expect(try OfferedActivity(request { $0.title = longest }, document: nil).title == longest)
+        expectRefused(.invalidRequest, "shorten", request { $0.title = longest + "a" })
+    }
+
+    @Test("A web page has an http or https URL with a host")
+    func urls() throws {
+        for url in ["file:///etc/passwd", "javascript:alert(1)", "https://", "http:", "example.org", "ftp://a/"] {
+            expectRefused(.invalidRequest, "http or https", request { $0.webPageURL = url })
+        }
+        #expect(try OfferedActivity(request { $0.webPageURL = "HTTPS://a/" }, document: nil).kind == .application)
+        let longest = "https://a/" + String(repeating: "x", count: 8192 - 10)
+        #expect(try OfferedActivity(request { $0.webPageURL = longest }, document: nil).webPageURL == longest)
+        expectRefused(.invalidRequest, "8192", request { $0.webPageURL = longest + "x" })
+    }
+
+    @Test("User info may have 48 KiB, exactly")
+    func userInfo() throws {
+        func userInfo(encoded size: Int) throws -> WireDictionaryValue {
+            var info = WireDictionaryValue()
+            func encoded(_ count: Int) throws -> Int {
+                info.entries["data"] = .with { $0.data = Data(count: count) }
+                return try info.serializedData().count
+            }
+            let overhead = try encoded(size) - size
+            let reached = try encoded(size - overhead)
+            #expect(reached == size)
+            return info
+        }
+        #expect(OfferedActivity.userInfoBound == 49_152)
+        let largest = try userInfo(encoded: OfferedActivity.userInfoBound)
+        _ = try OfferedActivity(request { $0.userInfo = largest }, document: nil)
+        let tooLarge = try userInfo(encoded: OfferedActivity.userInfoBound + 1)
+        expectRefused(.userInfoTooLarge, "49153", request { $0.userInfo = tooLarge })
+    }
+}

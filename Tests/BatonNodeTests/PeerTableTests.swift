@@ -1,0 +1,149 @@
+import BatonEventLoop
+import BatonProtocol
+import Testing
+
+@testable import BatonAccount
+@testable import BatonNode
+
+@Suite("Devices that were seen, in simulated time")
+struct PeerTableTests {
+    private let start = Instant(nanoseconds: 1_000_000_000)
+
+    private func device(_ number: UInt8) throws -> DeviceID {
+        DeviceID(ed25519PublicKey: [UInt8](repeating: number, count: 32))
+    }
+
+    private func advertisement(
+        _ number: UInt8, addresses: [String] = ["10.0.0.1"], port: UInt16 = 4000, timeToLive: UInt16 = 120,
+        activity: UInt8? = nil, age: UInt32 = 0, others: UInt8 = 0
+    ) throws -> Advertisement {
+        let current = activity.map {
+            AdvertisedActivity(
+                id: [UInt8](repeating: $0, count: 16), type: "org.example.note",
+                teamTag: [UInt8](repeating: 0, count: 8), version: 1, age: age, title: "Note")
+        }
+        return Advertisement(
+            device: try device(number), publicKey: [UInt8](repeating: number, count: 32), epoch: 1, sequence: 1,
+            gateNonce: [UInt8](repeating: 0, count: 16),
+            content: AdvertisementContent(
+                timeToLive: timeToLive, port: port, addresses: try addresses.map { try #require(NetworkAddress($0)) },
+                deviceName: "device \(number)", current: current, otherActivities: others))
+    }
+
+    private func receive(
+        _ advertisement: Advertisement, in table: inout PeerTable, instance: String = "a", interface: UInt32 = 2,
+        now: Instant? = nil, unixTime: UInt64 = 1000
+    ) {
+        table.receive(
+            advertisement, generation: 0, instance: instance, interface: interface, now: now ?? start,
+            unixTime: unixTime)
+    }
+
+    @Test("One entry a device, whichever instances and interfaces show it")
+    func folding() throws {
+        var table = PeerTable()
+        let first = try advertisement(1, activity: 9)
+        receive(first, in: &table)
+        table.receiveAgain(first, instance: "a", interface: 3)
+        receive(try advertisement(1, activity: 9), in: &table, instance: "b", interface: 2)
+        #expect(table.present.count == 1)
+        #expect(table.present.first?.instances == ["a", "b"])
+        #expect(table.present.first?.interfaces == [2, 3])
+        table.remove(instance: "a")
+        #expect(table.present.first?.current != nil)
+        table.remove(instance: "unheard of")
+        #expect(table.present.count == 1)
+        table.remove(instance: "b")
+        #expect(table.present.isEmpty)
+        // It is remembered, idle.
+        let gone = try #require(table.peers[try device(1)])
+        #expect(gone.current == nil && gone.others == 0 && gone.interfaces.isEmpty)
+        // Whoever is not in the table is not brought in by a repetition.
+        table.receiveAgain(try advertisement(2), instance: "c", interface: 2)
+        #expect(table.peers.count == 1)
+    }
+
+    @Test("An advertisement is believed for its time to live")
+    func expiry() throws {
+        var table = PeerTable()
+        receive(try advertisement(1, timeToLive: 10), in: &table)
+        receive(try advertisement(2, timeToLive: 20), in: &table, instance: "b")
+        #expect(table.nextExpiry == start + .seconds(10))
+        table.expire(now: start + .seconds(10) + .nanoseconds(-1))
+        #expect(table.present.count == 2)
+        table.expire(now: start + .seconds(10))
+        #expect(table.present.map(\.name) == ["device 2"])
+        #expect(table.nextExpiry == start + .seconds(20))
+        receive(try advertisement(2, timeToLive: 20), in: &table, instance: "b", now: start + .seconds(15))
+        table.expire(now: start + .seconds(20))
+        #expect(table.present.count == 1)
+        table.expire(now: start + .seconds(35))
+        #expect(table.present.isEmpty && table.nextExpiry == nil)
+    }
+
+    @Test("An activity keeps the time that it was first seen with, and a new one gets its own")
+    func currentSince() throws {
+        var table = PeerTable()
+        receive(try advertisement(1, activity: 9, age: 5), in: &table, unixTime: 1000)
+        let id = try device(1)
+        #expect(table.peers[id]?.currentSince == 995)
+        receive(try advertisement(1, activity: 9, age: 66), in: &table, unixTime: 1060)
+        #expect(table.peers[id]?.currentSince == 995)
+        #expect(table.peers[id]?.seen == 1060)
+        receive(try advertisement(1, activity: 8), in: &table, unixTime: 1070)
+        #expect(table.peers[id]?.currentSince == 1070)
+        // An age above the clock is no time before 1970.
+        receive(try advertisement(1, activity: 7, age: .max), in: &table, unixTime: 1080)
+        #expect(table.peers[id]?.currentSince == 0)
+    }
+
+    @Test("The table is bounded, and the device that was gone longest makes room")
+    func bound() throws {
+        var table = PeerTable()
+        for number in 0..<UInt8(PeerTable.bound) {
+            receive(
+                try advertisement(number), in: &table, instance: "\(number)", unixTime: 1000 + UInt64(number))
+        }
+        #expect(table.peers.count == PeerTable.bound)
+        // A known one needs no room.
+        receive(try advertisement(0), in: &table, instance: "0", unixTime: 1000)
+        #expect(table.peers.count == PeerTable.bound)
+        // One that has gone goes before one that is there, however old.
+        table.remove(instance: "5")
+        receive(try advertisement(200), in: &table, instance: "200", unixTime: 2000)
+        #expect(table.peers.count == PeerTable.bound)
+        #expect(try table.peers[device(5)] == nil)
+        #expect(try table.peers[device(0)] != nil)
+        receive(try advertisement(201), in: &table, instance: "201", unixTime: 2001)
+        #expect(try table.peers[device(0)] == nil)
+        #expect(try table.peers[device(201)] != nil)
+    }
+
+    @Test("A link-local address is dialled on each interface that it was seen on, and no other address is")
+    func addresses() throws {
+        var table = PeerTable()
+        let advertised = try advertisement(1, addresses: ["fe80::1", "10.0.0.1", "127.0.0.1", "2001:db8::1"])
+        receive(advertised, in: &table, interface: 7)
+        table.receiveAgain(advertised, instance: "a", interface: 4)
+        let linkLocal = try #require(IPAddress("fe80::1"))
+        let expected = [
+            linkLocal.scoped(to: 4), linkLocal.scoped(to: 7), try #require(IPAddress("10.0.0.1")),
+            try #require(IPAddress("2001:db8::1")),
+        ].map { SocketAddress.ip($0, port: 4000) }
+        #expect(table.present.first?.addresses == expected)
+    }
+
+    @Test("Loopback is dialled only where there is nothing else")
+    func loopback() throws {
+        var table = PeerTable()
+        receive(try advertisement(1, addresses: ["127.0.0.1"]), in: &table)
+        #expect(table.present.first?.addresses == [.ip(.ipv4Loopback, port: 4000)])
+    }
+
+    @Test("Nobody is dialled on a port of the system", arguments: [(1023 as UInt16, 0), (1024, 1), (0, 0), (65535, 1)])
+    func ports(port: UInt16, count: Int) throws {
+        var table = PeerTable()
+        receive(try advertisement(1, port: port), in: &table)
+        #expect(table.present.first?.addresses.count == count)
+    }
+}
