@@ -27,6 +27,7 @@ struct BatonCommand: AsyncParsableCommand {
         ])
 
     static func main() async {
+        occupyStandardDescriptors()
         do {
             var command = try await asyncParseAsRoot(nil)
             if var asynchronous = command as? any AsyncParsableCommand {
@@ -57,5 +58,15 @@ struct BatonCommand: AsyncParsableCommand {
         let prefix = "Error: "
         Output.complain(text.hasPrefix(prefix) ? String(text.dropFirst(prefix.count)) : text)
         return .usage
+    }
+}
+
+extension BatonCommand {
+    /// Opens /dev/null where a standard descriptor is closed, so that no socket or file of ours gets its number and is then
+    /// written to by whoever prints. Before anything else, because the event loop opens descriptors of its own.
+    private static func occupyStandardDescriptors() {
+        for number in Int32(0)...2 where fcntl(number, F_GETFD) < 0 {
+            _ = open("/dev/null", O_RDWR)
+        }
     }
 }

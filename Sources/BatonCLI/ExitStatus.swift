@@ -30,7 +30,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
         case .success: "success; `offer` and `node` end so when they are told to stop"
         case .failed: "anything else that failed"
         case .usage: "wrong usage, or bad input such as a mistyped account key"
-        case .document: "the document is missing, unreadable or no file, or changed while it was sent"
+        case .document: "the document is missing, unreadable, or changed while it was sent"
         case .noSuchActivity: "no such activity, or none came in time"
         case .unreachable: "the other device cannot be reached, or the link to it broke"
         case .noNode: "no node is running here"

@@ -75,10 +75,15 @@ extension Stream {
         }
     }
 
-    /// Answers with a failure and ends the stream.
+    /// Answers with a failure and ends the stream; aborts it when it was answered already, since an END there would look
+    /// like all went well.
     public func fail(_ error: HandoffError) async {
-        try? await respond(.failure(error.failure))
-        await finish()
+        do {
+            try await respond(.failure(error.failure))
+            await finish()
+        } catch {
+            await reset(.internalError)
+        }
     }
 
     /// Sends one length-delimited record (a varint and the message).
@@ -149,7 +154,7 @@ public struct RecordSequence<Record: Message>: AsyncSequence {
                 }
                 pending.removeFirst(position)
                 position = 0
-                pending.append(contentsOf: buffer.bytes)
+                withExtendedLifetime(buffer) { pending.append(contentsOf: buffer.bytes) }
             }
         }
 

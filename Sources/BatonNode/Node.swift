@@ -84,6 +84,7 @@ public actor Node {
         let offers: Offers
         let connections: PeerConnections
         let handoffs: HandoffTable
+        let sending: TransferLimit
         let monitor: NetworkMonitor?
         let discovering: Task<Void, Never>
         let accepting: AsyncStream<Socket>.Continuation
@@ -146,7 +147,9 @@ public actor Node {
         await parts.announcer.stop()
         parts.monitor?.cancel()
         await parts.discovery.stop()
-        await parts.handoffs.stop(grace: Self.stopGrace)
+        async let received: Void = parts.handoffs.stop(grace: Self.stopGrace)
+        await parts.sending.drained(within: Self.stopGrace)
+        await received
         await parts.control.stop()
         await parts.connections.stop()
         parts.discovering.cancel()
@@ -172,8 +175,9 @@ public actor Node {
         let discovery = ServiceDiscovery(loop: loop, executor: try Self.executor("baton-discovery"))
         let (changes, changed) = AsyncStream<Offers.Change>.makeStream(bufferingPolicy: .bufferingNewest(64))
         let offers = Offers(on: loop) { changed.yield($0) }
+        let sending = TransferLimit()
         let documents = DocumentService(
-            offers: offers, pool: BufferPool(), ledger: ledger, limit: TransferLimit())
+            offers: offers, pool: BufferPool(), ledger: ledger, limit: sending)
         let directory = PeerDirectory(
             account: account, store: store, replayGuard: replayGuard, discovery: discovery, storage: storage,
             on: loop, logger: logger)
@@ -218,7 +222,7 @@ public actor Node {
         }
         return Parts(
             listener: listener, control: control, discovery: discovery, directory: directory, announcer: announcer,
-            offers: offers, connections: connections, handoffs: handoffs,
+            offers: offers, connections: connections, handoffs: handoffs, sending: sending,
             monitor: monitor(on: loop, announcer), discovering: discovering, accepting: accepting)
     }
 

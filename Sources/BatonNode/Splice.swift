@@ -10,10 +10,13 @@ func splice(_ first: Stream, _ second: Stream) async {
     }
 }
 
+/// What waits in one direction of a spliced stream: many of them together stay small.
+private let queueBound = 256 << 10
+
 private func pump(from source: Stream, to sink: Stream) async {
     do {
         while let buffer = try await source.read() {
-            try await sink.write(buffer)
+            try await sink.write(buffer, queueBound: queueBound)
         }
         await sink.finish()
     } catch {

@@ -1,5 +1,5 @@
 public import BatonEventLoop
-import BatonProtocol
+public import BatonProtocol
 import SystemPackage
 
 extension Connection {
@@ -22,11 +22,23 @@ extension Connection {
             socket.close()
             throw .connectionEnded
         }
-        var limits = Limits()
-        limits.idleInterval = nil
         let connection = Connection(
-            socket: socket, channel: PlainChannel(peer: .localUser(user)), role: .dialer, limits: limits, on: loop)
+            socket: socket, channel: PlainChannel(peer: .localUser(user)), role: .dialer, limits: .local, on: loop)
         await connection.start()
         return connection
+    }
+}
+
+extension Limits {
+    /// Limits of the local socket: the end of the peer is seen at once, and with no round trip small windows are as fast
+    /// as large ones, so that many applications together stay small.
+    public static var local: Limits {
+        var limits = Limits()
+        limits.idleInterval = nil
+        limits.initialStreamWindow = 256 << 10
+        limits.maximumStreamWindow = 512 << 10
+        limits.initialConnectionWindow = 512 << 10
+        limits.maximumConnectionWindow = 1 << 20
+        return limits
     }
 }

@@ -34,7 +34,7 @@ public actor Connection {
     private var streams: [StreamID: StreamState] = [:]
     /// Bytes that arrived and that no application has taken, of all streams.
     private var unread = 0
-    /// Abandoned streams that sent something in this turn.
+    /// Streams that sent something that nobody will read in this turn.
     private var talkative: Set<StreamID> = []
     /// Made by ``start()``, because its handler refers to this actor.
     private var timer: Timer?
@@ -217,13 +217,20 @@ extension Connection {
         }
     }
 
-    func write(_ id: StreamID, _ buffer: Buffer) async throws(TransportError) -> Int {
+    func ignoreInput(of id: StreamID) {
+        streams[id]?.ignoresInput = true
+        if let stream = streams[id], stream.unread > 0 { talkative.insert(id) }
+        hushTalkative()
+        flush()
+    }
+
+    func write(_ id: StreamID, _ buffer: Buffer, queueBound: Int) async throws(TransportError) -> Int {
         let state = try stream(id)
         if let failure = state.failure { throw failure }
         guard !state.hasFinished else { throw .streamClosed }
         session.send(id, buffer)
         flush()
-        return try await waitForQueue(of: id, atMost: Self.sendQueueBound)
+        return try await waitForQueue(of: id, atMost: queueBound)
     }
 
     /// Waits until no more than so many bytes of a stream are queued, and returns how many are.
@@ -361,7 +368,7 @@ extension Connection {
                     stream.append(bytes)
                     unread += bytes.count
                     if isWorthReading(stream) { stream.reader.wake() }
-                    if stream.isAbandoned { talkative.insert(id) }
+                    if stream.isAbandoned || stream.ignoresInput { talkative.insert(id) }
                 }
                 handleEvents()
                 hushTalkative()
@@ -386,11 +393,18 @@ extension Connection {
         for stream in streams.values where stream.unread > 0 { stream.reader.wake() }
     }
 
-    /// Aborts streams that were left alone and on which the peer still sends.
+    /// Aborts streams on which the peer sends what nobody reads.
     private func hushTalkative() {
         for id in talkative {
-            streams[id] = nil
-            session.reset(id, code: .cancelled)
+            guard let stream = streams[id] else { continue }
+            discard(stream)
+            session.reset(id, code: stream.isAbandoned ? .cancelled : .protocolError)
+            if stream.isAbandoned {
+                streams[id] = nil
+            } else {
+                stream.failure = .streamClosed
+                stream.wakeAll()
+            }
         }
         talkative = []
     }

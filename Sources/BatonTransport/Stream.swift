@@ -43,14 +43,24 @@ public final class Stream: Sendable {
         try await connection.read(id, atLeast: bound, reusing: buffer)
     }
 
-    /// Queues bytes for the peer, and waits while more than ``Connection/sendQueueBound`` of this stream are queued.
+    /// Queues bytes for the peer, and waits while more of this stream is queued than the bound.
     ///
-    /// - Parameter buffer: not to be touched by the caller while its bytes are queued.
+    /// - Parameters:
+    ///   - buffer: not to be touched by the caller while its bytes are queued.
+    ///   - queueBound: how many bytes may be queued when it returns.
     /// - Returns: how many bytes of this stream are still queued. Buffers are sent in order, so that the caller knows
     ///   which ones it may fill again.
     @discardableResult
-    public func write(_ buffer: Buffer) async throws(TransportError) -> Int {
-        try await connection.write(id, buffer)
+    public func write(
+        _ buffer: Buffer, queueBound: Int = Connection.sendQueueBound
+    ) async throws(TransportError) -> Int {
+        try await connection.write(id, buffer, queueBound: queueBound)
+    }
+
+    /// Says that no bytes are expected from the peer: one that sends some has its stream aborted, so that nobody can
+    /// make this side keep what it will never read.
+    public func ignoreInput() async {
+        await connection.ignoreInput(of: id)
     }
 
     /// Waits until every byte that was written has been handed to the network.

@@ -21,6 +21,8 @@ final class StreamState {
 
     /// This side opened it.
     let isLocal: Bool
+    /// The request takes no bytes behind it: a peer that sends some is aborted.
+    var ignoresInput = false
     /// The application has let it go, and only the peer's END is missing.
     var isAbandoned = false
     /// The peer's END has come; what arrived before it may still be unread.

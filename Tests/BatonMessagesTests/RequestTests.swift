@@ -26,7 +26,9 @@ struct RequestTests {
     @Test("The answer and the stream are handed on, and the request is what was asked")
     func succeeds() async throws {
         let failure = try await outcome { incoming in
-            guard case .status = try WireRequest.decode(incoming.request) else { throw HandoffError(.internal, "other") }
+            guard case .status = try WireRequest.decode(incoming.request) else {
+                throw HandoffError(.internal, "other")
+            }
             try await incoming.stream.respond(.status(WireStatusResponse()))
             await incoming.stream.finish()
         }
@@ -72,7 +74,9 @@ struct RequestTests {
         #expect { _ = try WireRequest.decode([0xFF]) } throws: { ($0 as? HandoffError)?.code == .invalidRequest }
         #expect { _ = try WireRequest.decode([]) } throws: { ($0 as? HandoffError)?.code == .unsupported }
         // A kind that a newer version knows.
-        #expect { _ = try WireRequest.decode([0xC2, 0x3E, 0x00]) } throws: { ($0 as? HandoffError)?.code == .unsupported }
+        #expect { _ = try WireRequest.decode([0xC2, 0x3E, 0x00]) } throws: {
+            ($0 as? HandoffError)?.code == .unsupported
+        }
         await pair.close()
     }
 
@@ -80,7 +84,10 @@ struct RequestTests {
     func tooDeep() throws {
         var bytes: [UInt8] = []
         // Value.array (12) in ArrayValue.values (1), over and over, inside whatever holds a value: as a bare Value.
-        for _ in 0..<40 { bytes = [0x0A] + varint(bytes.count) + bytes; bytes = [0x62] + varint(bytes.count) + bytes }
+        for _ in 0..<40 {
+            bytes = [0x0A] + varint(bytes.count) + bytes
+            bytes = [0x62] + varint(bytes.count) + bytes
+        }
         var options = BinaryDecodingOptions()
         options.messageDepthLimit = MessageLimits.depth
         #expect(throws: (any Error).self) { _ = try WireValue(serializedBytes: bytes, options: options) }

@@ -2,249 +2,253 @@ import BatonTestSupport
 import Foundation
 import Testing
 
-/// What goes wrong between hosts: each time one typed answer, and nothing half-written.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
-struct LabTroubleTests {
-    private static let size = 40_000_000
+extension LabHandoffTests {
+    /// What goes wrong between hosts: each time one typed answer, and nothing half-written.
+    ///
+    /// In the other suite, so that only one lab of theirs is there at a time.
+    @Suite(.timeLimit(.minutes(3)))
+    struct LabTroubleTests {
+        private static let size = 40_000_000
 
-    @Test("Destinations that are missing, read-only or full are said, and nothing is left in them")
-    func destinations() async throws {
-        let lab = try await HandoffLab()
-        defer { lab.down() }
-        _ = try await lab.startNode(1)
-        let readOnly = try lab.destination("read-only")
-        let full = try lab.destination("full")
-        // Root writes wherever permissions forbid it, so that these are file systems, which only the node sees.
-        let mounts = """
-            mount -t tmpfs -o ro none "$1" && mount -t tmpfs -o size=1m none "$2" && shift 2 && exec "$@"
-            """
-        let node = try await lab.startNode(
-            2, wrapper: ["unshare", "--mount", "sh", "-c", mounts, "sh", readOnly.path, full.path]
-        ).command
-        let document = try lab.document("big", bytes: 5_000_000, seed: 30)
-        let offer = try await lab.offer(1, document.path)
-        try await lab.watch(2).listed("big")
-        let cases = [
-            (readOnly.path, "destinationUnwritable"), (full.path, "destinationFull"),
-            (lab.folder.appendingPathComponent("missing").path, "destinationUnwritable"),
-        ]
-        for (path, code) in cases {
-            let accepted = try await lab.run(2, "accept", "--json", "--to", path)
-            #expect(accepted.status == 73, "\(path): \(accepted.errors)")
-            #expect(accepted.events.last?.event == "failed" && accepted.events.last?.code == code, "\(path)")
-        }
-        let left = "/proc/\(node.program.processIdentifier)/root\(full.path)"
-        #expect(try FileManager.default.contentsOfDirectory(atPath: left).isEmpty)
-        // And it still goes where there is room.
-        let folder = try lab.destination("room")
-        #expect(try await lab.run(2, "accept", "--to", folder.path).status == 0)
-        #expect(try lab.contents(of: folder) == ["big"])
-        try await offer.command.end(by: SIGTERM)
-    }
-
-    @Test("A transfer is cancelled by ^C, outlives its terminal, and ends typed when document or origin go")
-    func interruptedTransfers() async throws {
-        let lab = try await HandoffLab()
-        defer { lab.down() }
-        let nodes = try await lab.startNodes()
-        // Slow enough that what happens in the middle happens in the middle.
-        try lab.lab.command("rate", "1", "100")
-        let document = try lab.document("film", bytes: Self.size, seed: 31)
-        let offer = try await lab.offer(1, document.path)
-        let watch = try lab.watch(2)
-        try await watch.listed("film")
-
-        // ^C
-        let folder = try lab.destination("cancelled")
-        let cancelled = try await halfWay(lab, folder).end(by: SIGINT)
-        #expect(cancelled.status == 130, "\(cancelled.errors)")
-        try await eventually("nothing is left") { try lab.contents(of: folder).isEmpty }
-        try await offer.command.event("failed") { $0.code == "cancelled" }
-
-        // A terminal that dies.
-        let kept = try lab.destination("kept")
-        try await halfWay(lab, kept).end(by: SIGHUP)
-        try await eventually("the document has arrived") { try lab.contents(of: kept) == ["film"] }
-        #expect(
-            FileManager.default.contentsEqual(
-                atPath: kept.appendingPathComponent("film").path, andPath: document.path))
-
-        // Written to while it is sent, and cut short.
-        let changed = try lab.destination("changed")
-        for change in ["grows", "shrinks"] {
-            let accepting = try await halfWay(lab, changed)
-            let file = try FileHandle(forWritingTo: document)
-            if change == "grows" {
-                try file.seekToEnd()
-                try file.write(contentsOf: Data("more".utf8))
-            } else {
-                try file.truncate(atOffset: 1000)
-            }
-            try file.close()
-            let ended = try await accepting.end()
-            #expect(ended.status == 1, "\(change): \(ended.errors)")
-            #expect(ended.events.last?.code == "documentChanged", "\(change)")
-            #expect(try lab.contents(of: changed).isEmpty, "\(change)")
-        }
-        // What it is now can be had.
-        let now = try await lab.run(2, "accept", "--json", "--to", changed.path)
-        #expect(now.status == 0 && now.events.last?.bytes == 1000, "\(now.errors)")
-        try await offer.command.end(by: SIGTERM)
-
-        // The origin dies.
-        let second = try lab.document("second", bytes: Self.size, seed: 32)
-        let lost = try await lab.offer(1, second.path)
-        try await watch.listed("second")
-        let broken = try lab.destination("broken")
-        let accepting = try await halfWay(lab, broken)
-        nodes[0].program.signal(SIGKILL)
-        let unreachable = try await accepting.end()
-        #expect(unreachable.status == 68, "\(unreachable.errors)")
-        #expect(unreachable.events.last?.event == "failed")
-        #expect(try lab.contents(of: broken).isEmpty)
-        #expect(try await lost.command.end().status == 69)
-
-        // And comes back.
-        _ = try await lab.startNode(1)
-        let third = try await lab.offer(1, "--url", "https://example.org/back", "--title", "Back")
-        try await watch.listed("Back")
-        #expect(try await lab.run(2, "accept", third.id).lines == ["https://example.org/back"])
-        try await third.command.end(by: SIGTERM)
-    }
-
-    /// An `accept` that has some of the document and not yet all.
-    private func halfWay(_ lab: HandoffLab, _ folder: URL) async throws -> HostCommand {
-        let accepting = try lab.start(2, "accept", "--wait", "30", "--json", "--to", folder.path)
-        let progress = try await accepting.event("progress") { ($0.bytes ?? 0) > 0 }
-        #expect(progress.bytes ?? 0 < UInt64(Self.size))
-        return accepting
-    }
-
-    @Test("Who holds an exclusive activity is told to the second device, until it lets go")
-    func exclusive() async throws {
-        let lab = try await HandoffLab(["laptop", "desktop", "tablet"])
-        defer { lab.down() }
-        _ = try await lab.startNodes()
-        let offer = try await lab.offer(
-            1, "--type", "org.example.shell", "--title", "Shell", "--exclusive", "--serve", "cat")
-        try await lab.watch(3).listed("Shell")
-        let holder = try lab.start(2, "accept", "--wait", "30", "--stream")
-        holder.program.send("here")
-        try await holder.program.line { $0 == "here" }
-        let second = try await lab.run(3, "accept", "--json")
-        #expect(second.status == 77)
-        #expect(second.events.last?.code == "claimHeld")
-        #expect(second.errors.contains("desktop has it"), "\(second.errors)")
-        holder.program.closeInput()
-        #expect(try await holder.end().status == 0)
-        try await eventually("it is free again") { try await lab.run(3, "accept", "--json").status == 0 }
-        try await offer.command.end(by: SIGTERM)
-    }
-
-    @Test("Another account sees nothing and cannot connect, and garbage leaves the node as it was")
-    func strangers() async throws {
-        let lab = try await HandoffLab(["laptop", "desktop", "stranger"], members: 2)
-        defer { lab.down() }
-        #expect(try await lab.run(3, "account", "create", "--name", "stranger").status == 0)
-        let (node, port) = try await lab.startNode(1)
-        _ = try await lab.startNode(2)
-        _ = try await lab.startNode(3)
-        let offer = try await lab.offer(1, "--url", "https://example.org/mine", "--title", "Mine")
-        let own = try await lab.offer(3, "--url", "https://example.org/theirs", "--title", "Theirs")
-        // Those who may see it do, so that there was time for the one who may not.
-        let watch = try lab.watch(2)
-        try await watch.listed("Mine")
-        try await lab.awaitPeers(1, on: 1)
-        try await lab.awaitPeers(1, on: 2)
-        #expect(try await lab.status(3)?.peers == 0)
-        #expect(try await lab.run(3, "activities", "--json").lines.isEmpty)
-        #expect(try await lab.run(3, "devices", "--json").lines.isEmpty)
-        #expect(try await lab.run(3, "accept", offer.id).status == 66)
-        #expect(!watch.program.lines.contains { $0.contains("Theirs") })
-
-        let garbage = try lab.startProgram(
-            3,
-            [
-                "python3", "-c",
+        @Test("Destinations that are missing, read-only or full are said, and nothing is left in them")
+        func destinations() async throws {
+            let lab = try await HandoffLab()
+            defer { lab.down() }
+            _ = try await lab.startNode(1)
+            let readOnly = try lab.destination("read-only")
+            let full = try lab.destination("full")
+            // Root writes wherever permissions forbid it, so that these are file systems, which only the node sees.
+            let mounts = """
+                mount -t tmpfs -o ro none "$1" && mount -t tmpfs -o size=1m none "$2" && shift 2 && exec "$@"
                 """
-                import os, socket, sys
-                for size in (1, 5, 300, 100000):
-                    s = socket.create_connection(("10.77.0.1", int(sys.argv[1])), 10)
-                    s.settimeout(30)
-                    try:
-                        s.sendall(bytes((i * 7 + size) % 256 for i in range(size)))
-                        s.shutdown(socket.SHUT_WR)
-                        while s.recv(4096): pass
-                    except ConnectionError: pass
-                    s.close()
-                print("refused")
-                """, "\(port)",
-            ])
-        #expect(try await garbage.end().lines == ["refused"], "\(garbage.errors)")
-        // Its own certificate, made by nobody of the account.
-        let key = lab.folder.appendingPathComponent("stranger.pem").path
-        let made = try lab.startProgram(
-            3,
-            [
-                "openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", "-keyout", key, "-out", key + ".crt",
-                "-subj", "/CN=stranger", "-days", "1",
-            ])
-        #expect(try await made.end().status == 0, "\(made.errors)")
-        for arguments in [
-            ["-alpn", "x"], ["-alpn", "baton/1"], ["-alpn", "baton/1", "-cert", key + ".crt", "-key", key], [],
-        ] {
-            // Under TLS 1.3 the client learns of its refusal with the first read: it stays until the node ends it.
-            let client = try lab.startProgram(
-                3, ["openssl", "s_client", "-connect", "10.77.0.1:\(port)", "-tls1_3", "-ign_eof"] + arguments)
-            let ended = try await client.end()
-            #expect(ended.errors.contains("alert"), "\(arguments): \(ended.errors)")
-        }
-        #expect(node.program.isRunning)
-        let status = try await lab.run(1, "status").lines
-        #expect(status.contains { $0.hasPrefix("connections") && $0.hasSuffix(" 0") }, "\(status)")
-        #expect(try await lab.run(2, "accept").lines == ["https://example.org/mine"])
-        for command in [offer.command, own.command] { try await command.end(by: SIGTERM) }
-    }
-
-    @Test("Nodes outlive Avahi and D-Bus, and say what they miss")
-    func responder() async throws {
-        let lab = try await HandoffLab()
-        defer { lab.down() }
-        try lab.lab.command("bus", "2", "kill")
-        let (laptop, port) = try await lab.startNode(1)
-        let desktop = try await lab.startNode(2).command
-        try await eventually("it is said that there is no bus") {
-            try await lab.status(2)?.responder?.hasPrefix("unavailable: The D-Bus system bus") == true
+            let node = try await lab.startNode(
+                2, wrapper: ["unshare", "--mount", "sh", "-c", mounts, "sh", readOnly.path, full.path]
+            ).command
+            let document = try lab.document("big", bytes: 5_000_000, seed: 30)
+            let offer = try await lab.offer(1, document.path)
+            try await lab.watch(2).listed("big")
+            let cases = [
+                (readOnly.path, "destinationUnwritable"), (full.path, "destinationFull"),
+                (lab.folder.appendingPathComponent("missing").path, "destinationUnwritable"),
+            ]
+            for (path, code) in cases {
+                let accepted = try await lab.run(2, "accept", "--json", "--to", path)
+                #expect(accepted.status == 73, "\(path): \(accepted.errors)")
+                #expect(accepted.events.last?.event == "failed" && accepted.events.last?.code == code, "\(path)")
+            }
+            let left = "/proc/\(node.program.processIdentifier)/root\(full.path)"
+            #expect(try FileManager.default.contentsOfDirectory(atPath: left).isEmpty)
+            // And it still goes where there is room.
+            let folder = try lab.destination("room")
+            #expect(try await lab.run(2, "accept", "--to", folder.path).status == 0)
+            #expect(try lab.contents(of: folder) == ["big"])
+            try await offer.command.end(by: SIGTERM)
         }
 
-        // Where a node cannot be.
-        let another = try await lab.run(1, "node")
-        #expect(another.status == 1 && another.errors.contains("a node is running here already"), "\(another.errors)")
-        let home = try lab.destination("home")
-        let homeless = try await lab.run(1, "node", home: home)
-        #expect(homeless.status == 1 && homeless.errors.contains("baton account"), "\(homeless.errors)")
-        #expect(try await lab.run(1, "status", home: home).status == 69)
-        #expect(try await lab.run(1, "account", "create", home: home).status == 0)
-        let taken = try await lab.run(1, "node", "--port", "\(port)", home: home)
-        #expect(taken.status == 1 && taken.errors.contains("port \(port) is in use"), "\(taken.errors)")
+        @Test("A transfer is cancelled by ^C, outlives its terminal, and ends typed when document or origin go")
+        func interruptedTransfers() async throws {
+            let lab = try await HandoffLab()
+            defer { lab.down() }
+            let nodes = try await lab.startNodes()
+            // Slow enough that what happens in the middle happens in the middle.
+            try lab.lab.command("rate", "1", "100")
+            let document = try lab.document("film", bytes: Self.size, seed: 31)
+            let offer = try await lab.offer(1, document.path)
+            let watch = try lab.watch(2)
+            try await watch.listed("film")
 
-        try lab.lab.command("bus", "2", "start")
-        try lab.lab.command("avahi", "2", "start")
-        try await lab.awaitPeers(1, on: 2)
-        try await lab.awaitPeers(1, on: 1)
+            // ^C
+            let folder = try lab.destination("cancelled")
+            let cancelled = try await halfWay(lab, folder).end(by: SIGINT)
+            #expect(cancelled.status == 130, "\(cancelled.errors)")
+            try await eventually("nothing is left") { try lab.contents(of: folder).isEmpty }
+            try await offer.command.event("failed") { $0.code == "cancelled" }
 
-        try lab.lab.command("avahi", "1", "kill")
-        try await eventually("it is said that there is no Avahi") {
-            try await lab.status(1)?.responder?.hasPrefix("unavailable: The Avahi daemon") == true
+            // A terminal that dies.
+            let kept = try lab.destination("kept")
+            try await halfWay(lab, kept).end(by: SIGHUP)
+            try await eventually("the document has arrived") { try lab.contents(of: kept) == ["film"] }
+            #expect(
+                FileManager.default.contentsEqual(
+                    atPath: kept.appendingPathComponent("film").path, andPath: document.path))
+
+            // Written to while it is sent, and cut short.
+            let changed = try lab.destination("changed")
+            for change in ["grows", "shrinks"] {
+                let accepting = try await halfWay(lab, changed)
+                let file = try FileHandle(forWritingTo: document)
+                if change == "grows" {
+                    try file.seekToEnd()
+                    try file.write(contentsOf: Data("more".utf8))
+                } else {
+                    try file.truncate(atOffset: 1000)
+                }
+                try file.close()
+                let ended = try await accepting.end()
+                #expect(ended.status == 1, "\(change): \(ended.errors)")
+                #expect(ended.events.last?.code == "documentChanged", "\(change)")
+                #expect(try lab.contents(of: changed).isEmpty, "\(change)")
+            }
+            // What it is now can be had.
+            let now = try await lab.run(2, "accept", "--json", "--to", changed.path)
+            #expect(now.status == 0 && now.events.last?.bytes == 1000, "\(now.errors)")
+            try await offer.command.end(by: SIGTERM)
+
+            // The origin dies.
+            let second = try lab.document("second", bytes: Self.size, seed: 32)
+            let lost = try await lab.offer(1, second.path)
+            try await watch.listed("second")
+            let broken = try lab.destination("broken")
+            let accepting = try await halfWay(lab, broken)
+            nodes[0].program.signal(SIGKILL)
+            let unreachable = try await accepting.end()
+            #expect(unreachable.status == 68, "\(unreachable.errors)")
+            #expect(unreachable.events.last?.event == "failed")
+            #expect(try lab.contents(of: broken).isEmpty)
+            #expect(try await lost.command.end().status == 69)
+
+            // And comes back.
+            _ = try await lab.startNode(1)
+            let third = try await lab.offer(1, "--url", "https://example.org/back", "--title", "Back")
+            try await watch.listed("Back")
+            #expect(try await lab.run(2, "accept", third.id).lines == ["https://example.org/back"])
+            try await third.command.end(by: SIGTERM)
         }
-        // Offered while nobody could hear it.
-        let offer = try await lab.offer(1, "--url", "https://example.org/", "--title", "Unheard")
-        try lab.lab.command("avahi", "1", "start")
-        try await lab.watch(2).listed("Unheard")
-        try await eventually("it runs again") { try await lab.status(1)?.responder == "running" }
-        try await lab.awaitPeers(1, on: 1)
-        #expect(laptop.program.isRunning && desktop.program.isRunning)
-        try await offer.command.end(by: SIGTERM)
+
+        /// An `accept` that has some of the document and not yet all.
+        private func halfWay(_ lab: HandoffLab, _ folder: URL) async throws -> HostCommand {
+            let accepting = try lab.start(2, "accept", "--wait", "30", "--json", "--to", folder.path)
+            let progress = try await accepting.event("progress") { ($0.bytes ?? 0) > 0 }
+            #expect(progress.bytes ?? 0 < UInt64(Self.size))
+            return accepting
+        }
+
+        @Test("Who holds an exclusive activity is told to the second device, until it lets go")
+        func exclusive() async throws {
+            let lab = try await HandoffLab(["laptop", "desktop", "tablet"])
+            defer { lab.down() }
+            _ = try await lab.startNodes()
+            let offer = try await lab.offer(
+                1, "--type", "org.example.shell", "--title", "Shell", "--exclusive", "--serve", "cat")
+            try await lab.watch(3).listed("Shell")
+            let holder = try lab.start(2, "accept", "--wait", "30", "--stream")
+            holder.program.send("here")
+            try await holder.program.line { $0 == "here" }
+            let second = try await lab.run(3, "accept", "--json")
+            #expect(second.status == 77)
+            #expect(second.events.last?.code == "claimHeld")
+            #expect(second.errors.contains("desktop has it"), "\(second.errors)")
+            holder.program.closeInput()
+            #expect(try await holder.end().status == 0)
+            try await eventually("it is free again") { try await lab.run(3, "accept", "--json").status == 0 }
+            try await offer.command.end(by: SIGTERM)
+        }
+
+        @Test("Another account sees nothing and cannot connect, and garbage leaves the node as it was")
+        func strangers() async throws {
+            let lab = try await HandoffLab(["laptop", "desktop", "stranger"], members: 2)
+            defer { lab.down() }
+            #expect(try await lab.run(3, "account", "create", "--name", "stranger").status == 0)
+            let (node, port) = try await lab.startNode(1)
+            _ = try await lab.startNode(2)
+            _ = try await lab.startNode(3)
+            let offer = try await lab.offer(1, "--url", "https://example.org/mine", "--title", "Mine")
+            let own = try await lab.offer(3, "--url", "https://example.org/theirs", "--title", "Theirs")
+            // Those who may see it do, so that there was time for the one who may not.
+            let watch = try lab.watch(2)
+            try await watch.listed("Mine")
+            try await lab.awaitPeers(1, on: 1)
+            try await lab.awaitPeers(1, on: 2)
+            #expect(try await lab.status(3)?.peers == 0)
+            #expect(try await lab.run(3, "activities", "--json").lines.isEmpty)
+            #expect(try await lab.run(3, "devices", "--json").lines.isEmpty)
+            #expect(try await lab.run(3, "accept", offer.id).status == 66)
+            #expect(!watch.program.lines.contains { $0.contains("Theirs") })
+
+            let garbage = try lab.startProgram(
+                3,
+                [
+                    "python3", "-c",
+                    """
+                    import os, socket, sys
+                    for size in (1, 5, 300, 100000):
+                        s = socket.create_connection(("10.77.0.1", int(sys.argv[1])), 10)
+                        s.settimeout(30)
+                        try:
+                            s.sendall(bytes((i * 7 + size) % 256 for i in range(size)))
+                            s.shutdown(socket.SHUT_WR)
+                            while s.recv(4096): pass
+                        except ConnectionError: pass
+                        s.close()
+                    print("refused")
+                    """, "\(port)",
+                ])
+            #expect(try await garbage.end().lines == ["refused"], "\(garbage.errors)")
+            // Its own certificate, made by nobody of the account.
+            let key = lab.folder.appendingPathComponent("stranger.pem").path
+            let made = try lab.startProgram(
+                3,
+                [
+                    "openssl", "req", "-x509", "-newkey", "ed25519", "-nodes", "-keyout", key, "-out", key + ".crt",
+                    "-subj", "/CN=stranger", "-days", "1",
+                ])
+            #expect(try await made.end().status == 0, "\(made.errors)")
+            for arguments in [
+                ["-alpn", "x"], ["-alpn", "baton/1"], ["-alpn", "baton/1", "-cert", key + ".crt", "-key", key], [],
+            ] {
+                // Under TLS 1.3 the client learns of its refusal with the first read: it stays until the node ends it.
+                let client = try lab.startProgram(
+                    3, ["openssl", "s_client", "-connect", "10.77.0.1:\(port)", "-tls1_3", "-ign_eof"] + arguments)
+                let ended = try await client.end()
+                #expect(ended.errors.contains("alert"), "\(arguments): \(ended.errors)")
+            }
+            #expect(node.program.isRunning)
+            let status = try await lab.run(1, "status").lines
+            #expect(status.contains { $0.hasPrefix("connections") && $0.hasSuffix(" 0") }, "\(status)")
+            #expect(try await lab.run(2, "accept").lines == ["https://example.org/mine"])
+            for command in [offer.command, own.command] { try await command.end(by: SIGTERM) }
+        }
+
+        @Test("Nodes outlive Avahi and D-Bus, and say what they miss")
+        func responder() async throws {
+            let lab = try await HandoffLab()
+            defer { lab.down() }
+            try lab.lab.command("bus", "2", "kill")
+            let (laptop, port) = try await lab.startNode(1)
+            let desktop = try await lab.startNode(2).command
+            try await eventually("it is said that there is no bus") {
+                try await lab.status(2)?.responder?.hasPrefix("unavailable: The D-Bus system bus") == true
+            }
+
+            // Where a node cannot be.
+            let another = try await lab.run(1, "node")
+            #expect(
+                another.status == 1 && another.errors.contains("a node is running here already"), "\(another.errors)")
+            let home = try lab.destination("home")
+            let homeless = try await lab.run(1, "node", home: home)
+            #expect(homeless.status == 1 && homeless.errors.contains("baton account"), "\(homeless.errors)")
+            #expect(try await lab.run(1, "status", home: home).status == 69)
+            #expect(try await lab.run(1, "account", "create", home: home).status == 0)
+            let taken = try await lab.run(1, "node", "--port", "\(port)", home: home)
+            #expect(taken.status == 1 && taken.errors.contains("port \(port) is in use"), "\(taken.errors)")
+
+            try lab.lab.command("bus", "2", "start")
+            try lab.lab.command("avahi", "2", "start")
+            try await lab.awaitPeers(1, on: 2)
+            try await lab.awaitPeers(1, on: 1)
+
+            try lab.lab.command("avahi", "1", "kill")
+            try await eventually("it is said that there is no Avahi") {
+                try await lab.status(1)?.responder?.hasPrefix("unavailable: The Avahi daemon") == true
+            }
+            // Offered while nobody could hear it.
+            let offer = try await lab.offer(1, "--url", "https://example.org/", "--title", "Unheard")
+            try lab.lab.command("avahi", "1", "start")
+            try await lab.watch(2).listed("Unheard")
+            try await eventually("it runs again") { try await lab.status(1)?.responder == "running" }
+            try await lab.awaitPeers(1, on: 1)
+            #expect(laptop.program.isRunning && desktop.program.isRunning)
+            try await offer.command.end(by: SIGTERM)
+        }
     }
 }

@@ -82,7 +82,11 @@ public final class HandoffLab: Sendable {
             """
         let program = try lab.start(
             host, ["sh", "-c", script, "sh", errors.path, input?.path ?? "", output?.path ?? ""] + arguments)
-        programs.withLock { $0.append(program) }
+        programs.withLock { programs in
+            // Each that has ended would keep its pipes open.
+            programs.removeAll { !$0.isRunning }
+            programs.append(program)
+        }
         return HostCommand(program: program, errorFile: errors)
     }
 

@@ -5,7 +5,8 @@ import Testing
 
 @Suite("A peer that does not keep to the protocol", .timeLimit(.minutes(1)))
 struct BadPeerTests {
-    @Test("Garbage instead of HELLO", arguments: [Role.dialer, .acceptor], ["GET / HTTP/1.1\r\n\r\n", "SSH-2.0-x\r\n"])
+    @Test(
+        "Garbage instead of HELLO", arguments: [Role.dialer, .acceptor], ["GET / HTTP/1.1\r\n\r\n", "SSH-2.0-x\r\n"])
     func garbage(role: Role, text: String) async throws {
         let (peer, connection) = try await RawPeer.facing(role)
         async let opening = failure { _ = try await connection.open([]) }

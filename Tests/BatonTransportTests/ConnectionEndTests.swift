@@ -77,7 +77,7 @@ struct ConnectionEndTests {
         await connection.close()
         try await eventually("the end arrives") { await peer.hasEnded }
         let frames = await peer.frames
-        #expect(frames.filter { $0.type == 0x04 }.flatMap(\.payload) == Array(Buffer.pattern(1 << 20).bytes))
+        #expect(frames.filter { $0.type == 0x04 }.flatMap(\.payload) == pattern(1 << 20))
         #expect(frames.contains { $0.type == 0x06 })
         #expect(frames.contains { $0.type == 0x0A && $0.payload.last == 0 })
         await connection.close()

@@ -15,7 +15,7 @@ struct ReadTests {
             try await asker.drained()
         }
         let buffer = try #require(try await first)
-        #expect(Array(buffer.bytes) == Array(Buffer.pattern(1000).bytes))
+        #expect(Array(buffer.bytes) == pattern(1000))
         await pair.close()
     }
 
@@ -47,7 +47,7 @@ struct ReadTests {
     func boundOverCredit(window: Int) async throws {
         let pair = try await ConnectedPair(limits: .windows(stream: window, connection: window))
         let (asker, answerer) = try await pair.stream()
-        let content = Array(Buffer.pattern(3 * window + 17).bytes)
+        let content = pattern(3 * window + 17)
         let reading = Task {
             var all: [UInt8] = []
             var buffer: Buffer?
@@ -72,7 +72,7 @@ struct ReadTests {
         try await withThrowingTaskGroup { group in
             for number in 0..<32 {
                 let (asker, answerer) = try await pair.stream()
-                let content = Array(Buffer.pattern(20_000 + number * 3_001, from: number).bytes)
+                let content = pattern(20_000 + number * 3_001, from: number)
                 group.addTask {
                     for start in stride(from: 0, to: content.count, by: 4_001) {
                         try await asker.write(Buffer(copying: content[start..<min(start + 4_001, content.count)]))

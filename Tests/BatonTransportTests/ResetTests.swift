@@ -72,9 +72,10 @@ struct ResetTests {
     @Test("Writing after finish is the caller's mistake, and is said")
     func writeAfterFinish() async throws {
         let pair = try await ConnectedPair()
-        let (asker, _) = try await pair.stream()
+        let (asker, answerer) = try await pair.stream()
         await asker.finish()
         #expect(await failure { try await asker.write(.pattern(1)) } == .streamClosed)
+        #expect(try await answerer.read() == nil)
         await pair.close()
     }
 

@@ -39,10 +39,15 @@ func failure(of body: () async throws -> Void) async -> TransportError.Code? {
     }
 }
 
+/// So many bytes of a pattern that shows where they came from.
+func pattern(_ count: Int, from offset: Int = 0) -> [UInt8] {
+    (offset..<(offset + count)).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+}
+
 extension Buffer {
-    /// So many bytes of a pattern that shows where they came from.
+    /// A buffer full of `pattern(_:from:)`.
     static func pattern(_ count: Int, from offset: Int = 0) -> Buffer {
-        Buffer(copying: (offset..<(offset + count)).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
+        Buffer(copying: BatonTransportTests.pattern(count, from: offset))
     }
 }
 

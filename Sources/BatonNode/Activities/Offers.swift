@@ -219,6 +219,7 @@ actor Offers {
         guard case .willSave(let state) = saved else {
             throw HandoffError(.internal, "the application that offers it gave an answer that cannot be read")
         }
+        try OfferedActivity.requireFitting(state.userInfo)
         payload.userInfo = state.userInfo
         if !state.webPageURL.isEmpty { payload.webPageURL = state.webPageURL }
         return payload

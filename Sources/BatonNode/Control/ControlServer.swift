@@ -6,8 +6,9 @@ import Logging
 
 /// The local socket: accepts this user's applications and nobody else's.
 actor ControlServer {
-    /// Applications connected at once; one more is closed unread.
-    static let bound = 64
+    /// Applications connected at once: all that may offer, accept and watch, and some more so that `baton status` and
+    /// `baton withdraw` always reach the node. One more is closed unread.
+    static let bound = Offers.bound + HandoffTable.bound + PeerDirectory.watcherBound + 16
 
     private let listener: Listener
     private let logger: Logger
@@ -44,10 +45,8 @@ actor ControlServer {
             logger.warning("a connection to the local socket was closed: \(Self.bound) are there")
             return socket.close()
         }
-        var limits = Limits()
-        limits.idleInterval = nil
         let connection = Connection(
-            socket: socket, channel: PlainChannel(peer: .localUser(user)), role: .acceptor, limits: limits, on: loop)
+            socket: socket, channel: PlainChannel(peer: .localUser(user)), role: .acceptor, limits: .local, on: loop)
         connections[ObjectIdentifier(connection)] = connection
         await connection.start()
         await withDiscardingTaskGroup { group in

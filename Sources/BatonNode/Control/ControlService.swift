@@ -24,7 +24,9 @@ struct ControlService: Sendable {
     func serve(_ incoming: IncomingStream, of application: Connection) async {
         let stream = incoming.stream
         do {
-            switch try WireRequest.decode(incoming.request) {
+            let request = try WireRequest.decode(incoming.request)
+            if case .continuationStream = request {} else { await stream.ignoreInput() }
+            switch request {
             case .status:
                 try await status(on: stream)
             case .devices:

@@ -8,7 +8,7 @@ extension OfferedActivity {
     /// The most bytes of user info, encoded, as Apple's Handoff fails above (`userInfoTooLarge`).
     static let userInfoBound = 48 << 10
     /// The most bytes of a title.
-    private static let titleBound = 1024
+    static let titleBound = 1024
     /// The most bytes of a web page's URL.
     private static let urlBound = 8192
 
@@ -34,10 +34,7 @@ extension OfferedActivity {
             throw HandoffError(.invalidRequest, "the title is over \(Self.titleBound) bytes: shorten it")
         }
         if !request.webPageURL.isEmpty {
-            let url = URLComponents(string: request.webPageURL)
-            guard let url, ["http", "https"].contains(url.scheme?.lowercased()), url.host?.isEmpty == false,
-                request.webPageURL.utf8.count <= Self.urlBound
-            else {
+            guard Self.isWebPage(request.webPageURL) else {
                 throw HandoffError(
                     .invalidRequest, "the web page has to be an http or https URL of at most \(Self.urlBound) bytes")
             }
@@ -64,8 +61,17 @@ extension OfferedActivity {
         }
     }
 
+    /// Whether a URL is one of a web page: http or https, with a host, of a sane length and without control characters.
+    static func isWebPage(_ text: String) -> Bool {
+        guard text.utf8.count <= urlBound, text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }),
+            let url = URLComponents(string: text)
+        else { return false }
+        return ["http", "https"].contains(url.scheme?.lowercased()) && url.host?.isEmpty == false
+    }
+
+    /// What an activity without a title is called. Never its URL, which stays here until a user accepts.
     private static func title(_ request: WireOfferRequest, _ type: String) -> String {
-        request.webPageURL.isEmpty ? type : request.webPageURL
+        type == ActivityType.browsingWeb ? "Web page" : type
     }
 
     private static func isInType(_ scalar: Unicode.Scalar) -> Bool {

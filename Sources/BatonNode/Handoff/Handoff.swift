@@ -99,6 +99,12 @@ actor Handoff {
             throw HandoffError(.internal, "\(plan.origin.name) gave an answer that cannot be read")
         }
         held = (connection, claim)
+        let url = response.payload.webPageURL
+        guard ActivityID(response.payload.summary.id) == plan.activityID,
+            url.isEmpty || OfferedActivity.isWebPage(url)
+        else {
+            throw HandoffError(.internal, "\(plan.origin.name) sent another activity, or a URL that is no web page's")
+        }
         emit(.payload(response.payload))
 
         var continued = WireAcceptEvent.Continued()

@@ -91,7 +91,7 @@ actor PeerActivities {
             var summaries: [WireActivitySummary] = []
             for try await summary in stream.records(of: WireActivitySummary.self) {
                 guard summaries.count < Self.listBound else { break }
-                summaries.append(summary)
+                if let summary = summary.bounded { summaries.append(summary) }
             }
             return summaries
         }
@@ -103,6 +103,16 @@ actor PeerActivities {
 }
 
 extension WireActivitySummary {
+    /// What a device says of an activity, cut to what a listing shows; `nil` when it is no activity at all.
+    fileprivate var bounded: WireActivitySummary? {
+        guard id.count == ActivityID.size, !type.isEmpty, type.utf8.count <= AdvertisedActivity.maximumTypeCount else {
+            return nil
+        }
+        var bounded = self
+        while bounded.title.utf8.count > OfferedActivity.titleBound { bounded.title.removeLast() }
+        return bounded
+    }
+
     /// What an advertisement tells of an activity.
     init(_ activity: AdvertisedActivity, since: UInt64) {
         self.init()

@@ -17,7 +17,9 @@ struct PeerService: Sendable {
     func serve(_ incoming: IncomingStream, from device: PeerName) async {
         let stream = incoming.stream
         do {
-            switch try WireRequest.decode(incoming.request) {
+            let request = try WireRequest.decode(incoming.request)
+            if case .continuationStream = request {} else { await stream.ignoreInput() }
+            switch request {
             case .activityList:
                 try await list(on: stream)
             case .payload(let request):

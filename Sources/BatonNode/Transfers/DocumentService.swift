@@ -241,23 +241,30 @@ struct DocumentService: Sendable {
                     $0.total = entry.size
                 })
         }
-        let (_, stream) = try await connection.request(
-            .documentRanges(
-                .with {
-                    $0.claimID = Data(claim.bytes)
-                    $0.ranges = [.init()]
-                }))
+        let (_, stream) = try await withDeadline(Self.answerDeadline, "the document was not sent") {
+            try await connection.request(
+                .documentRanges(
+                    .with {
+                        $0.claimID = Data(claim.bytes)
+                        $0.ranges = [.init()]
+                    }))
+        }
+        func next(_ spent: Buffer?) async throws -> Buffer? {
+            try await withDeadline(Self.stallDeadline, "nothing more of the document came") {
+                try await stream.read(atLeast: Connection.readBound, reusing: spent)
+            }
+        }
         await stream.finish()
         report(0)
         var lastReport = Instant.now
-        var buffer = try await stream.read(atLeast: Connection.readBound)
+        var buffer = try await next(nil)
         while let received = buffer {
             let verified = try await writer.write(received)
             if Instant.now - lastReport >= Self.progressInterval {
                 lastReport = .now
                 report(verified)
             }
-            buffer = try await stream.read(atLeast: Connection.readBound, reusing: received)
+            buffer = try await next(received)
         }
         report(await writer.verifiedByteCount)
     }

@@ -17,6 +17,14 @@ actor TransferLimit {
         running[device.id, default: 0] += 1
     }
 
+    /// Waits until nothing is being sent, or the time is over.
+    func drained(within grace: Duration) async {
+        let deadline = ContinuousClock.now + grace
+        while !running.isEmpty, ContinuousClock.now < deadline {
+            try? await Task.sleep(for: .milliseconds(50))
+        }
+    }
+
     func end(for device: PeerName) {
         guard let count = running[device.id] else { return }
         running[device.id] = count > 1 ? count - 1 : nil
