@@ -94,7 +94,8 @@ let package = Package(
         tests(of: "BatonAccount"),
         tests(of: "BatonDiscovery", ["BatonEventLoop", "discovery-probe"]),
         tests(of: "BatonDocuments"),
-        tests(of: "BatonTransport"),
+        tests(of: "BatonTransport", ["BatonProtocol", "BatonEventLoop"]),
+        tests(of: "BatonMessages", ["BatonTransport", "BatonProtocol", "BatonEventLoop", protobuf]),
         tests(of: "BatonNode"),
         tests(
             of: "BatonCLI",

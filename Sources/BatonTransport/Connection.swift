@@ -205,9 +205,9 @@ extension Connection {
         let state = try stream(id)
         if let buffer { state.recycle(buffer) }
         giveCredit(id, state.takeConsumed())
-        state.readerBound = min(bound, Self.readBound, limits.initialStreamWindow / 2)
+        state.readerBound = max(1, min(bound, Self.readBound, limits.initialStreamWindow / 2))
         while true {
-            if let failure = state.failure { throw failure }
+            if let failure = state.failure, !state.isWhole { throw failure }
             if isWorthReading(state) || state.hasEnded {
                 let next = state.next()
                 unread -= next?.count ?? 0
@@ -520,7 +520,10 @@ extension Connection {
         socket.close()
         timer?.cancel()
         for stream in streams.values {
-            if stream.failure == nil { stream.failure = error }
+            if stream.failure == nil {
+                stream.failure = error
+                stream.isWhole = stream.hasEnded
+            }
             stream.wakeAll()
         }
         incomingContinuation.finish()

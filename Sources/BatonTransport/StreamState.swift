@@ -29,6 +29,8 @@ final class StreamState {
     var hasEnded = false
     /// This side sent END.
     var hasFinished = false
+    /// All that the peer sent had come when the connection ended: it can still be read.
+    var isWhole = false
     /// Why the stream cannot go on; it goes before what is unread.
     var failure: TransportError?
     var response: [UInt8]?

@@ -137,8 +137,8 @@ struct LabHandoffTests {
         #expect(payload.kind == "web" && payload.title == "A page")
         #expect(payload.webPageURL == "https://example.org/a?b=c#d")
         #expect(try await lab.run(2, "accept").lines == ["https://example.org/a?b=c#d"])
-        try await page.command.end(by: SIGTERM)
 
+        // They stay offered: each change of the advertisement costs a credit, of which there are few.
         let note = try await lab.offer(
             1, "--type", "org.example.note", "--title", "Note", "--user-info",
             #"{"page":3,"when":{"$date":"2026-11-21T09:30:00Z"}}"#)
@@ -149,9 +149,8 @@ struct LabHandoffTests {
         let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
         let info = try #require(object?["userInfo"] as? [String: Any])
         #expect(info["page"] as? Int == 3)
-        #expect((info["when"] as? [String: String])?["$date"] == "2026-11-21T09:30:00Z")
+        #expect((info["when"] as? [String: String])?["$date"]?.hasPrefix("2026-11-21T09:30:00") == true)
         #expect(try await lab.run(2, "accept", note.id, "--stream").status == 1)
-        try await note.command.end(by: SIGTERM)
 
         // Both directions at once.
         let bytes = try lab.document("bytes", bytes: 3_000_001, seed: seed)
@@ -162,7 +161,6 @@ struct LabHandoffTests {
         ).end()
         #expect(stream.status == 0, "\(stream.errors)")
         #expect(FileManager.default.contentsEqual(atPath: output.path, andPath: bytes.path), "seed \(seed)")
-        try await echo.command.end(by: SIGTERM)
 
         // The answer begins only after the end of what was asked.
         let sum = try await lab.offer(1, "--type", "org.example.sum", "--serve", "sha256sum")
@@ -171,7 +169,7 @@ struct LabHandoffTests {
         #expect(answer.status == 0, "\(answer.errors)")
         let local = try lab.startProgram(1, ["sha256sum"], input: bytes)
         #expect(try await local.end().lines == answer.lines)
-        try await sum.command.end(by: SIGTERM)
+        for offer in [page, note, echo, sum] { #expect(try await offer.command.end(by: SIGTERM).status == 0) }
     }
 
     @Test("One of several activities of a device, and what is said where none is meant")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import BatonTransport
 
-@Suite("A peer that does not keep to the protocol", .timeLimit(.minutes(1)))
+@Suite("A peer that does not keep to the protocol", .timeLimit(.minutes(3)))
 struct BadPeerTests {
     @Test(
         "Garbage instead of HELLO", arguments: [Role.dialer, .acceptor], ["GET / HTTP/1.1\r\n\r\n", "SSH-2.0-x\r\n"])
@@ -22,9 +22,10 @@ struct BadPeerTests {
     @Test("Silence, or half a HELLO, until the deadline", arguments: [0, 1, 9, 40])
     func silence(count: Int) async throws {
         var limits = Limits()
-        limits.helloDeadline = .milliseconds(50)
+        limits.helloDeadline = .milliseconds(300)
         let (peer, connection) = try await RawPeer.facing(.acceptor, limits: limits)
-        if count > 0 { try await peer.send(Array(Frame.hello().prefix(count))) }
+        // On a slow machine the deadline may have passed before.
+        if count > 0 { try? await peer.send(Array(Frame.hello().prefix(count))) }
         #expect(await failure { try await connection.ready() } == .connectionLost)
         try await eventually("the socket is closed") { await peer.hasEnded }
         #expect(await peer.goAwayCode == 9)

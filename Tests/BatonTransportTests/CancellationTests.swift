@@ -3,7 +3,7 @@ import Testing
 
 @testable import BatonTransport
 
-@Suite("Cancellation", .timeLimit(.minutes(1)))
+@Suite("Cancellation", .timeLimit(.minutes(3)))
 struct CancellationTests {
     @Test("A read that waits is cancelled, and the next one works")
     func read() async throws {

@@ -4,16 +4,17 @@ import Testing
 
 @testable import BatonTransport
 
-@Suite("The end of a connection", .timeLimit(.minutes(1)))
+@Suite("The end of a connection", .timeLimit(.minutes(3)))
 struct ConnectionEndTests {
     /// Starts everything that can wait on a connection, and returns what all of it ended with.
     private func everyWaiter(
         of pair: ConnectedPair, whileEnding end: () async throws -> Void
     ) async throws -> [TransportError.Code?] {
         let (asker, answerer) = try await pair.stream()
+        let (second, unread) = try await pair.stream()
         let unanswered = try await pair.dialer.open([])
-        let second = try await pair.stream().asker
         try await second.write(.pattern(Connection.sendQueueBound))
+        defer { withExtendedLifetime(unread) {} }
         let waiters = [
             Task { await failure { _ = try await asker.read() } },
             Task { await failure { try await asker.write(.pattern(Connection.sendQueueBound + (1 << 20))) } },

@@ -10,14 +10,14 @@ struct ConnectedPair {
     let dialer: Connection
     let acceptor: Connection
 
-    init(limits: Limits = Limits()) async throws {
+    init(limits: Limits = .patient) async throws {
         let loops = (EventLoop(name: "dialer"), EventLoop(name: "acceptor"))
         let (first, second) = try Socket.pair(on: loops.0, loops.1)
         try await self.init(first, second, on: loops, limits: limits)
     }
 
     init(
-        _ first: Socket, _ second: Socket, on loops: (EventLoop, EventLoop), limits: Limits = Limits()
+        _ first: Socket, _ second: Socket, on loops: (EventLoop, EventLoop), limits: Limits = .patient
     ) async throws {
         dialer = Connection(
             socket: first, channel: PlainChannel(peer: .localUser(0)), role: .dialer, limits: limits, on: loops.0)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import BatonTransport
 
-@Suite("Letting a stream go", .timeLimit(.minutes(1)))
+@Suite("Letting a stream go", .timeLimit(.minutes(3)))
 struct LetGoTests {
     @Test("One's own unfinished stream is cancelled")
     func ownUnfinished() async throws {

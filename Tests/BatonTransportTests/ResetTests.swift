@@ -3,7 +3,7 @@ import Testing
 
 @testable import BatonTransport
 
-@Suite("Stream.reset", .timeLimit(.minutes(1)))
+@Suite("Stream.reset", .timeLimit(.minutes(3)))
 struct ResetTests {
     @Test(
         "The code reaches the peer, whoever resets; both directions are over",

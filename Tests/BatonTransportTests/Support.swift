@@ -4,11 +4,11 @@ import Testing
 
 @testable import BatonTransport
 
-/// Waits until `condition` holds, for at most 20 s.
+/// Waits until `condition` holds, for at most a minute.
 func eventually(
     _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
 ) async throws {
-    let deadline = ContinuousClock.now + .seconds(20)
+    let deadline = ContinuousClock.now + .seconds(60)
     while try await !condition() {
         guard ContinuousClock.now < deadline else {
             Issue.record("never came true: \(what)", sourceLocation: sourceLocation)
@@ -39,10 +39,19 @@ func failure(of body: () async throws -> Void) async -> TransportError.Code? {
     }
 }
 
-/// So many bytes of a pattern that shows where they came from.
+/// So many bytes of a pattern that shows where they came from: it repeats after a prime number of bytes, so that no
+/// window or buffer is a multiple of it.
 func pattern(_ count: Int, from offset: Int = 0) -> [UInt8] {
-    (offset..<(offset + count)).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
+    var all: [UInt8] = []
+    all.reserveCapacity(count)
+    while all.count < count {
+        let start = (offset + all.count) % tile.count
+        all.append(contentsOf: tile[start..<min(tile.count, start + count - all.count)])
+    }
+    return all
 }
+
+private let tile = (0..<10_007).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
 
 extension Buffer {
     /// A buffer full of `pattern(_:from:)`.
@@ -52,9 +61,17 @@ extension Buffer {
 }
 
 extension Limits {
+    /// Limits that no slow machine runs into: a HELLO has an hour, and nobody is asked for life.
+    static var patient: Limits {
+        var limits = Limits()
+        limits.helloDeadline = .seconds(3600)
+        limits.idleInterval = nil
+        return limits
+    }
+
     /// Windows that neither grow nor hold much.
     static func windows(stream: Int, connection: Int) -> Limits {
-        var limits = Limits()
+        var limits = patient
         limits.initialStreamWindow = stream
         limits.maximumStreamWindow = stream
         limits.initialConnectionWindow = connection
@@ -96,7 +113,7 @@ actor RawPeer {
 
     /// - Parameter limits: those of the connection at the other end.
     static func facing(
-        _ role: Role, limits: Limits = Limits()
+        _ role: Role, limits: Limits = .patient
     ) async throws -> (peer: RawPeer, connection: Connection) {
         let loops = (EventLoop(name: "connection"), EventLoop(name: "raw"))
         let (first, second) = try Socket.pair(on: loops.0, loops.1)

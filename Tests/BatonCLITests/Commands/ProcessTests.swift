@@ -86,7 +86,7 @@ struct ProcessTests {
         #expect(!first.errors.contains(key))
 
         let again = try await BuiltCommand.run(["account", "create"], home: folder.path + "/1")
-        #expect(again.status == ExitStatus.failed.rawValue)
+        #expect(again.status == ExitStatus.account.rawValue)
         #expect(again.output.isEmpty)
 
         let shown = try await BuiltCommand.run(["account", "show", "--json"], home: folder.path + "/1")
@@ -114,7 +114,7 @@ struct ProcessTests {
         let left = try await BuiltCommand.run(["account", "leave", "--yes"], home: folder.path + "/2")
         #expect(left.status == 0)
         let gone = try await BuiltCommand.run(["account", "show"], home: folder.path + "/2")
-        #expect(gone.status == ExitStatus.failed.rawValue)
+        #expect(gone.status == ExitStatus.account.rawValue)
     }
 
     @Test("a key that is mistyped, missing or open to others is refused, and nothing is made")
@@ -152,7 +152,7 @@ struct ProcessTests {
     func nodeWithoutAccount() async throws {
         let folder = try Folder()
         let result = try await BuiltCommand.run(["node"], home: folder.path)
-        #expect(result.status == ExitStatus.failed.rawValue)
+        #expect(result.status == ExitStatus.account.rawValue)
         #expect(result.errors.contains("baton account create"))
     }
 }

@@ -128,6 +128,6 @@ struct ServedProcessTests {
         let road = try await Road("/nonexistent/command", throughShell: false)
         let error = await #expect(throws: HandoffError.self) { _ = try await road.open() }
         #expect(error?.message.contains("could not be started") == true)
-        #expect(road.notes.text.contains("cannot be started"))
+        #expect(await eventually { road.notes.text.contains("cannot be started") })
     }
 }
