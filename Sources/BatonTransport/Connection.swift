@@ -136,7 +136,7 @@ public actor Connection {
         }
     }
 
-    /// Closes politely: tells the peer, lets what is queued leave for at most 2 s, and closes the socket.
+    /// Closes politely: tells the peer, lets what its credit allows leave for at most 2 s, and closes the socket.
     ///
     /// Streams that are still open then fail with ``TransportError/Code/connectionLost``.
     public func close(_ code: ApplicationErrorCode = .noError) async {
