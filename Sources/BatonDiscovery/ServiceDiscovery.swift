@@ -42,6 +42,9 @@ public actor ServiceDiscovery {
     var current: Registration?
     var successor: Registration?
     var rotating: Timer?
+    /// The question that has a changed record sent soon, and what ends it.
+    var hastening: SlotID?
+    var hastened: Timer?
     /// The last names this device had: what it sees of itself.
     var ownNames: [String] = []
 
@@ -82,6 +85,7 @@ public actor ServiceDiscovery {
         reconnecting = timer { $0.connect() }
         pacing = timer { $0.sendIfDue() }
         rotating = timer { $0.announceRotation() }
+        hastened = timer { $0.endHastening() }
         budgeting = timer { $0.pump() }
         rediscovering = timer { $0.forgetLost() }
         connect()
@@ -92,7 +96,7 @@ public actor ServiceDiscovery {
         guard !isStopped else { return }
         isStarted = true
         isStopped = true
-        for timer in [reconnecting, pacing, rotating, budgeting, rediscovering] { timer?.cancel() }
+        for timer in [reconnecting, pacing, rotating, hastened, budgeting, rediscovering] { timer?.cancel() }
         // First the goodbye: the others should not wait for the end of up to 64 queries.
         for registration in [current, successor] { registration.map { closeSlot($0.slot) } }
         for slot in slots.keys { closeSlot(slot) }
@@ -168,10 +172,11 @@ public actor ServiceDiscovery {
         for slot in slots.keys { closeSlot(slot) }
         current = nil
         successor = nil
+        hastening = nil
         queries = [:]
         presence = [:]
         budget.reset()
-        for timer in [pacing, rotating, budgeting, rediscovering] { timer?.cancel() }
+        for timer in [pacing, rotating, hastened, budgeting, rediscovering] { timer?.cancel() }
         let delay = backoff.fail(now: Self.now)
         responder = .unavailable(reason: fault.explanation(), retryAfter: delay)
         sink.yield(.responder(responder))
@@ -187,6 +192,7 @@ public actor ServiceDiscovery {
         case browse
         case registration
         case query(String)
+        case hastening
     }
 
     private struct Slot {
@@ -234,6 +240,7 @@ public actor ServiceDiscovery {
                 read(text, of: name, on: interface, isAdded: isAdded)
             case (.registration, .registered(let name)): establish(id, as: name)
             case (.query(let name), .failed): loseQuery(name)
+            case (.hastening, _): break  // What it is answered is this device's own record.
             case (.browse, .failed(let fault)), (.registration, .failed(let fault)): lose(fault)
             case (.browse, .text), (.browse, .registered), (.query, .instance), (.query, .registered),
                 (.registration, .instance), (.registration, .text):

@@ -22,7 +22,7 @@ struct ConnectedPair {
 
     /// The next stream that the dialer opened.
     func incoming() async throws -> IncomingStream {
-        var iterator = acceptor.incoming.makeAsyncIterator()
+        let iterator = acceptor.incoming.makeAsyncIterator()
         return try #require(await iterator.next())
     }
 

@@ -70,7 +70,7 @@ struct BadPeerTests {
             .acceptor, limits: .windows(stream: 1000, connection: 4000))
         try await peer.send(Frame.hello() + Frame.make(0x02, stream: 1, [1]))
         try await peer.send(Frame.make(0x04, stream: 1, [UInt8](repeating: 0, count: 1000)))
-        var iterator = connection.incoming.makeAsyncIterator()
+        let iterator = connection.incoming.makeAsyncIterator()
         let incoming = try #require(await iterator.next())
         #expect(incoming.request == [1])
         try await peer.send(Frame.make(0x04, stream: 1, [0]))

@@ -42,12 +42,32 @@ struct CancellationTests {
         let pair = try await ConnectedPair()
         let asker = try await pair.dialer.open([])
         let waiting = Task { await failure { _ = try await asker.response() } }
-        var iterator = pair.acceptor.incoming.makeAsyncIterator()
+        let iterator = pair.acceptor.incoming.makeAsyncIterator()
         let incoming = try #require(await iterator.next())
         waiting.cancel()
         #expect(await waiting.value == .cancelled)
         try await incoming.stream.respond([7])
         #expect(try await asker.response() == [7])
         await pair.close()
+    }
+
+    @Test("Waiting for a peer that says nothing is cancelled: ready(), open() and the next stream")
+    func silence() async throws {
+        let (peer, connection) = try await RawPeer.facing(.dialer)
+        let waiters = [
+            Task { await failure { try await connection.ready() } },
+            Task { await failure { _ = try await connection.open([]) } },
+        ]
+        let next = Task { await connection.incoming.makeAsyncIterator().next() == nil }
+        for waiter in waiters {
+            await Task.yield()
+            waiter.cancel()
+            #expect(await waiter.value == .cancelled)
+        }
+        next.cancel()
+        #expect(await next.value)
+        try await peer.send(Frame.hello())
+        try await connection.ready()
+        await peer.close()
     }
 }

@@ -84,6 +84,39 @@ struct ConnectionEndTests {
         await connection.close()
     }
 
+    /// A socket that is closed while bytes lie unread in it resets the connection, which can destroy what was sent last.
+    @Test("close() keeps the socket until the other side has ended its direction too")
+    func lingers() async throws {
+        let loops = (EventLoop(name: "connection"), EventLoop(name: "raw"))
+        let (socket, other) = try Socket.pair(on: loops.0, loops.1)
+        let peer = await RawPeer.start(other, on: loops.1)
+        let connection = Connection(
+            socket: socket, channel: PlainChannel(peer: .localUser(0)), role: .acceptor, limits: .patient, on: loops.0)
+        await connection.start()
+        try await peer.send(Frame.hello())
+        try await connection.ready()
+        let began = ContinuousClock.now
+        let closing = Task { await connection.close() }
+        _ = await connection.ended()
+        try await eventually("the farewell has come") { await peer.hasEnded }
+        #expect(await peer.goAwayCode == 0)
+        // The deadline of two seconds may have come first on a machine that stood still.
+        #expect(!socket.isClosed || ContinuousClock.now - began > .seconds(2))
+        await peer.close()
+        await closing.value
+        #expect(socket.isClosed)
+    }
+
+    @Test("A peer that never ends its direction is not waited for for ever")
+    func lingersBounded() async throws {
+        let (peer, connection) = try await RawPeer.facing(.acceptor)
+        try await peer.send(Frame.hello())
+        try await connection.ready()
+        await connection.close()
+        #expect(await peer.goAwayCode == 0)
+        await peer.close()
+    }
+
     @Test("close() twice, and at once, ends both times")
     func closeTwice() async throws {
         let pair = try await ConnectedPair()
@@ -136,6 +169,36 @@ struct ConnectionEndTests {
         }
         try await eventually("both are gone") { dialer == nil && acceptor == nil }
         #expect(sockets.allSatisfy { $0.isClosed })
+    }
+
+    @Test("A connection is let go though it has streams that nobody took")
+    func untaken() async throws {
+        weak var gone: Connection?
+        let peer: RawPeer
+        do {
+            let (raw, connection) = try await RawPeer.facing(.acceptor)
+            peer = raw
+            gone = connection
+            try await raw.send(Frame.hello() + Frame.make(0x02, stream: 1, [1]))
+            try await eventually("the stream is there") { await !connection.isIdle }
+        }
+        try await eventually("it is gone") { gone == nil }
+        try await eventually("its socket is closed") { await peer.hasEnded }
+    }
+
+    @Test("A stream that came before the connection ended can still be taken and read")
+    func takenLate() async throws {
+        let (peer, connection) = try await RawPeer.facing(.acceptor)
+        try await peer.send(
+            Frame.hello() + Frame.make(0x02, stream: 1, [1]) + Frame.make(0x04, stream: 1, [7])
+                + Frame.make(0x06, stream: 1))
+        await peer.close()
+        _ = await connection.ended()
+        let iterator = connection.incoming.makeAsyncIterator()
+        let incoming = try #require(await iterator.next())
+        #expect(incoming.request == [1])
+        #expect(try await incoming.stream.read().map { Array($0.bytes) } == [7])
+        #expect(await iterator.next() == nil)
     }
 
     @Test("A connection that is let go without close() closes its socket")

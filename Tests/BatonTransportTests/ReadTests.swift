@@ -93,4 +93,20 @@ struct ReadTests {
         }
         await pair.close()
     }
+
+    @Test("What one application keeps in its hands does not let another wait for more than the peer may send")
+    func inHand() async throws {
+        let pair = try await ConnectedPair(limits: .windows(stream: 64 << 10, connection: 96 << 10))
+        let (first, slow) = try await pair.stream()
+        let (second, patient) = try await pair.stream()
+        try await first.write(.pattern(64 << 10))
+        try await first.drained()
+        // Nobody asks for the rest, nor gives this back: the peer gets no credit for either.
+        let kept = try await slow.read(atLeast: 64 << 10)
+        try await second.write(.pattern(1_000))
+        let read = try #require(try await patient.read(atLeast: Connection.readBound))
+        #expect(read.count == 1_000)
+        withExtendedLifetime((kept, slow)) {}
+        await pair.close()
+    }
 }

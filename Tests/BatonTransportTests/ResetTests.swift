@@ -29,7 +29,7 @@ struct ResetTests {
         let pair = try await ConnectedPair()
         let asker = try await pair.dialer.open([])
         async let waiting = failure { _ = try await asker.response() }
-        var iterator = pair.acceptor.incoming.makeAsyncIterator()
+        let iterator = pair.acceptor.incoming.makeAsyncIterator()
         await iterator.next()?.stream.reset(.limitExceeded)
         #expect(await waiting == .reset(.limitExceeded))
         await pair.close()

@@ -87,7 +87,7 @@ extension ConnectedPair {
     /// A stream that was asked for and answered, by both of its ends.
     func stream() async throws -> (asker: BatonTransport.Stream, answerer: BatonTransport.Stream) {
         let asker = try await dialer.open([1])
-        var iterator = acceptor.incoming.makeAsyncIterator()
+        let iterator = acceptor.incoming.makeAsyncIterator()
         let incoming = try #require(await iterator.next())
         try await incoming.stream.respond([2])
         _ = try await asker.response()
@@ -117,12 +117,17 @@ actor RawPeer {
     ) async throws -> (peer: RawPeer, connection: Connection) {
         let loops = (EventLoop(name: "connection"), EventLoop(name: "raw"))
         let (first, second) = try Socket.pair(on: loops.0, loops.1)
-        let peer = RawPeer(second, on: loops.1)
-        await peer.start()
+        let peer = await start(second, on: loops.1)
         let connection = Connection(
             socket: first, channel: PlainChannel(peer: .localUser(0)), role: role, limits: limits, on: loops.0)
         await connection.start()
         return (peer, connection)
+    }
+
+    static func start(_ socket: Socket, on loop: EventLoop) async -> RawPeer {
+        let peer = RawPeer(socket, on: loop)
+        await peer.start()
+        return peer
     }
 
     private init(_ socket: Socket, on loop: EventLoop) {

@@ -78,9 +78,3 @@ public final class Stream: Sendable {
         await connection.reset(id, code)
     }
 }
-
-/// A stream that the peer opened, with the request that it opened it with.
-public struct IncomingStream: Sendable {
-    public let stream: Stream
-    public let request: [UInt8]
-}

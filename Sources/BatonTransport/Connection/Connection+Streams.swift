@@ -1,0 +1,195 @@
+import BatonEventLoop
+import BatonProtocol
+
+/// What a stream's owner does with it; ``Stream`` is the face of these.
+extension Connection {
+    /// Opens a stream with an encoded request.
+    ///
+    /// - Throws: ``TransportError`` when the connection is closing or has ended, the peer allows no more streams, or the
+    ///   task was cancelled before the handshake was over.
+    public func open(_ request: [UInt8]) async throws(TransportError) -> Stream {
+        try await ready()
+        let id: StreamID
+        do {
+            id = try session.open(Buffer(copying: request), now: .now)
+        } catch {
+            throw TransportError(openError: error)
+        }
+        streams.insert(id, StreamState(isLocal: true))
+        flush()
+        return Stream(id: id, connection: self)
+    }
+
+    /// The next stream that the peer has opened; `nil` when the connection has ended or the task is cancelled.
+    func nextIncoming() async -> IncomingStream? {
+        while true {
+            if let (id, request) = arrivals.next() {
+                return IncomingStream(stream: Stream(id: id, connection: self), request: request)
+            }
+            if case .ended = state { return nil }
+            await withTaskCancellationHandler {
+                await withCheckedContinuation { self.arrivals.waiter.wait($0) }
+            } onCancel: {
+                loop.execute { [weak self] in self?.assumeIsolated { $0.arrivals.waiter.wake() } }
+            }
+            if Task.isCancelled { return nil }
+        }
+    }
+
+    func response(of id: StreamID) async throws(TransportError) -> [UInt8] {
+        let state = try stream(id)
+        while true {
+            if let response = state.response { return response }
+            if let failure = state.failure { throw failure }
+            if state.hasEnded {
+                throw TransportError(.protocolViolation, "the other side ended the stream without an answer")
+            }
+            try await wait(for: \.responseWaiter, of: state, id)
+        }
+    }
+
+    func respond(_ id: StreamID, _ message: [UInt8]) throws(TransportError) {
+        let state = try stream(id)
+        if let failure = state.failure { throw failure }
+        do {
+            try session.respond(id, Buffer(copying: message))
+        } catch {
+            throw TransportError(respondError: error)
+        }
+        flush()
+    }
+
+    func read(_ id: StreamID, atLeast bound: Int, reusing buffer: Buffer?) async throws(TransportError) -> Buffer? {
+        let state = try stream(id)
+        if let buffer { state.recycle(buffer) }
+        let consumed = state.takeConsumed()
+        streams.release(consumed)
+        giveCredit(id, consumed)
+        state.readerBound = max(1, min(bound, Self.readBound, limits.initialStreamWindow / 2))
+        while true {
+            if let failure = state.failure, !state.isWhole { throw failure }
+            if streams.isWorthReading(state) || state.hasEnded { return state.next() }
+            try await wait(for: \.reader, of: state, id)
+        }
+    }
+
+    func ignoreInput(of id: StreamID) {
+        streams.ignoreInput(of: id)
+        hushTalkative()
+        flush()
+    }
+
+    func write(_ id: StreamID, _ buffer: Buffer, queueBound: Int) async throws(TransportError) -> Int {
+        let state = try stream(id)
+        if let failure = state.failure { throw failure }
+        guard !state.hasFinished else { throw .streamClosed }
+        session.send(id, buffer)
+        flush()
+        return try await waitForQueue(of: id, atMost: queueBound)
+    }
+
+    /// Waits until no more than so many bytes of a stream are queued, and returns how many are.
+    func waitForQueue(of id: StreamID, atMost bound: Int) async throws(TransportError) -> Int {
+        let state = try stream(id)
+        while true {
+            if let failure = state.failure { throw failure }
+            let queued = session.queuedBytes(of: id)
+            if queued <= bound { return queued }
+            state.writerBound = bound
+            try await wait(for: \.writer, of: state, id)
+        }
+    }
+
+    func finish(_ id: StreamID) {
+        guard let state = streams[id], state.failure == nil, !state.hasFinished else { return }
+        state.hasFinished = true
+        session.finish(id)
+        flush()
+    }
+
+    func reset(_ id: StreamID, _ code: ApplicationErrorCode) {
+        guard let state = streams[id], state.failure == nil else { return }
+        fail(state, with: .streamClosed)
+        session.reset(id, code: code)
+        flush()
+    }
+
+    /// The last reference to a stream is gone: nobody will read it or write to it any more.
+    nonisolated func abandon(_ id: StreamID) {
+        loop.execute { [weak self] in self?.assumeIsolated { $0.forget(id) } }
+    }
+
+    /// Aborts what is not finished.
+    ///
+    /// A stream of the peer's that was answered to its end is left alone until the peer ends it too: an abort would
+    /// take away what is still queued of the answer.
+    private func forget(_ id: StreamID) {
+        guard let state = streams[id] else { return }
+        let unread = streams.discard(state)
+        if case .ended = self.state { return streams.remove(id) }
+        giveCredit(id, unread)
+        let isDone = state.hasFinished && state.hasEnded
+        if isDone || state.failure != nil {
+            streams.remove(id)
+        } else if state.hasFinished, !state.isLocal {
+            state.isAbandoned = true
+        } else {
+            streams.remove(id)
+            session.reset(id, code: .cancelled)
+            flush()
+        }
+    }
+
+    /// Ends a stream on this side: who waits for it wakes, and what is unread is dropped. Whoever calls it aborts the
+    /// stream in the protocol too, which gives the credit back.
+    func fail(_ state: StreamState, with error: TransportError) {
+        state.failure = error
+        _ = streams.discard(state)
+        state.wakeAll()
+    }
+
+    /// Aborts streams on which the peer sends what nobody reads.
+    func hushTalkative() {
+        for id in streams.takeTalkative() {
+            guard let state = streams[id] else { continue }
+            session.reset(id, code: state.isAbandoned ? .cancelled : .protocolError)
+            fail(state, with: .streamClosed)
+            if state.isAbandoned { streams.remove(id) }
+        }
+    }
+
+    private func stream(_ id: StreamID) throws(TransportError) -> StreamState {
+        if let state = streams[id] { return state }
+        if case .ended(let error) = state { throw error }
+        throw .streamClosed
+    }
+
+    private func giveCredit(_ id: StreamID, _ count: Int) {
+        guard count > 0 else { return }
+        if case .ended = state { return }
+        session.consumed(id, count, now: .now)
+        flush()
+    }
+
+    private func wait(
+        for waiter: any ReferenceWritableKeyPath<StreamState, Waiter> & Sendable, of state: StreamState, _ id: StreamID
+    ) async throws(TransportError) {
+        await withTaskCancellationHandler {
+            // `self` makes the closure run on this actor: one that captures only the state would not, and the compiler
+            // does not object.
+            await withCheckedContinuation { self.register($0, with: waiter, of: state) }
+        } onCancel: {
+            loop.execute { [weak self] in
+                self?.assumeIsolated { $0.streams[id]?[keyPath: waiter].wake() }
+            }
+        }
+        if Task.isCancelled { throw .cancelled }
+    }
+
+    private func register(
+        _ continuation: CheckedContinuation<Void, Never>, with waiter: ReferenceWritableKeyPath<StreamState, Waiter>,
+        of state: StreamState
+    ) {
+        state[keyPath: waiter].wait(continuation)
+    }
+}

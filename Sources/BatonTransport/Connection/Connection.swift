@@ -1,0 +1,220 @@
+public import BatonEventLoop
+public import BatonProtocol
+
+/// One connection to a peer: the driver that joins socket, channel and protocol.
+///
+/// The actor's executor is its event loop, so that a readiness handler enters it synchronously, and so that nothing
+/// here needs a lock. Bytes go socket → channel → session → stream buffers, and back the same way, within one turn of
+/// the loop. Nothing is buffered without bound: receiving is bounded by the credit that the session grants, sending
+/// by ``sendQueueBound`` for each stream.
+///
+/// This file has the connection's life; its streams are in `Connection+Streams.swift`, and the movement of bytes in
+/// `Connection+Bytes.swift`.
+public actor Connection {
+    /// How much of one stream may be queued before ``Stream/write(_:queueBound:)`` waits. Two document chunks: one that
+    /// is being sent while the next is read from the disk.
+    public static let sendQueueBound = 2 << 20
+    /// The most that a reader may wait for: half of what a stream's credit allows at first, or the peer would wait too.
+    public static let readBound = 1 << 20
+    /// How long ``close(_:)`` waits for what is queued to leave, and for the peer to end its own direction.
+    private static let closeDeadline = Duration.seconds(2)
+
+    /// The event loop that this connection lives on.
+    public nonisolated let loop: EventLoop
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// Streams that the peer opens; ends with the connection.
+    public nonisolated var incoming: IncomingStreams { IncomingStreams(connection: self) }
+
+    let limits: Limits
+    let wire: Wire
+    var session: Session
+    var streams: StreamTable
+    var arrivals = Arrivals()
+
+    var state = State.handshaking
+    private let socket: Socket
+    /// Made by ``start()``, because its handler refers to this actor.
+    private var timer: Timer?
+    private var armedDeadline: Instant?
+    /// Runs while the connection closes or its socket lingers, and keeps the connection alive for that time.
+    private var closing: Timer?
+    private var readyWaiters = WaiterList()
+    private var endWaiters = WaiterList()
+    private var closeWaiters = WaiterList()
+
+    enum State {
+        /// The peer's first frame has not been read: nothing counts as authenticated.
+        case handshaking
+        case open
+        /// The peer said that it is going away: what is under way goes on, nothing new begins.
+        case draining
+        /// ``close(_:)`` was called: what is queued may still leave.
+        case closing(hasSaidFarewell: Bool)
+        case ended(TransportError)
+    }
+
+    /// - Parameters:
+    ///   - socket: connected; the connection owns it from here on.
+    ///   - channel: fresh.
+    ///   - role: who dialled.
+    ///   - limits: what this side allows; the peer's come with its HELLO.
+    public init(
+        socket: sending Socket, channel: sending any Channel, role: Role, limits: Limits = Limits(), on loop: EventLoop
+    ) {
+        self.loop = loop
+        self.limits = limits
+        self.socket = socket
+        wire = Wire(socket: socket, channel: channel)
+        session = Session(role: role, limits: limits, now: .now)
+        streams = StreamTable(window: limits.initialConnectionWindow)
+    }
+
+    deinit {
+        socket.close()
+    }
+
+    /// Begins the handshake and reading.
+    public func start() {
+        guard case .handshaking = state, timer == nil else { return }
+        timer = Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.timerFired() } }
+        socket.start(
+            onReadable: { [weak self] in self?.assumeIsolated { $0.socketIsReadable() } },
+            onWritable: { [weak self] in self?.assumeIsolated { $0.flush() } })
+        do {
+            try wire.startHandshake()
+        } catch {
+            return end(error)
+        }
+        flush()
+    }
+
+    /// Waits until the handshake is over and the peer's first frame has been read: from then on ``peer`` holds.
+    ///
+    /// - Throws: ``TransportError``: why the connection ended before, or `cancelled`.
+    public func ready() async throws(TransportError) {
+        while case .handshaking = state {
+            let ticket = readyWaiters.ticket()
+            await withTaskCancellationHandler {
+                await withCheckedContinuation { self.readyWaiters.add($0, ticket) }
+            } onCancel: {
+                loop.execute { [weak self] in self?.assumeIsolated { $0.readyWaiters.wake(ticket) } }
+            }
+            if Task.isCancelled { throw .cancelled }
+        }
+        if case .ended(let error) = state { throw error }
+    }
+
+    /// Who the peer is, proved by the channel; `nil` before ``ready()``.
+    public var peer: PeerIdentity? {
+        switch state {
+        case .handshaking: nil
+        case .open, .draining, .closing, .ended: wire.peer
+        }
+    }
+
+    /// Where the peer is.
+    public var remoteAddress: SocketAddress? { socket.remoteAddress }
+
+    /// Whether no stream is open, in either direction.
+    public var isIdle: Bool { streams.isIdle }
+
+    /// Whether ``open(_:)`` can work.
+    public var isOpen: Bool {
+        if case .open = state { true } else { false }
+    }
+
+    /// Waits for the connection's end, cancelled or not, and tells why it ended.
+    @discardableResult
+    public func ended() async -> TransportError {
+        while true {
+            if case .ended(let error) = state { return error }
+            await withCheckedContinuation { self.endWaiters.add($0) }
+        }
+    }
+
+    /// Closes politely: tells the peer, lets what its credit allows leave, and waits until the peer has ended its
+    /// direction too, so that nothing that was sent is lost; all that for at most 2 s. Then it closes the socket.
+    ///
+    /// Streams that are still open then fail with ``TransportError/Code/connectionLost``.
+    public func close(_ code: ApplicationErrorCode = .noError) async {
+        switch state {
+        case .handshaking, .open, .draining:
+            beginClosing()
+            session.goAway(code: code)
+            flush()
+        case .closing, .ended:
+            break
+        }
+        while closing != nil { await withCheckedContinuation { self.closeWaiters.add($0) } }
+    }
+
+    /// Lets what is queued leave, from now on and for a time.
+    func beginClosing() {
+        state = .closing(hasSaidFarewell: false)
+        armClosing()
+    }
+
+    /// Ends the connection: every wait on it returns, and the socket is closed.
+    ///
+    /// - Parameter lingering: the peer may still have to read what was sent last.
+    func end(_ error: TransportError, lingering: Bool = false) {
+        if case .ended = state { return }
+        state = .ended(error)
+        timer?.cancel()
+        streams.fail(with: error)
+        if lingering {
+            wire.endOutput()
+            armClosing()
+        } else {
+            closeSocket()
+        }
+        arrivals.waiter.wake()
+        readyWaiters.wakeAll()
+        endWaiters.wakeAll()
+    }
+
+    /// The last words have been said, and heard as far as that can be known.
+    func closeSocket() {
+        wire.close()
+        closing?.cancel()
+        closing = nil
+        closeWaiters.wakeAll()
+    }
+
+    private func armClosing() {
+        guard closing == nil else { return }
+        let timer = Timer(on: loop) {
+            self.assumeIsolated {
+                $0.end(.connectionEnded)
+                $0.closeSocket()
+            }
+        }
+        timer.schedule(after: Self.closeDeadline)
+        closing = timer
+    }
+
+    // MARK: - The protocol's time
+
+    func armTimer() {
+        guard let deadline = session.nextTimeout() else {
+            armedDeadline = nil
+            timer?.cancel()
+            return
+        }
+        guard deadline != armedDeadline else { return }
+        armedDeadline = deadline
+        timer?.schedule(at: deadline.nanoseconds)
+    }
+
+    private func timerFired() {
+        armedDeadline = nil
+        session.handleTimeout(now: .now)
+        handleEvents()
+        flush()
+    }
+
+    func wakeReadyWaiters() {
+        readyWaiters.wakeAll()
+    }
+}

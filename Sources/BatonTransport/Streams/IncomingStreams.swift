@@ -1,0 +1,39 @@
+import BatonProtocol
+import DequeModule
+
+/// A stream that the peer opened, with the request that it opened it with.
+public struct IncomingStream: Sendable {
+    public let stream: Stream
+    public let request: [UInt8]
+}
+
+/// The streams that the peer of a connection opens, in order; ends with the connection.
+///
+/// At most one task may wait for the next.
+public struct IncomingStreams: AsyncSequence, Sendable {
+    let connection: Connection
+
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(connection: connection) }
+
+    public struct AsyncIterator: AsyncIteratorProtocol {
+        let connection: Connection
+
+        /// Waits; `nil` when the connection has ended, or the task is cancelled.
+        public func next() async -> IncomingStream? { await connection.nextIncoming() }
+    }
+}
+
+/// Streams that the peer opened and that nobody has taken yet. Bounded by the protocol's limit of open streams.
+///
+/// It keeps numbers, not ``Stream`` objects, which would keep their connection alive.
+struct Arrivals {
+    private var waiting: Deque<(StreamID, request: [UInt8])> = []
+    var waiter = Waiter()
+
+    mutating func append(_ id: StreamID, _ request: [UInt8]) {
+        waiting.append((id, request))
+        waiter.wake()
+    }
+
+    mutating func next() -> (StreamID, [UInt8])? { waiting.popFirst() }
+}
