@@ -34,6 +34,7 @@ struct ActivitiesCommand: AsyncParsableCommand {
         var activities: [ListedActivity] = []
         for try await listing in try await client.activities() where listing.hasActivity {
             activities.append(ListedActivity(listing))
+            if listing.incomplete { Output.say(ActivityRendering.incomplete(listing)) }
         }
         if output.json {
             for activity in activities { try Output.line(JSONValue.object(activity.members).text) }
@@ -51,10 +52,11 @@ struct ActivitiesCommand: AsyncParsableCommand {
 
     private func follow(_ client: NodeClient) async throws {
         for try await listing in try await client.activities(watch: true) {
+            if listing.incomplete { Output.say(ActivityRendering.incomplete(listing)) }
             if output.json {
                 try Output.line(ActivityRendering.json(listing))
             } else if let line = ActivityRendering.line(listing, now: Date().timeIntervalSince1970) {
-                try Output.line(DisplayWidth.clip(line, to: max(Terminal.width(of: .standardOutput), 40)))
+                try Output.line(DisplayWidth.clip(line, to: Terminal.width(of: .standardOutput)))
             }
         }
         throw CommandError(.noNode, code: "noNode", "the node has stopped; start `baton node` and watch again")
@@ -67,6 +69,11 @@ enum ActivityRendering {
         No other device offers anything now. To offer something, run `baton offer` there; `baton devices` tells
         whether this device sees it.
         """
+
+    /// What is missing in a listing, and why.
+    static func incomplete(_ listing: WireActivityListing) -> String {
+        "\(SafeText.escaped(listing.device)) offers more and did not answer in time: only its latest is listed"
+    }
 
     static func lines(_ activities: [ListedActivity], width: Int, now: Double) -> [String] {
         var table = ListedActivity.table

@@ -1105,6 +1105,9 @@ public nonisolated struct WireActivityListing: Sendable {
 
   public var deviceID: String = String()
 
+  /// The device offers more and did not tell what in time: only what it advertises is listed.
+  public var incomplete: Bool = false
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum Change: SwiftProtobuf.Enum, Swift.CaseIterable {
@@ -3214,7 +3217,7 @@ nonisolated extension WireActivitiesResponse: SwiftProtobuf.Message, SwiftProtob
 
 nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".ActivityListing"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}change\0\u{1}activity\0\u{1}device\0\u{3}device_id\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}change\0\u{1}activity\0\u{1}device\0\u{3}device_id\0\u{1}incomplete\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3226,6 +3229,7 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
       case 2: try { try decoder.decodeSingularMessageField(value: &self._activity) }()
       case 3: try { try decoder.decodeSingularStringField(value: &self.device) }()
       case 4: try { try decoder.decodeSingularStringField(value: &self.deviceID) }()
+      case 5: try { try decoder.decodeSingularBoolField(value: &self.incomplete) }()
       default: break
       }
     }
@@ -3248,6 +3252,9 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
     if !self.deviceID.isEmpty {
       try visitor.visitSingularStringField(value: self.deviceID, fieldNumber: 4)
     }
+    if self.incomplete != false {
+      try visitor.visitSingularBoolField(value: self.incomplete, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3256,6 +3263,7 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs._activity != rhs._activity {return false}
     if lhs.device != rhs.device {return false}
     if lhs.deviceID != rhs.deviceID {return false}
+    if lhs.incomplete != rhs.incomplete {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -3,6 +3,8 @@ import BatonTransport
 
 /// Runs an operation that has to end in time; when it does not, it is cancelled and the error is `timedOut`.
 ///
+/// It returns when the operation has: one that ignores its cancellation is waited for.
+///
 /// - Parameters:
 ///   - duration: how long it may take.
 ///   - what: completes the sentence "… did not … in N s", such as "the application did not answer".
@@ -28,5 +30,20 @@ func withDeadline<Value: Sendable>(
         throw HandoffError(.cancelled, "it was cancelled")
     } catch {
         throw HandoffError(.internal, "\(error)")
+    }
+}
+
+extension Task where Failure == any Error {
+    /// The task's value, as ``value``, except that a cancelled wait ends at once; the task itself goes on.
+    var valueUnlessCancelled: Success {
+        get async throws {
+            let (results, result) = AsyncStream<Result<Success, any Error>>.makeStream()
+            Task<Void, Never> {
+                result.yield(await self.result)
+                result.finish()
+            }
+            for await result in results { return try result.get() }
+            throw _Concurrency.CancellationError()
+        }
     }
 }

@@ -6,6 +6,7 @@ import BatonProtocol
 public import BatonTLS
 public import BatonTransport
 import FoundationEssentials
+import Glibc
 public import Logging
 
 public import struct SystemPackage.Errno
@@ -53,7 +54,7 @@ public enum NodeError: Error, Sendable, CustomStringConvertible {
         case .socket(let error):
             "\(error)"
         case .folder(let path, let reason):
-            "the folder \(path) cannot be used: \(reason)"
+            "the folder \(path) cannot be used (\(reason)): check BATON_HOME and the XDG folders"
         case .identity(let error):
             "this device's certificate cannot be used: \(error); run `baton account leave` and join again"
         case .document(let error):
@@ -284,7 +285,9 @@ public actor Node {
                     atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
                 try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: path)
             } catch {
-                throw .folder(path: path, reason: "\(error)")
+                let cause = (error as? CocoaError)?.underlying as? POSIXError
+                let reason = cause.map { "\(Errno(rawValue: $0.code.rawValue))" }
+                throw .folder(path: path, reason: reason ?? "\(error)")
             }
         }
     }

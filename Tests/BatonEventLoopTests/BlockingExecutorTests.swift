@@ -20,7 +20,8 @@ private actor Worker {
     }
 
     func block(until condition: @Sendable () -> Bool) {
-        while !condition() { usleep(500) }
+        let deadline = ContinuousClock.now + .seconds(60)
+        while !condition(), ContinuousClock.now < deadline { usleep(500) }
     }
 
     func signalsAreBlocked() -> Bool {

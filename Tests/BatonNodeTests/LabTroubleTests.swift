@@ -141,7 +141,46 @@ extension LabHandoffTests {
             holder.program.closeInput()
             #expect(try await holder.end().status == 0)
             try await eventually("it is free again") { try await lab.run(3, "accept", "--json").status == 0 }
+
+            // Who gave up before the application answered holds nothing, though the answer comes after all.
+            offer.command.program.signal(SIGSTOP)
+            let hasty = try lab.start(2, "accept", "--json")
+            try await hasty.event("willContinue")
+            hasty.program.signal(SIGINT)
+            #expect(try await hasty.end().status == 130)
+            offer.command.program.signal(SIGCONT)
+            try await eventually("it is free again") { try await lab.run(3, "accept", "--json").status == 0 }
             try await offer.command.end(by: SIGTERM)
+        }
+
+        @Test("A device that does not answer holds no listing up, and what may be missing is said")
+        func silent() async throws {
+            let lab = try await HandoffLab()
+            defer { lab.down() }
+            let laptop = try await lab.startNode(1).command
+            let offers = try await [
+                lab.offer(1, "--url", "https://example.org/1", "--title", "First"),
+                lab.offer(1, "--url", "https://example.org/2", "--title", "Second"),
+            ]
+            // A node that asked keeps the answer for as long as the advertisement is the same: it has to be a fresh one.
+            let fresh = try await lab.startNode(2).command
+            try await lab.watch(2).listed("Second")
+            try await fresh.end(by: SIGTERM)
+            // Avahi goes on telling what the node said last.
+            laptop.program.signal(SIGSTOP)
+            defer { laptop.program.signal(SIGCONT) }
+            _ = try await lab.startNode(2)
+            try await lab.awaitPeers(1, on: 2)
+            let part = try await lab.run(2, "activities", "--json")
+            #expect(part.events.map(\.title) == ["Second"])
+            #expect(part.errors.contains("laptop offers more and did not answer in time"), "\(part.errors)")
+
+            laptop.program.signal(SIGCONT)
+            try await eventually("all is listed") {
+                let whole = try await lab.run(2, "activities", "--json")
+                return whole.errors.isEmpty && whole.events.map(\.title) == ["Second", "First"]
+            }
+            for offer in offers { try await offer.command.end(by: SIGTERM) }
         }
 
         @Test("Another account sees nothing and cannot connect, and garbage leaves the node as it was")

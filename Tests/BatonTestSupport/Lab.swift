@@ -116,6 +116,7 @@ public final class LabProgram: Sendable {
 
     deinit {
         if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        closeInput()
     }
 
     /// Its process id.

@@ -26,9 +26,9 @@ public enum AccountKeyError: Error, Equatable, CustomStringConvertible {
             "mistyped: group \(group) behind baton1 has a character that no account key contains"
                 + " (the letters b, i and o and the digit 1 are never used there)"
         case .wrongLength(let found, let expected) where found < expected:
-            "mistyped: \(expected - found) of \(expected) characters behind baton1 are missing; check the last groups"
+            "mistyped: \(expected - found) of \(expected) characters behind baton1 missing; check the last groups"
         case .wrongLength(let found, let expected):
-            "mistyped: \(found - expected) characters too many behind baton1, where \(expected) belong"
+            "mistyped: \(found) characters behind baton1, where \(expected) belong; check the last groups"
         case .mistyped(.some(let group)):
             "mistyped: the checksum does not fit; the mistake is most likely in group \(group) behind baton1"
         case .mistyped(.none):

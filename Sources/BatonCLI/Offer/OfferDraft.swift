@@ -54,7 +54,7 @@ struct OfferDraft: Sendable {
             try webPageURL.map { (url) throws(CommandError) in
                 try Self.checkedURL(url, option: "--web-page-url")
             } ?? ""
-        self.userInfo = UserInfoSource(userInfo)
+        self.userInfo = try UserInfoSource(userInfo)
         self.isExclusive = isExclusive
         do {
             command = try serve.map { (line) throws(CommandLineSplitter.Problem) in
@@ -119,22 +119,37 @@ struct OfferDraft: Sendable {
     }
 }
 
-/// Where the user info comes from: the command line, or a file that is read anew each time.
+/// Where the user info comes from: the command line, a pipe that is read once, or a file that is read anew each time.
 struct UserInfoSource: Sendable {
-    private let text: String?
+    private enum Origin {
+        case none
+        case text([UInt8])
+        case file(String)
+    }
 
-    init(_ text: String?) {
-        self.text = text
+    private let origin: Origin
+
+    init(_ text: String?) throws(CommandError) {
+        switch text {
+        case nil:
+            origin = .none
+        case let text? where text.hasPrefix("@"):
+            let path = String(text.dropFirst())
+            // Another device's accepting asks again, and a pipe says everything only once.
+            let isPipe = (try? FilePath(path).stat().type) == .fifo
+            origin = isPipe ? .text(try Self.contents(path)) : .file(path)
+        case let text?:
+            origin = .text(Array(text.utf8))
+        }
     }
 
     func read() throws(CommandError) -> UserInfo {
-        guard let text else { return UserInfo() }
         let userInfo: UserInfo
         do {
-            if text.hasPrefix("@") {
-                userInfo = try UserInfo(json: try Self.contents(String(text.dropFirst())))
-            } else {
-                userInfo = try UserInfo(json: text.utf8)
+            switch origin {
+            case .none: return UserInfo()
+            case .text(let text): userInfo = try UserInfo(json: text)
+            case .file(let path): userInfo = try UserInfo(json: try Self.contents(path))
             }
             try userInfo.validate()
         } catch let error as UserInfoError {

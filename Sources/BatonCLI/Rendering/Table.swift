@@ -23,7 +23,8 @@ struct Table {
         self.columns = columns
     }
 
-    /// The lines, the titles first, none wider than `width` where the columns allow.
+    /// The lines, the titles first, none wider than `width`: columns shrink as far as they may, and what then is still
+    /// too wide is cut, since a line that wraps makes the table unreadable.
     func lines(width: Int) -> [String] {
         let widths = columnWidths(fitting: width)
         return ([columns.map(\.title)] + rows).map { row in
@@ -35,7 +36,7 @@ struct Table {
                 if index < columns.count - 1 { line += String(repeating: " ", count: Self.gap) }
             }
             while line.last == " " { line.removeLast() }
-            return line
+            return DisplayWidth.clip(line, to: width)
         }
     }
 

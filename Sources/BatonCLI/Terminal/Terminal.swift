@@ -10,8 +10,10 @@ enum Terminal {
         isatty(descriptor.rawValue) == 1
     }
 
-    /// Columns, asked anew each time, so that a changed window shows in the next line drawn.
+    /// Columns, asked anew each time, so that a changed window shows in the next line drawn; no bound where the output
+    /// goes to a file or another program.
     static func width(of descriptor: FileDescriptor) -> Int {
+        guard isTerminal(descriptor) else { return .max }
         var size = winsize()
         guard ioctl(descriptor.rawValue, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return defaultWidth }
         return Int(size.ws_col)

@@ -66,15 +66,21 @@ actor PeerActivities {
     private func listings(of peer: Peer, advertisedOnly: Bool) async -> [WireActivityListing] {
         guard let current = peer.current else { return [] }
         var summaries = [WireActivitySummary(current, since: peer.currentSince)]
-        if peer.others > 0, !advertisedOnly, let asked = await ask(peer) {
-            // The title in the advertisement is cut to what fits; the device's own answer has all of it.
-            summaries = asked.contains { $0.id == summaries[0].id } ? asked : summaries + asked
+        var isIncomplete = false
+        if peer.others > 0, !advertisedOnly {
+            if let asked = await ask(peer) {
+                // The title in the advertisement is cut to what fits; the device's own answer has all of it.
+                summaries = asked.contains { $0.id == summaries[0].id } ? asked : summaries + asked
+            } else {
+                isIncomplete = true
+            }
         }
         return summaries.map { summary in
             .with {
                 $0.activity = summary
                 $0.device = peer.name
                 $0.deviceID = peer.device.description
+                $0.incomplete = isIncomplete
             }
         }
     }

@@ -73,22 +73,25 @@ actor PeerConnections {
     /// How many connections are live.
     var count: Int { live.values.reduce(0) { $0 + $1.count } }
 
-    /// A connection to a device: a live one, or a new one to the addresses that it advertises.
+    /// A connection to a device: a live one, or a new one to the addresses that it advertises. Who is cancelled waits
+    /// no longer; the dialling goes on for whoever comes next.
     func connection(to device: String) async throws(HandoffError) -> Connection {
         for entry in live[device] ?? [] where await entry.connection.isOpen { return entry.connection }
         let task: Task<Connection, any Error>
         if let running = dialing[device] {
             task = running
         } else {
-            task = Task { try await self.dial(device) }
+            task = Task {
+                defer { dialing[device] = nil }
+                return try await self.dial(device)
+            }
             dialing[device] = task
         }
         do {
-            let connection = try await task.value
-            dialing[device] = nil
-            return connection
+            return try await task.valueUnlessCancelled
+        } catch is CancellationError {
+            throw HandoffError(.cancelled, "it was cancelled")
         } catch {
-            dialing[device] = nil
             throw error as? HandoffError ?? HandoffError(.internal, "\(error)")
         }
     }

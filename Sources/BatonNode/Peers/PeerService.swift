@@ -77,6 +77,12 @@ struct PeerService: Sendable {
             throw error
         }
         await stream.finish()
+        do {
+            _ = try await stream.read()
+        } catch {
+            // A device that no longer waited for the answer aborts instead of ending: nobody knows of the claim.
+            if case .reset = error.code { await offers.release(claim, by: device) }
+        }
     }
 
     private func continuationStream(

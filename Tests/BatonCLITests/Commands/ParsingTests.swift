@@ -1,6 +1,7 @@
 import ArgumentParser
 import Baton
 import BatonMessages
+import Foundation
 import Testing
 
 @testable import BatonCLI
@@ -62,6 +63,26 @@ struct ParsingTests {
         #expect(refusal(try OfferDraft(path: "/nonexistent/file"))?.code == "documentUnreadable")
         #expect(refusal(try OfferDraft(path: "/"))?.message.contains("folder") == true)
         #expect(refusal(try OfferDraft(path: "/dev/null"))?.code == "documentUnreadable")
+    }
+
+    @Test("user info from a pipe is read once and can be asked for again; from a file it is read anew")
+    func userInfoSources() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-info-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let file = folder.appendingPathComponent("info.json")
+        try Data(#"{"a":1}"#.utf8).write(to: file)
+        let fromFile = try OfferDraft(type: "a", userInfo: "@" + file.path)
+        #expect(try UserInfo(fromFile.request().userInfo) == ["a": 1])
+        try Data(#"{"a":2}"#.utf8).write(to: file)
+        #expect(try UserInfo(fromFile.request().userInfo) == ["a": 2])
+
+        let pipe = Pipe()
+        try pipe.fileHandleForWriting.write(contentsOf: Data(#"{"a":3}"#.utf8))
+        try pipe.fileHandleForWriting.close()
+        let fromPipe = try OfferDraft(
+            type: "a", userInfo: "@/dev/fd/\(pipe.fileHandleForReading.fileDescriptor)")
+        for _ in 0..<2 { #expect(try UserInfo(fromPipe.request().userInfo) == ["a": 3]) }
     }
 
     @Test("over 3 KB of user info warns, over 48 KB fails")

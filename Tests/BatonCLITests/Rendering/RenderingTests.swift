@@ -40,7 +40,7 @@ struct RenderingTests {
             ])
     }
 
-    @Test("a listing fits 80 columns, and 40 as far as it can", arguments: [80, 60])
+    @Test("a listing fits the terminal", arguments: [80, 60, 40, 20])
     func fits(_ width: Int) {
         let long = String(repeating: "漢字 and more ", count: 20)
         let activities = [
