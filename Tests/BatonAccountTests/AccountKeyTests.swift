@@ -118,7 +118,8 @@ import Testing
             (.empty, "baton account create"), (.wrongPrefix, "begins with baton1"),
             (.invalidCharacter(group: 3), "mistyped: group 3"), (.mistyped(group: 3), "in group 3"),
             (.mistyped(group: nil), "mistyped: "), (.wrongLength(found: 38, expected: 39), "1 of 39 characters"),
-            (.wrongLength(found: 41, expected: 39), "41 characters behind baton1, where 39"), (.unknownVersion(1), "newer Baton"),
+            (.wrongLength(found: 41, expected: 39), "41 characters behind baton1, where 39"),
+            (.unknownVersion(1), "newer Baton"),
         ]
         for (error, part) in sentences { #expect("\(error)".contains(part), "\(error)") }
     }
