@@ -39,8 +39,10 @@ struct ClaimTableTests {
         }
         let byStranger = table.release(claim, by: "b")
         #expect(byStranger == nil)
+        #expect(table.isHolder("a") && !table.isHolder("b"))
         let byHolder = table.release(claim, by: "a")
         #expect(byHolder != nil)
+        #expect(!table.isHolder("a"))
         _ = try table.claim(activity, by: "b", now: start)
     }
 

@@ -26,6 +26,28 @@ struct LetGoTests {
         await pair.close()
     }
 
+    @Test("One's own stream of which only the peer's END is missing is not cancelled")
+    func ownAnswered() async throws {
+        let pair = try await ConnectedPair()
+        let answerer: BatonTransport.Stream
+        do {
+            let stream = try await pair.stream()
+            answerer = stream.answerer
+            await stream.asker.finish()
+        }
+        try await eventually("it is let go") { await pair.dialer.isIdle }
+        #expect(try await answerer.read() == nil)
+        await answerer.finish()
+        try await answerer.drained()
+        // The END that came opens the way for as many streams as there may be.
+        for _ in 0..<200 {
+            let (asker, other) = try await pair.stream()
+            await asker.finish()
+            await other.finish()
+        }
+        await pair.close()
+    }
+
     @Test("A stream of the peer's that was not answered to its end is cancelled")
     func unanswered() async throws {
         let pair = try await ConnectedPair()

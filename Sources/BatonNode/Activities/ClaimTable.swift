@@ -31,6 +31,9 @@ struct ClaimTable {
         }?.device
     }
 
+    /// Whether a device holds any claim.
+    func isHolder(_ device: String) -> Bool { claims.values.contains { $0.device.id == device } }
+
     /// Makes a claim.
     mutating func claim(
         _ activity: OfferedActivity, by device: PeerName, now: Instant

@@ -161,6 +161,9 @@ actor Offers {
         report(.failed(error.failure), of: claim.activity.id)
     }
 
+    /// Whether a device holds a claim.
+    func holdsClaim(_ device: String) -> Bool { claims.isHolder(device) }
+
     /// The last connection to a device ended.
     func connectionsEnded(of device: String) {
         claims.connectionsEnded(of: device, now: .now)

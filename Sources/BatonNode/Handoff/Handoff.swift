@@ -68,6 +68,7 @@ actor Handoff {
     func finish() async {
         guard let (connection, claim) = held else { return }
         held = nil
+        await connections.letGo(of: connection)
         // In a task of its own: a cancelled handoff still lets go.
         await Task {
             _ = try? await withDeadline(Self.answerDeadline, "the origin did not answer") {
@@ -99,6 +100,7 @@ actor Handoff {
             throw HandoffError(.internal, "\(plan.origin.name) gave an answer that cannot be read")
         }
         held = (connection, claim)
+        await connections.hold(connection)
         let url = response.payload.webPageURL
         guard ActivityID(response.payload.summary.id) == plan.activityID,
             url.isEmpty || OfferedActivity.isWebPage(url)

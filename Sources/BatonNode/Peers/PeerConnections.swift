@@ -23,7 +23,7 @@ actor PeerConnections {
     private static let handshakeDeadline = Duration.seconds(10)
     /// How long dialling may take, over all addresses of a device.
     private static let dialDeadline = Duration.seconds(10)
-    /// A connection without a stream is closed after this time.
+    /// A connection without a stream, on which nobody holds a claim, is closed after this time.
     private static let idleLife = Duration.seconds(60)
 
     /// Windows for documents: a receiver that writes 1 MiB at a time to a disk has three more on their way meanwhile.
@@ -37,6 +37,8 @@ actor PeerConnections {
     private struct Live {
         let connection: Connection
         var idleSince: Instant?
+        /// Handoffs of this device that hold a claim of the other's.
+        var handoffs = 0
     }
 
     nonisolated let loop: EventLoop
@@ -93,6 +95,23 @@ actor PeerConnections {
             throw HandoffError(.cancelled, "it was cancelled")
         } catch {
             throw error as? HandoffError ?? HandoffError(.internal, "\(error)")
+        }
+    }
+
+    /// Keeps a connection while a handoff holds a claim on it, whether there is a stream or not.
+    func hold(_ connection: Connection) {
+        change(connection) { $0.handoffs += 1 }
+    }
+
+    /// The handoff has let its claim go.
+    func letGo(of connection: Connection) {
+        change(connection) { $0.handoffs -= 1 }
+    }
+
+    private func change(_ connection: Connection, _ body: (inout Live) -> Void) {
+        for device in live.keys {
+            guard let index = live[device]?.firstIndex(where: { $0.connection === connection }) else { continue }
+            body(&live[device, default: []][index])
         }
     }
 
@@ -232,11 +251,12 @@ actor PeerConnections {
     private func closeIdle() async {
         for (device, entries) in live {
             for entry in entries {
-                let isIdle = await entry.connection.isIdle
+                let hasClaim = await offers.holdsClaim(device)
+                let isIdle = await entry.connection.isIdle && !hasClaim
                 guard let index = live[device]?.firstIndex(where: { $0.connection === entry.connection }) else {
                     continue
                 }
-                if !isIdle {
+                if !isIdle || live[device]?[index].handoffs != 0 {
                     live[device]?[index].idleSince = nil
                 } else if let since = live[device]?[index].idleSince {
                     if Instant.now - since >= Self.idleLife { Task { await entry.connection.close() } }

@@ -119,7 +119,8 @@ actor PeerDirectory {
             opened = try opener.open(txt)
         } catch {
             if error.isByMember { logger.info("an advertisement of this account was refused: \(error)") }
-            discovery.reject(instance)
+            // Anybody can put one bad record under the name of a device that is known: it is passed over.
+            if !table.knows(instance: instance) { discovery.reject(instance) }
             return
         }
         discovery.keep(instance)

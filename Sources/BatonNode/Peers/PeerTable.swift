@@ -41,6 +41,9 @@ struct PeerTable {
         peers.values.filter(\.isPresent).sorted { $0.device.description < $1.device.description }
     }
 
+    /// Whether an instance has shown a device.
+    func knows(instance: String) -> Bool { peers.values.contains { $0.instances.contains(instance) } }
+
     /// Takes an advertisement that was opened and is newer than all before, or is the one that still stands.
     ///
     /// - Parameters:

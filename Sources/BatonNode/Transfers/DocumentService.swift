@@ -28,8 +28,9 @@ struct DocumentService: Sendable {
     func manifest(
         of claimID: ClaimID, for device: PeerName, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        let offered = try await document(of: offers.claim(claimID, of: device).activity)
-        let source = try await inspect(offered.path)
+        let activity = try await offers.claim(claimID, of: device).activity
+        // The other device is told the title, and not in which folder of this one the document is.
+        let source = try await inspect(document(of: activity).path, calledInErrors: activity.title)
         await offers.setDocument(source, of: claimID)
         try await stream.respond(
             .documentManifest(
@@ -159,11 +160,14 @@ struct DocumentService: Sendable {
     }
 
     /// Looks at a file on a thread that may block.
-    func inspect(_ path: FilePath) async throws(HandoffError) -> DocumentSource {
+    ///
+    /// - Parameter name: what an error calls the document, its path if `nil`.
+    func inspect(_ path: FilePath, calledInErrors name: String? = nil) async throws(HandoffError) -> DocumentSource {
         do {
             return try await DocumentInspector().inspect(path)
         } catch let error as DocumentError {
-            throw HandoffError(error)
+            throw HandoffError(
+                DocumentError(error.code, name ?? error.subject, underlyingError: error.underlyingError))
         } catch {
             throw HandoffError(.limitExceeded, "the system has no thread to give: \(error)")
         }
@@ -241,13 +245,17 @@ struct DocumentService: Sendable {
                     $0.total = entry.size
                 })
         }
-        let (_, stream) = try await withDeadline(Self.answerDeadline, "the document was not sent") {
+        let (answer, stream) = try await withDeadline(Self.answerDeadline, "the document was not sent") {
             try await connection.request(
                 .documentRanges(
                     .with {
                         $0.claimID = Data(claim.bytes)
                         $0.ranges = [.init()]
                     }))
+        }
+        guard case .documentRanges(let ranges) = answer, Int(ranges.chunkSize) == ChunkLayout.chunkSize else {
+            await stream.reset(.protocolError)
+            throw HandoffError(.unsupported, "the other side sends chunks of another size: update Baton on both")
         }
         func next(_ spent: Buffer?) async throws -> Buffer? {
             try await withDeadline(Self.stallDeadline, "nothing more of the document came") {

@@ -121,17 +121,18 @@ extension Connection {
 
     /// Aborts what is not finished.
     ///
-    /// A stream of the peer's that was answered to its end is left alone until the peer ends it too: an abort would
-    /// take away what is still queued of the answer.
+    /// Where only the peer's END is missing it is waited for. An abort would take away what is still queued of an answer
+    /// that this side gave, and would tell the peer that nobody heard the one that it gave.
     private func forget(_ id: StreamID) {
         guard let state = streams[id] else { return }
         let unread = streams.discard(state)
         if case .ended = self.state { return streams.remove(id) }
         giveCredit(id, unread)
         let isDone = state.hasFinished && state.hasEnded
+        let isAnswered = !state.isLocal || (state.response != nil && !state.hasReceived)
         if isDone || state.failure != nil {
             streams.remove(id)
-        } else if state.hasFinished, !state.isLocal {
+        } else if state.hasFinished, isAnswered {
             state.isAbandoned = true
         } else {
             streams.remove(id)

@@ -119,9 +119,9 @@ public actor Connection {
     /// Whether no stream is open, in either direction.
     public var isIdle: Bool { streams.isIdle }
 
-    /// Whether ``open(_:)`` can work.
+    /// Whether ``open(_:)`` can work: the connection lives, neither side is going away, and the peer serves streams.
     public var isOpen: Bool {
-        if case .open = state { true } else { false }
+        if case .open = state, let peer = session.peer { peer.openStreams > 0 } else { false }
     }
 
     /// Waits for the connection's end, cancelled or not, and tells why it ended.

@@ -17,7 +17,8 @@ final class StreamState {
     private var inHand = 0
     /// Bytes that arrived and that the application has not taken.
     private(set) var unread = 0
-    private var hasGrown = false
+    /// Whether any byte ever came.
+    private(set) var hasReceived = false
 
     /// This side opened it.
     let isLocal: Bool
@@ -56,8 +57,8 @@ final class StreamState {
             if let last = received.last, last.count < last.capacity {
                 target = last
             } else {
-                target = spares.popLast() ?? Buffer(capacity: hasGrown ? Self.capacity : Self.firstCapacity)
-                hasGrown = true
+                target = spares.popLast() ?? Buffer(capacity: hasReceived ? Self.capacity : Self.firstCapacity)
+                hasReceived = true
                 received.append(target)
             }
             rest = UnsafeRawBufferPointer(rebasing: rest[target.append(rest)...])
