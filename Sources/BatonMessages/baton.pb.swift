@@ -11,8 +11,8 @@
 // The one definition of every message of Baton. How they travel (OPEN, RESPONSE, length-delimited records in DATA)
 // stands in Sources/BatonProtocol/WireProtocol.md; Scripts/generate-messages makes the Swift of this file.
 //
-// Rules: a message is at most 64 KiB encoded and nests at most 32 deep; a request of an unknown kind is answered by
-// Failure(UNSUPPORTED); fields are only ever added; names of files are bytes.
+// Rules: a message is at most 64 KiB encoded and nests at most 32 deep, the outermost one counted; a request without a
+// kind or of an unknown one is answered by Failure(UNSUPPORTED); fields are only ever added; names of files are bytes.
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -520,6 +520,7 @@ public nonisolated struct WireFailure: Sendable {
   public init() {}
 }
 
+/// One without a kind is of a type that this version does not know.
 public nonisolated struct WireValue: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -551,6 +552,7 @@ public nonisolated struct WireValue: Sendable {
     set {kind = .integer(newValue)}
   }
 
+  /// only above 2^63 - 1
   public var unsignedInteger: UInt64 {
     get {
       if case .unsignedInteger(let v)? = kind {return v}
@@ -639,6 +641,7 @@ public nonisolated struct WireValue: Sendable {
     case null(WireNullValue)
     case boolean(Bool)
     case integer(Int64)
+    /// only above 2^63 - 1
     case unsignedInteger(UInt64)
     case real(Double)
     case string(String)
@@ -702,10 +705,13 @@ public nonisolated struct WireActivitySummary: Sendable {
 
   public var kind: WireActivityKind = .application
 
+  /// 1 to 96 bytes
   public var type: String = String()
 
+  /// at most 1,024 bytes
   public var title: String = String()
 
+  /// for display
   public var documentSize: UInt64 = 0
 
   /// seconds since 1970: when the origin made it current
@@ -728,6 +734,7 @@ public nonisolated struct WireActivityPayload: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// its id is the one that was asked for
   public var summary: WireActivitySummary {
     get {_summary ?? WireActivitySummary()}
     set {_summary = newValue}
@@ -737,6 +744,7 @@ public nonisolated struct WireActivityPayload: Sendable {
   /// Clears the value of `summary`. Subsequent reads from it will return its default value.
   public mutating func clearSummary() {self._summary = nil}
 
+  /// at most 49,152 bytes encoded
   public var userInfo: WireDictionaryValue {
     get {_userInfo ?? WireDictionaryValue()}
     set {_userInfo = newValue}
@@ -746,6 +754,7 @@ public nonisolated struct WireActivityPayload: Sendable {
   /// Clears the value of `userInfo`. Subsequent reads from it will return its default value.
   public mutating func clearUserInfo() {self._userInfo = nil}
 
+  /// http or https; empty: none
   public var webPageURL: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -832,8 +841,10 @@ public nonisolated struct WireDocumentManifestResponse: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// 1 in this version
   public var entries: UInt64 = 0
 
+  /// for display
   public var totalSize: UInt64 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -849,6 +860,7 @@ public nonisolated struct WireDocumentEntry: Sendable {
   /// a label, never a path
   public var name: Data = Data()
 
+  /// what counts
   public var size: UInt64 = 0
 
   public var executable: Bool = false
@@ -865,6 +877,7 @@ public nonisolated struct WireDocumentRangesRequest: Sendable {
 
   public var claimID: Data = Data()
 
+  /// one in this version
   public var ranges: [WireDocumentRange] = []
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -880,10 +893,10 @@ public nonisolated struct WireDocumentRange: Sendable {
   /// index in the manifest
   public var entry: UInt64 = 0
 
-  /// a multiple of the chunk size
+  /// a multiple of the chunk size, at most the entry's size
   public var offset: UInt64 = 0
 
-  /// 0: to the end of the entry
+  /// 0: to the end of the entry; otherwise the range ends at a multiple of the chunk size or with the entry.
   public var length: UInt64 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -898,6 +911,7 @@ public nonisolated struct WireDocumentRangesResponse: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// 1,048,576; a receiver aborts on any other
   public var chunkSize: UInt32 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -935,7 +949,7 @@ public nonisolated struct WireContinuationStreamResponse: Sendable {
   public init() {}
 }
 
-/// The continuing side has taken the activity over.
+/// The continuing side has taken the activity over. The claim stays; it may be said again.
 public nonisolated struct WireContinuedRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -958,7 +972,7 @@ public nonisolated struct WireContinuedResponse: Sendable {
   public init() {}
 }
 
-/// Lets the claim go.
+/// Lets the claim go. Always succeeds, whether there is such a claim or not.
 public nonisolated struct WireReleaseRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

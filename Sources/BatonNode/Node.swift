@@ -169,7 +169,9 @@ public actor Node {
         } catch {
             throw .document(error)
         }
-        let context = try context(account)
+        let (rotations, rotationWanted) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let gate = GateKeeper(account) { rotationWanted.yield() }
+        let context = try context(account, gate)
         let listener = try listen(on: loop)
         let port = listener.localAddress.port ?? 0
 
@@ -187,7 +189,7 @@ public actor Node {
             service: PeerService(offers: offers, documents: documents), offers: offers, loops: loops, on: loop,
             logger: logger)
         let announcer = Announcer(
-            account: account, epoch: epoch, port: port, offers: offers, discovery: discovery, on: loop,
+            account: account, epoch: epoch, port: port, gate: gate, offers: offers, discovery: discovery, on: loop,
             logger: logger)
         let handoffs = HandoffTable()
         let control = ControlServer(listener: local, logger: logger)
@@ -205,6 +207,9 @@ public actor Node {
                         await directory.handle(event)
                         if case .rotationDue = event { await announcer.rotate() }
                     }
+                }
+                group.addTask {
+                    for await _ in rotations { await announcer.rotate() }
                 }
                 group.addTask {
                     for await change in changes {
@@ -292,7 +297,7 @@ public actor Node {
         }
     }
 
-    private func context(_ account: Account) throws(NodeError) -> TLSContext {
+    private func context(_ account: Account, _ gate: GateKeeper) throws(NodeError) -> TLSContext {
         let material = account.identity.tlsMaterial
         do {
             return try TLSContext(
@@ -302,7 +307,8 @@ public actor Node {
                             try TLSIdentity(certificate: certificate, privateKey: key, accountCA: authority)
                         }
                     }
-                })
+                },
+                gate: { gate.admit($0) })
         } catch let error as TLSError {
             throw .identity(error)
         } catch {

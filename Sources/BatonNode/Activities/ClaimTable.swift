@@ -32,7 +32,9 @@ struct ClaimTable {
     }
 
     /// Whether a device holds any claim.
-    func isHolder(_ device: String) -> Bool { claims.values.contains { $0.device.id == device } }
+    func isHolder(_ device: String, now: Instant) -> Bool {
+        claims.values.contains { $0.device.id == device && ($0.lapsesAt.map { $0 > now } ?? true) }
+    }
 
     /// Makes a claim.
     mutating func claim(

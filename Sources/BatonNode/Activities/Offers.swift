@@ -162,7 +162,7 @@ actor Offers {
     }
 
     /// Whether a device holds a claim.
-    func holdsClaim(_ device: String) -> Bool { claims.isHolder(device) }
+    func holdsClaim(_ device: String) -> Bool { claims.isHolder(device, now: .now) }
 
     /// The last connection to a device ended.
     func connectionsEnded(of device: String) {
@@ -223,6 +223,9 @@ actor Offers {
             throw HandoffError(.internal, "the application that offers it gave an answer that cannot be read")
         }
         try OfferedActivity.requireFitting(state.userInfo)
+        guard state.webPageURL.isEmpty || OfferedActivity.isWebPage(state.webPageURL) else {
+            throw HandoffError(.invalidRequest, "the application that offers it gave a URL that is no web page's")
+        }
         payload.userInfo = state.userInfo
         if !state.webPageURL.isEmpty { payload.webPageURL = state.webPageURL }
         return payload

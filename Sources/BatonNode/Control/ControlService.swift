@@ -183,7 +183,7 @@ struct ControlService: Sendable {
         let (summary, origin) = try await activities.find(id, on: request.deviceID)
         let handoff = Handoff(
             Handoff.Plan(
-                activityID: id, type: summary.type, origin: origin, destination: destination,
+                activityID: id, type: summary.type, title: summary.title, origin: origin, destination: destination,
                 keepsClaim: request.streams),
             connections: connections, documents: documents)
         try await handoffs.insert(handoff)

@@ -22,6 +22,8 @@ actor Handoff {
     struct Plan: Sendable {
         let activityID: ActivityID
         let type: String
+        /// What the user saw and said yes to.
+        let title: String
         let origin: PeerName
         /// The folder that a document goes to; `nil` asks for the payload only.
         let destination: FilePath?
@@ -107,12 +109,13 @@ actor Handoff {
         else {
             throw HandoffError(.internal, "\(plan.origin.name) sent another activity, or a URL that is no web page's")
         }
+        try OfferedActivity.requireFitting(response.payload.userInfo)
         emit(.payload(response.payload))
 
         var continued = WireAcceptEvent.Continued()
         if let destination = plan.destination, response.payload.summary.kind == .document {
             let (path, size) = try await documents.fetch(
-                from: connection, claim: claim, title: response.payload.summary.title, into: destination
+                from: connection, claim: claim, title: plan.title, into: destination
             ) { progress in
                 self.eventContinuation.yield(.with { $0.progress = progress })
             }

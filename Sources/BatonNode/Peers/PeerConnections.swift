@@ -182,6 +182,13 @@ actor PeerConnections {
             _ = try await establish(connection)
             adopt(connection, of: device)
             return connection
+        } catch let error as HandoffError where error.code == .connectionLost {
+            // The gate of a device that does not know this one's token, or has revoked it, ends a connection like this.
+            throw HandoffError(
+                .peerUnreachable,
+                "it ended the connection without an answer: try again, and if that stays so see there whether this"
+                    + " device is still of the account"
+            ).about(peer.name)
         } catch let error as HandoffError {
             throw error.about(peer.name)
         } catch let error as TransportError {

@@ -23,6 +23,8 @@ final class TLSChannel: Channel {
 
     var peer: PeerIdentity? { session.peerDeviceID.map(PeerIdentity.device) }
 
+    var admission: UInt32? { session.admission }
+
     func start() throws(TransportError) {
         guard isClient else { return }
         do {
@@ -100,6 +102,8 @@ extension TransportError {
             self.init(.refused, "this device reached itself")
         case .identityMismatch, .noCertificate, .certificateRefused:
             self.init(.refused, "the certificate was refused: \(error)")
+        case .notAdmitted:
+            self.init(.refused, "the other side did not show that it is of this account")
         case .applicationProtocol, .protocolVersion, .noCommonParameters, .protocolViolation:
             self.init(.protocolViolation, "the other side does not speak Baton's protocol: \(error)")
         case .truncated:

@@ -210,10 +210,11 @@ struct DocumentService: Sendable {
         }
     }
 
-    /// A name that begins with a dot is obeyed by shells and desktops and seen by nobody: it is taken only when it is what
-    /// the user said yes to.
+    /// A name that begins with a dot is obeyed by shells and desktops and seen by nobody: it is taken only when the user
+    /// said yes to one.
     private static func refuseHidden(_ entry: WireDocumentEntry, title: String) throws(HandoffError) {
-        guard entry.name.first == UInt8(ascii: "."), Array(entry.name) != Array(title.utf8) else { return }
+        // What was listed may have been cut to what an advertisement has room for.
+        guard entry.name.first == UInt8(ascii: "."), title.utf8.first != UInt8(ascii: ".") else { return }
         throw HandoffError(
             .destinationUnwritable,
             "the other device calls “\(title)” by a hidden name, \(NameDisplay.escaped(Array(entry.name))): not taken")
@@ -258,8 +259,15 @@ struct DocumentService: Sendable {
             throw HandoffError(.unsupported, "the other side sends chunks of another size: update Baton on both")
         }
         func next(_ spent: Buffer?) async throws -> Buffer? {
-            try await withDeadline(Self.stallDeadline, "nothing more of the document came") {
-                try await stream.read(atLeast: Connection.readBound, reusing: spent)
+            do {
+                return try await withDeadline(Self.stallDeadline, "nothing more of the document came") {
+                    try await stream.read(atLeast: Connection.readBound, reusing: spent)
+                }
+            } catch where error.code == .timedOut {
+                // On a slow link less than that has come, and some has.
+                return try await withDeadline(Self.stallDeadline / 30, "nothing more of the document came") {
+                    try await stream.read()
+                }
             }
         }
         await stream.finish()

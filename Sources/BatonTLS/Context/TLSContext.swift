@@ -16,27 +16,38 @@ public final class TLSContext: Sendable {
     public var deviceID: String { identity.deviceID }
 
     let identity: TLSIdentity
+    let gate: Gate?
     let refuses: @Sendable (String) -> Bool
     let limits: TLSLimits
     nonisolated(unsafe) let pointer: OpaquePointer  // reason: an SSL_CTX may be shared once it is not modified any more
+
+    /// Decides by the server name of a ClientHello whether the client gets an answer at all.
+    ///
+    /// Given the one ASCII host name of the server name extension (nil where there is none), it returns what the owner
+    /// wants to know an admitted session by (``TLSSession/admission``), or nil to refuse: then the session fails with
+    /// `notAdmitted`, and a server session has no byte to send before it has admitted its client, not even an alert.
+    /// Called on the thread that drives the session, in the middle of `handshake()`, once for each session.
+    public typealias Gate = @Sendable (_ serverName: String?) -> UInt32?
 
     /// Makes the settings for a device.
     ///
     /// - Parameters:
     ///   - identity: What the device shows and whom it trusts.
     ///   - limits: The bounds of each session.
+    ///   - gate: Judges the clients of server sessions by their first message; nil lets everybody try.
     ///   - refuses: A further judgement of a peer whose certificate is good: given its device id, true refuses it in
     ///     the handshake, with the alert `certificate_revoked`. Called on the thread that drives the session, in the
     ///     middle of `handshake()`: it must be quick and must not call the session.
     /// - Throws: `library` when OpenSSL lacks something that it needs.
     public init(
-        identity: TLSIdentity, limits: TLSLimits = TLSLimits(),
+        identity: TLSIdentity, limits: TLSLimits = TLSLimits(), gate: Gate? = nil,
         refuses: @escaping @Sendable (String) -> Bool = { _ in false }
     ) throws(TLSError) {
         ErrorQueue.clear()
         guard let context = SSL_CTX_new(TLS_method()) else { throw ErrorQueue.libraryFailure("making a TLS context") }
         self.identity = identity
         self.limits = limits
+        self.gate = gate
         self.refuses = refuses
         pointer = context
         try restrictProtocol()

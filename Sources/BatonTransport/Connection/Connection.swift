@@ -113,6 +113,15 @@ public actor Connection {
         }
     }
 
+    /// The generation of the account's keys that a peer which dialled was admitted by; `nil` on the local socket, where
+    /// this side dialled, and before ``ready()``.
+    public var admission: UInt32? {
+        switch state {
+        case .handshaking: nil
+        case .open, .draining, .closing, .ended: wire.admission
+        }
+    }
+
     /// Where the peer is.
     public var remoteAddress: SocketAddress? { socket.remoteAddress }
 
