@@ -263,7 +263,7 @@ struct DocumentService: Sendable {
                 return try await withDeadline(Self.stallDeadline, "nothing more of the document came") {
                     try await stream.read(atLeast: Connection.readBound, reusing: spent)
                 }
-            } catch where error.code == .timedOut {
+            } catch  where error.code == .timedOut {
                 // On a slow link less than that has come, and some has.
                 return try await withDeadline(Self.stallDeadline / 30, "nothing more of the document came") {
                     try await stream.read()

@@ -8,7 +8,8 @@ public struct TLSError: Error, Sendable, Hashable, CustomStringConvertible {
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String, Sendable {
             case wrongAccount, wrongPeer, identityMismatch, ownIdentity, refused, noCertificate, certificateRefused
-            case notAdmitted, applicationProtocol, protocolVersion, noCommonParameters, protocolViolation, truncated, peerAlert
+            case notAdmitted, applicationProtocol, protocolVersion, noCommonParameters, protocolViolation, truncated,
+                peerAlert
             case bufferFull, notReady, invalidIdentity, invalidName, library
         }
         private let kind: Kind
