@@ -424,6 +424,9 @@ public nonisolated struct WireFailure: Sendable {
 
     /// the offering application has gone
     case applicationGone // = 22
+
+    /// on the local socket: the node was stopped
+    case nodeStopping // = 23
     case UNRECOGNIZED(Int)
 
     public init() {
@@ -455,6 +458,7 @@ public nonisolated struct WireFailure: Sendable {
       case 20: self = .corrupted
       case 21: self = .connectionLost
       case 22: self = .applicationGone
+      case 23: self = .nodeStopping
       default: self = .UNRECOGNIZED(rawValue)
       }
     }
@@ -484,6 +488,7 @@ public nonisolated struct WireFailure: Sendable {
       case .corrupted: return 20
       case .connectionLost: return 21
       case .applicationGone: return 22
+      case .nodeStopping: return 23
       case .UNRECOGNIZED(let i): return i
       }
     }
@@ -513,6 +518,7 @@ public nonisolated struct WireFailure: Sendable {
       .corrupted,
       .connectionLost,
       .applicationGone,
+      .nodeStopping,
     ]
 
   }
@@ -2129,7 +2135,7 @@ nonisolated extension WireFailure: SwiftProtobuf.Message, SwiftProtobuf._Message
 }
 
 nonisolated extension WireFailure.Code: SwiftProtobuf._ProtoNameProviding {
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNSPECIFIED\0\u{1}INTERNAL\0\u{1}UNSUPPORTED\0\u{1}INVALID_REQUEST\0\u{1}NO_SUCH_ACTIVITY\0\u{1}AMBIGUOUS_ACTIVITY\0\u{1}CLAIM_HELD\0\u{1}NO_SUCH_CLAIM\0\u{1}LIMIT_EXCEEDED\0\u{1}TIMED_OUT\0\u{1}CANCELLED\0\u{1}PEER_UNREACHABLE\0\u{1}REFUSED\0\u{1}STREAMS_UNSUPPORTED\0\u{1}USER_INFO_TOO_LARGE\0\u{1}DOCUMENT_UNREADABLE\0\u{1}DOCUMENT_CHANGED\0\u{1}DESTINATION_EXISTS\0\u{1}DESTINATION_UNWRITABLE\0\u{1}DESTINATION_FULL\0\u{1}CORRUPTED\0\u{1}CONNECTION_LOST\0\u{1}APPLICATION_GONE\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNSPECIFIED\0\u{1}INTERNAL\0\u{1}UNSUPPORTED\0\u{1}INVALID_REQUEST\0\u{1}NO_SUCH_ACTIVITY\0\u{1}AMBIGUOUS_ACTIVITY\0\u{1}CLAIM_HELD\0\u{1}NO_SUCH_CLAIM\0\u{1}LIMIT_EXCEEDED\0\u{1}TIMED_OUT\0\u{1}CANCELLED\0\u{1}PEER_UNREACHABLE\0\u{1}REFUSED\0\u{1}STREAMS_UNSUPPORTED\0\u{1}USER_INFO_TOO_LARGE\0\u{1}DOCUMENT_UNREADABLE\0\u{1}DOCUMENT_CHANGED\0\u{1}DESTINATION_EXISTS\0\u{1}DESTINATION_UNWRITABLE\0\u{1}DESTINATION_FULL\0\u{1}CORRUPTED\0\u{1}CONNECTION_LOST\0\u{1}APPLICATION_GONE\0\u{1}NODE_STOPPING\0")
 }
 
 nonisolated extension WireValue: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {

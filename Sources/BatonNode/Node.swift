@@ -88,7 +88,13 @@ public actor Node {
         let sending: TransferLimit
         let monitor: NetworkMonitor?
         let discovering: Task<Void, Never>
-        let accepting: AsyncStream<Socket>.Continuation
+        let accepting: Accepting
+    }
+
+    /// The way of other devices' connections into the node.
+    private struct Accepting {
+        let doorkeeper: Doorkeeper
+        let admitted: AsyncStream<Connection>.Continuation
     }
 
     private let home: Home
@@ -141,7 +147,8 @@ public actor Node {
         guard let parts else { return }
         self.parts = nil
         parts.listener.close()
-        parts.accepting.finish()
+        parts.accepting.doorkeeper.close()
+        parts.accepting.admitted.finish()
         await parts.offers.withdrawAll()
         // What stays in the caches of others is an idle device.
         await parts.announcer.publish(isWithdrawal: true)
@@ -199,7 +206,7 @@ public actor Node {
                 account: account, port: port, offers: offers, directory: directory, connections: connections,
                 activities: PeerActivities(directory: directory, connections: connections, on: loop),
                 documents: documents, handoffs: handoffs))
-        let accepting = accept(from: listener, over: loops, into: connections)
+        let accepting = accept(from: listener, over: loops, by: context, into: connections)
         let discovering = Task { [logger] in
             await withDiscardingTaskGroup { group in
                 group.addTask {
@@ -243,21 +250,22 @@ public actor Node {
     }
 
     private func accept(
-        from listener: Listener, over loops: EventLoopGroup, into connections: PeerConnections
-    ) -> AsyncStream<Socket>.Continuation {
-        let (sockets, continuation) = AsyncStream<Socket>.makeStream(bufferingPolicy: .bufferingNewest(64))
+        from listener: Listener, over loops: EventLoopGroup, by context: TLSContext, into connections: PeerConnections
+    ) -> Accepting {
+        let (admitted, continuation) = AsyncStream<Connection>.makeStream(bufferingPolicy: .bufferingNewest(64))
+        let doorkeeper = Doorkeeper(context: context, limits: PeerConnections.limits) { continuation.yield($0) }
         listener.start(
             socketsOn: loops,
             onTrouble: { [logger] in logger.warning("other devices cannot connect at the moment: \($0)") },
-            onAccept: { continuation.yield($0) })
+            onAccept: { doorkeeper.receive($0) })
         Task {
             await withDiscardingTaskGroup { group in
-                for await socket in sockets {
-                    group.addTask { await connections.accept(socket) }
+                for await connection in admitted {
+                    group.addTask { await connections.accept(connection) }
                 }
             }
         }
-        return continuation
+        return Accepting(doorkeeper: doorkeeper, admitted: continuation)
     }
 
     private func load(_ store: AccountStore) throws(NodeError) -> (Account, UInt64, ReplayGuard) {
@@ -277,7 +285,8 @@ public actor Node {
 
     private func listen(on loop: EventLoop) throws(NodeError) -> Listener {
         do {
-            return try Listener.onAllAddresses(port: configuration.port, on: loop)
+            return try Listener.onAllAddresses(
+                port: configuration.port, on: loop, defersAccept: Doorkeeper.deadline)
         } catch {
             throw error.code == .addressInUse ? .portInUse(configuration.port) : .socket(error)
         }

@@ -62,7 +62,9 @@ extension LabHandoffTests {
             let cancelled = try await halfWay(lab, folder).end(by: SIGINT)
             #expect(cancelled.status == 130, "\(cancelled.errors)")
             try await eventually("nothing is left") { try lab.contents(of: folder).isEmpty }
-            try await offer.command.event("failed") { $0.code == "cancelled" }
+            try await offer.command.event("failed") { $0.code == "cancelled" && $0.device == "desktop" }
+
+            #expect(offer.command.events.filter { $0.event == "failed" }.count == 1)
 
             // A terminal that dies.
             let kept = try lab.destination("kept")

@@ -26,7 +26,10 @@ struct AccountLeaveCommand: AsyncParsableCommand {
             await client.close()
             throw CommandError.failed("a node is running here with this account: stop `baton node` first")
         }
-        guard try await isConfirmed() else { throw CommandError.interrupted }
+        guard try await isConfirmed() else {
+            Output.say("Nothing was changed.")
+            throw CommandError.interrupted
+        }
         do {
             try CommandEnvironment.accountStore(home).leave()
         } catch {

@@ -69,6 +69,18 @@ struct ClaimTable {
         claims[id]?.isContinued = true
     }
 
+    /// Notes that what the holder wanted has failed.
+    ///
+    /// - Returns: the claim, the first time; `nil` where that is known already, or the activity was taken over before, or
+    ///   the device holds no such claim.
+    mutating func setFailed(_ id: ClaimID, by device: PeerName) -> Claim? {
+        guard let claim = claims[id], claim.device.id == device.id, !claim.isContinued, !claim.hasFailed else {
+            return nil
+        }
+        claims[id]?.hasFailed = true
+        return claim
+    }
+
     /// Notes what the holder was told of the document.
     mutating func setDocument(_ document: DocumentSource, of id: ClaimID) {
         claims[id]?.document = document
@@ -105,6 +117,8 @@ struct Claim: Sendable {
     let number: UInt64
     /// The holder has said that it took the activity over.
     var isContinued = false
+    /// Its application was told of a failure.
+    var hasFailed = false
     /// The document as its holder was told of it, once it asked for the manifest.
     var document: DocumentSource?
     /// When it lapses; `nil` while a connection to its holder is there.

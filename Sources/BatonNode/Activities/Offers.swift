@@ -87,7 +87,11 @@ actor Offers {
 
     /// Withdraws everything, because the node stops.
     func withdrawAll() {
-        for offer in offers { withdraw(offer.activity.id) }
+        let stopping = HandoffError(.nodeStopping, "the node was stopped, so nothing is offered any more")
+        for offer in offers {
+            offer.events.yield(.with { $0.failed = stopping.failure })
+            withdraw(offer.activity.id)
+        }
     }
 
     /// The one activity whose identifier begins so.
@@ -129,7 +133,11 @@ actor Offers {
             return (claim, payload)
         } catch {
             claims.release(claim, by: device)
-            offer.events.yield(.with { $0.failed = error.failure })
+            offer.events.yield(.with { $0.failed = error.concerning(device).failure })
+            // The application may have said where the document was; that is for this device's user alone.
+            guard error.code != .documentUnreadable else {
+                throw HandoffError(.documentUnreadable, "the document can no longer be read on the other device")
+            }
             throw error
         }
     }
@@ -154,11 +162,16 @@ actor Offers {
         report(.continued(device.taken(bytes: claim.document?.size ?? 0)), of: claim.activity.id)
     }
 
+    /// What a claim was made for has failed: its application is told once, however many things fail.
+    func fail(_ id: ClaimID, by device: PeerName, with error: HandoffError) {
+        guard let claim = claims.setFailed(id, by: device) else { return }
+        report(.failed(error.concerning(device).failure), of: claim.activity.id)
+    }
+
     /// Lets a claim go. An application whose activity was not taken over after all is told so.
     func release(_ id: ClaimID, by device: PeerName) {
-        guard let claim = claims.release(id, by: device), !claim.isContinued else { return }
-        let error = HandoffError(.cancelled, "\(device.name) let it go without continuing it", device: device.name)
-        report(.failed(error.failure), of: claim.activity.id)
+        fail(id, by: device, with: HandoffError(.cancelled, "it was let go without being continued"))
+        claims.release(id, by: device)
     }
 
     /// Whether a device holds a claim.
@@ -229,6 +242,13 @@ actor Offers {
         payload.userInfo = state.userInfo
         if !state.webPageURL.isEmpty { payload.webPageURL = state.webPageURL }
         return payload
+    }
+}
+
+extension HandoffError {
+    /// The same, told of a device.
+    fileprivate func concerning(_ device: PeerName) -> HandoffError {
+        HandoffError(code, message, device: device.name)
     }
 }
 

@@ -268,6 +268,7 @@ actor HandoffTable {
     func stop(grace: Duration) async {
         let tasks = entries.values.compactMap(\.task)
         guard !tasks.isEmpty else { return }
+        for (handoff, _) in entries.values { await handoff.nodeIsStopping() }
         _ = try? await withDeadline(grace, "the handoffs were not over") {
             for task in tasks {
                 await withTaskCancellationHandler {

@@ -39,6 +39,7 @@ actor Handoff {
     private let documents: DocumentService
 
     private var held: (connection: Connection, claim: ClaimID)?
+    private var isNodeStopping = false
 
     init(_ plan: Plan, connections: PeerConnections, documents: DocumentService) {
         self.plan = plan
@@ -60,10 +61,16 @@ actor Handoff {
             emit(.continued(continued))
             if !plan.keepsClaim { await finish() }
         } catch {
-            emit(.failed(error.failure))
+            let stopped = HandoffError(.nodeStopping, "the node of this device was stopped before all was there")
+            emit(.failed((isNodeStopping && error.code == .cancelled ? stopped : error).failure))
             await finish()
         }
         eventContinuation.finish()
+    }
+
+    /// The node stops: where the handoff is cancelled from now on, that is why.
+    func nodeIsStopping() {
+        isNodeStopping = true
     }
 
     /// Lets the claim go.

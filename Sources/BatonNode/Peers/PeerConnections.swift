@@ -27,7 +27,7 @@ actor PeerConnections {
     private static let idleLife = Duration.seconds(60)
 
     /// Windows for documents: a receiver that writes 1 MiB at a time to a disk has three more on their way meanwhile.
-    private static var limits: Limits {
+    static var limits: Limits {
         var limits = Limits()
         limits.initialStreamWindow = 4 << 20
         limits.initialConnectionWindow = 8 << 20
@@ -115,15 +115,14 @@ actor PeerConnections {
         }
     }
 
-    /// Takes a connection that another device dialled.
-    func accept(_ socket: Socket) async {
-        let address = socket.remoteAddress.ipAddress
+    /// Takes a connection that another device dialled and that was let in.
+    func accept(_ connection: Connection) async {
+        let address = connection.remoteAddress.ipAddress
         guard !isStopped, count < Self.bound, handshakes < Self.handshakeBound,
             address.map({ handshakesByAddress[$0, default: 0] < Self.handshakeBoundPerAddress }) ?? true
         else {
-            logger.info("a connection from \(socket.remoteAddress) was closed: too many are there")
-            socket.close()
-            return
+            logger.info("a connection from \(address.map(String.init(describing:)) ?? "?") was closed: too many are there")
+            return await connection.close()
         }
         if let address { handshakesByAddress[address, default: 0] += 1 }
         defer {
@@ -132,16 +131,13 @@ actor PeerConnections {
             }
         }
         do {
-            let channel = TLSChannel(try TLSSession(server: context), isClient: false)
-            let connection = Connection(
-                socket: socket, channel: channel, role: .acceptor, limits: Self.limits, on: socket.loop)
             let device = try await establish(connection)
             guard live[device, default: []].count < Self.boundPerDevice else {
                 return await connection.close(.limitExceeded)
             }
             adopt(connection, of: device)
         } catch {
-            logger.info("a connection from \(socket.remoteAddress) ended: \(error)")
+            logger.info("a connection from \(address.map(String.init(describing:)) ?? "?") ended: \(error)")
         }
     }
 

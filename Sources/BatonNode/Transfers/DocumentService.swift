@@ -59,7 +59,7 @@ struct DocumentService: Sendable {
         let chunks = try Self.chunks(of: request, in: source)
         try await limit.begin(for: device)
         do {
-            try await send(chunks, of: source, of: claim.activity.id, to: device, on: stream)
+            try await send(chunks, of: source, for: claim, claimID, on: stream)
             await limit.end(for: device)
         } catch {
             await limit.end(for: device)
@@ -69,7 +69,7 @@ struct DocumentService: Sendable {
     }
 
     private func send(
-        _ chunks: Range<UInt64>, of source: DocumentSource, of activity: ActivityID, to device: PeerName,
+        _ chunks: Range<UInt64>, of source: DocumentSource, for claim: Claim, _ claimID: ClaimID,
         on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
         let reader: DocumentReader
@@ -86,12 +86,12 @@ struct DocumentService: Sendable {
                         .with {
                             $0.bytes = bytes
                             $0.total = source.size
-                            $0.device = device.name
-                        }), of: activity)
+                            $0.device = claim.device.name
+                        }), of: claim.activity.id)
             }
         } catch {
             await reader.close()
-            await offers.report(.failed(error.about(device.name).failure), of: activity)
+            await offers.fail(claimID, by: claim.device, with: error)
             await stream.reset(error.code == .documentChanged ? .sourceChanged : .internalError)
         }
     }

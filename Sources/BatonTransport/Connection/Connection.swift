@@ -123,7 +123,7 @@ public actor Connection {
     }
 
     /// Where the peer is.
-    public var remoteAddress: SocketAddress? { socket.remoteAddress }
+    public nonisolated var remoteAddress: SocketAddress { socket.remoteAddress }
 
     /// Whether no stream is open, in either direction.
     public var isIdle: Bool { streams.isIdle }
