@@ -23,16 +23,25 @@ final class Doorkeeper: Sendable {
 
     private let context: TLSContext
     private let limits: Limits
+    private let deadline: Duration
+    private let boundPerAddress: Int
     private let waiting = Lock(Waiting())
     private let admitted: @Sendable (Connection) -> Void
 
     /// - Parameters:
     ///   - context: has the gate.
     ///   - limits: of the connections.
+    ///   - deadline: see ``Doorkeeper/deadline``.
+    ///   - boundPerAddress: see ``waitingBoundPerAddress``.
     ///   - admitted: gets each connection that was let in, not started yet; on any loop.
-    init(context: TLSContext, limits: Limits, admitted: @escaping @Sendable (Connection) -> Void) {
+    init(
+        context: TLSContext, limits: Limits, deadline: Duration = Doorkeeper.deadline,
+        boundPerAddress: Int = Doorkeeper.waitingBoundPerAddress, admitted: @escaping @Sendable (Connection) -> Void
+    ) {
         self.context = context
         self.limits = limits
+        self.deadline = deadline
+        self.boundPerAddress = boundPerAddress
         self.admitted = admitted
     }
 
@@ -45,7 +54,7 @@ final class Doorkeeper: Sendable {
         let visitor = Visitor(socket, session)
         guard !settle(visitor) else { return }
         guard enter(visitor) else { return socket.close() }
-        visitor.wait(for: Self.deadline) { [weak self] in
+        visitor.wait(for: deadline) { [weak self] in
             _ = self?.settle(visitor)
         } expired: { [weak self] in
             self?.dismiss(visitor)
@@ -85,7 +94,7 @@ final class Doorkeeper: Sendable {
         waiting.withLock { waiting in
             guard waiting.visitors.count < Self.waitingBound else { return false }
             if let address = visitor.address {
-                guard waiting.byAddress[address, default: 0] < Self.waitingBoundPerAddress else { return false }
+                guard waiting.byAddress[address, default: 0] < boundPerAddress else { return false }
                 waiting.byAddress[address, default: 0] += 1
             }
             waiting.visitors[ObjectIdentifier(visitor)] = visitor

@@ -36,6 +36,12 @@ struct PeerTable {
     static var bound: Int { 64 }
 
     private(set) var peers: [DeviceID: Peer] = [:]
+    private let lowestPort: UInt16
+
+    /// - Parameter lowestPort: below it no port is dialled.
+    init(lowestPort: UInt16 = Advertisement.minimumPort) {
+        self.lowestPort = lowestPort
+    }
 
     var present: [Peer] {
         peers.values.filter(\.isPresent).sorted { $0.device.description < $1.device.description }
@@ -67,7 +73,7 @@ struct PeerTable {
         }
         peer.instances = (known?.instances ?? []).union([instance])
         peer.interfaces = (known?.interfaces ?? []).union([interface])
-        peer.addresses = Self.addresses(of: content, interfaces: peer.interfaces)
+        peer.addresses = addresses(of: content, interfaces: peer.interfaces)
         if known == nil { makeRoom() }
         peers[advertisement.device] = peer
     }
@@ -77,7 +83,7 @@ struct PeerTable {
         guard var peer = peers[advertisement.device] else { return }
         peer.instances.insert(instance)
         peer.interfaces.insert(interface)
-        peer.addresses = Self.addresses(of: advertisement.content, interfaces: peer.interfaces)
+        peer.addresses = addresses(of: advertisement.content, interfaces: peer.interfaces)
         peers[advertisement.device] = peer
     }
 
@@ -115,8 +121,8 @@ struct PeerTable {
     }
 
     /// Where to dial, the advertised order kept; a link-local address once for each interface that it was seen on.
-    private static func addresses(of content: AdvertisementContent, interfaces: Set<UInt32>) -> [SocketAddress] {
-        guard content.port >= Advertisement.minimumPort else { return [] }
+    private func addresses(of content: AdvertisementContent, interfaces: Set<UInt32>) -> [SocketAddress] {
+        guard content.port >= lowestPort else { return [] }
         let hasMoreThanLoopback = content.addresses.contains { $0.scope != .loopback }
         return content.addresses.flatMap { address -> [IPAddress] in
             guard let ip = IPAddress(bytes: address.bytes) else { return [] }
