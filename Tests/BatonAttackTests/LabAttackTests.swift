@@ -11,7 +11,7 @@ struct LabAttackTests {
     private static let stranger = 3
 
     /// What is recorded on the laptop's link, and by whom.
-    private struct Tap {
+    struct Tap {
         let program: HostCommand
         let file: URL
 

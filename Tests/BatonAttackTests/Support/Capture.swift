@@ -44,7 +44,8 @@ struct Capture {
         guard frame.count >= start + 20 else { return }
         let ports = frame[start..<(start + 4)]
         let (from, to) = (frame[(start - 2 * size)..<(start - size)], frame[(start - size)..<start])
-        let direction = Direction(source: Array(from) + Array(ports.prefix(2)), target: Array(to) + Array(ports.suffix(2)))
+        let direction = Direction(
+            source: Array(from) + Array(ports.prefix(2)), target: Array(to) + Array(ports.suffix(2)))
         if transport == 6 {
             // Ethernet pads short frames: the length in the header counts, where there is one.
             let stated = isIPv4 ? Int(frame[16]) << 8 | Int(frame[17]) : Int(frame[18]) << 8 | Int(frame[19])
