@@ -183,7 +183,7 @@ public actor Node {
             account: account, store: store, replayGuard: replayGuard, discovery: discovery, storage: storage,
             on: loop, logger: logger)
         let connections = PeerConnections(
-            context: context, keys: account.keys, directory: directory,
+            context: context, directory: directory,
             service: PeerService(offers: offers, documents: documents), offers: offers, loops: loops, on: loop,
             logger: logger)
         let announcer = Announcer(

@@ -9,6 +9,8 @@ import Testing
 struct PeerTableTests {
     private let start = Instant(nanoseconds: 1_000_000_000)
 
+    private static let keys = AccountSecrets(AccountKey()).keys(generation: 0)
+
     private func device(_ number: UInt8) throws -> DeviceID {
         DeviceID(ed25519PublicKey: [UInt8](repeating: number, count: 32))
     }
@@ -35,7 +37,7 @@ struct PeerTableTests {
         now: Instant? = nil, unixTime: UInt64 = 1000
     ) {
         table.receive(
-            advertisement, generation: 0, instance: instance, interface: interface, now: now ?? start,
+            advertisement, keys: Self.keys, instance: instance, interface: interface, now: now ?? start,
             unixTime: unixTime)
     }
 

@@ -46,7 +46,6 @@ actor PeerConnections {
 
     private let loops: EventLoopGroup
     private let context: TLSContext
-    private let keys: [GenerationKeys]
     private let directory: PeerDirectory
     private let service: PeerService
     private let offers: Offers
@@ -59,13 +58,12 @@ actor PeerConnections {
     private var isStopped = false
 
     init(
-        context: TLSContext, keys: [GenerationKeys], directory: PeerDirectory, service: PeerService, offers: Offers,
+        context: TLSContext, directory: PeerDirectory, service: PeerService, offers: Offers,
         loops: EventLoopGroup, on loop: EventLoop, logger: Logger
     ) {
         self.loop = loop
         self.loops = loops
         self.context = context
-        self.keys = keys
         self.directory = directory
         self.service = service
         self.offers = offers
@@ -166,15 +164,12 @@ actor PeerConnections {
         guard count < Self.bound else {
             throw HandoffError(.limitExceeded, "\(Self.bound) connections are open already: try again later")
         }
-        guard let keys = keys.first(where: { $0.generation == peer.generation }) else {
-            throw HandoffError(.internal, "the keys of generation \(peer.generation) are not here")
-        }
         do {
             let socket = try await Socket.connect(
                 toAnyOf: peer.addresses, on: loops.next(), timeout: Self.dialDeadline)
             let session = try TLSSession(
                 client: context,
-                serverName: GateToken.serverName(keys: keys, server: peer.device, gateNonce: peer.gateNonce),
+                serverName: GateToken.serverName(keys: peer.keys, server: peer.device, gateNonce: peer.gateNonce),
                 expectedPeer: device)
             let connection = Connection(
                 socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer,

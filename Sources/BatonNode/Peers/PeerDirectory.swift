@@ -114,7 +114,7 @@ actor PeerDirectory {
     }
 
     private func receive(_ txt: [UInt8], of instance: String, _ interface: UInt32) {
-        let opened: (advertisement: Advertisement, generation: UInt32)
+        let opened: (advertisement: Advertisement, keys: GenerationKeys)
         do {
             opened = try opener.open(txt)
         } catch {
@@ -127,7 +127,7 @@ actor PeerDirectory {
         switch replayGuard.judge(opened.advertisement) {
         case .accepted, .standing:
             table.receive(
-                opened.advertisement, generation: opened.generation, instance: instance, interface: interface,
+                opened.advertisement, keys: opened.keys, instance: instance, interface: interface,
                 now: .now, unixTime: UInt64(Date().timeIntervalSince1970))
             changed()
         case .duplicate:

@@ -8,8 +8,8 @@ struct Peer: Sendable {
     var name: String
     var addresses: [SocketAddress]
     var gateNonce: [UInt8]
-    /// The generation of the account's keys that its advertisement was sealed with.
-    var generation: UInt32
+    /// The account's keys that its advertisement was sealed with.
+    var keys: GenerationKeys
     var current: AdvertisedActivity?
     /// Activities beside the current one.
     var others: Int
@@ -50,14 +50,14 @@ struct PeerTable {
     ///   - interface: where it was seen; link-local addresses are dialled through it.
     ///   - unixTime: this device's clock, for people.
     mutating func receive(
-        _ advertisement: Advertisement, generation: UInt32, instance: String, interface: UInt32, now: Instant,
+        _ advertisement: Advertisement, keys: GenerationKeys, instance: String, interface: UInt32, now: Instant,
         unixTime: UInt64
     ) {
         let content = advertisement.content
         let known = peers[advertisement.device]
         var peer = Peer(
             device: advertisement.device, name: content.deviceName, addresses: [],
-            gateNonce: advertisement.gateNonce, generation: generation, current: content.current,
+            gateNonce: advertisement.gateNonce, keys: keys, current: content.current,
             others: Int(content.otherActivities), seen: unixTime,
             currentSince: unixTime - min(unixTime, UInt64(content.current?.age ?? 0)),
             expiresAt: now + .seconds(Int(content.timeToLive)))
