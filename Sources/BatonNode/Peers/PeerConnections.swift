@@ -46,6 +46,8 @@ actor PeerConnections {
 
     private let loops: EventLoopGroup
     private let context: TLSContext
+    private let account: CurrentAccount
+    private let exchange: StateExchange
     private let directory: PeerDirectory
     private let service: PeerService
     private let offers: Offers
@@ -58,12 +60,14 @@ actor PeerConnections {
     private var isStopped = false
 
     init(
-        context: TLSContext, directory: PeerDirectory, service: PeerService, offers: Offers,
-        loops: EventLoopGroup, on loop: EventLoop, logger: Logger
+        context: TLSContext, account: CurrentAccount, exchange: StateExchange, directory: PeerDirectory,
+        service: PeerService, offers: Offers, loops: EventLoopGroup, on loop: EventLoop, logger: Logger
     ) {
         self.loop = loop
         self.loops = loops
         self.context = context
+        self.account = account
+        self.exchange = exchange
         self.directory = directory
         self.service = service
         self.offers = offers
@@ -132,15 +136,26 @@ actor PeerConnections {
         do {
             let channel = TLSChannel(try TLSSession(server: context), isClient: false)
             let connection = Connection(
-                socket: socket, channel: channel, role: .acceptor, limits: Self.limits, on: socket.loop)
+                socket: socket, channel: channel, role: .acceptor, limits: Self.limits,
+                revocationNumber: account.value.state.revision, on: socket.loop)
             let device = try await establish(connection)
             guard live[device, default: []].count < Self.boundPerDevice else {
                 return await connection.close(.limitExceeded)
             }
-            adopt(connection, of: device)
+            await adopt(connection, of: device)
+            await exchange.meet(connection, of: device)
         } catch {
             logger.info("a connection from \(socket.remoteAddress) ended: \(error)")
         }
+    }
+
+    /// Ends every connection with devices that are of the account no more, in the middle of whatever it carries.
+    func dropRevoked() async {
+        for (device, entries) in live where account.isRevoked(device) {
+            logger.notice("connections with the revoked device \(device.prefix(8)) were ended")
+            for entry in entries { await entry.connection.abort() }
+        }
+        for (device, dial) in dialing where account.isRevoked(device) { dial.cancel() }
     }
 
     /// Closes every connection politely.
@@ -158,7 +173,7 @@ actor PeerConnections {
 
     private func dial(_ device: String) async throws(HandoffError) -> Connection {
         guard !isStopped else { throw HandoffError(.cancelled, "the node is stopping") }
-        guard let peer = await directory.peer(device) else {
+        guard let peer = await directory.peer(device), !peer.addresses.isEmpty else {
             throw HandoffError(.peerUnreachable, "the device \(device.prefix(8)) has not been seen on this network")
         }
         guard count < Self.bound else {
@@ -173,9 +188,11 @@ actor PeerConnections {
                 expectedPeer: device)
             let connection = Connection(
                 socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer,
-                limits: Self.limits, on: socket.loop)
+                limits: Self.limits, revocationNumber: account.value.state.revision, on: socket.loop)
             _ = try await establish(connection)
-            adopt(connection, of: device)
+            await adopt(connection, of: device)
+            // What this device lacks it has before anything is asked: the other side serves nothing else till then.
+            await exchange.meet(connection, of: device)
             return connection
         } catch let error as HandoffError {
             throw error.about(peer.name)
@@ -209,7 +226,9 @@ actor PeerConnections {
     }
 
     /// Serves what the other side asks on a connection, until it ends.
-    private func adopt(_ connection: Connection, of device: String) {
+    private func adopt(_ connection: Connection, of device: String) async {
+        // The list may have come while the handshake went on.
+        guard !account.isRevoked(device) else { return await connection.abort() }
         live[device, default: []].append(Live(connection: connection))
         armSweep()
         Task {
@@ -217,7 +236,7 @@ actor PeerConnections {
                 for await incoming in connection.incoming {
                     group.addTask {
                         let name = await self.directory.name(of: device)
-                        await self.service.serve(incoming, from: name)
+                        await self.service.serve(incoming, from: name, on: connection)
                     }
                 }
             }
