@@ -51,7 +51,7 @@ def main() -> int:
     try:
         key = hosts[0].baton("account", "create", "--name", "host1")
         for host in hosts[1:]:
-            host.baton("account", "join", "--name", f"host{host.number}", input=key)
+            host.baton("account", "join", "--no-wait", "--name", f"host{host.number}", input=key)
         for host in hosts:
             host.start_node()
     except Trouble as trouble:

@@ -168,7 +168,8 @@ public actor Node {
         _ local: Listener, _ loop: EventLoop, _ loops: EventLoopGroup, _ storage: BlockingExecutor
     ) async throws(NodeError) -> Parts {
         let store = AccountStore(folder: AccountStore.folder(in: home))
-        let (account, epoch, replayGuard) = try load(store)
+        let (stored, epoch, replayGuard, known) = try load(store)
+        let account = CurrentAccount(stored)
         let ledger: PartFileLedger
         do {
             ledger = try PartFileLedger(stateFolder: FilePath(home.stateFolder).appending("parts"))
@@ -189,14 +190,16 @@ public actor Node {
         let documents = DocumentService(
             offers: offers, pool: BufferPool(), ledger: ledger, limit: sending)
         let directory = PeerDirectory(
-            account: account, store: store, replayGuard: replayGuard, discovery: discovery, storage: storage,
-            on: loop, logger: logger)
+            account: account, store: store, replayGuard: replayGuard, known: known, discovery: discovery,
+            storage: storage, on: loop, logger: logger)
+        let exchange = StateExchange(
+            account: account, store: store, storage: storage, directory: directory, on: loop, logger: logger)
         let connections = PeerConnections(
-            context: context, keys: account.keys, directory: directory,
-            service: PeerService(offers: offers, documents: documents), offers: offers, loops: loops, on: loop,
-            logger: logger)
+            context: context, account: account, exchange: exchange, directory: directory,
+            service: PeerService(offers: offers, documents: documents, exchange: exchange), offers: offers,
+            loops: loops, on: loop, logger: logger)
         let announcer = Announcer(
-            account: account, epoch: epoch, port: port, gate: gate, offers: offers, discovery: discovery, on: loop,
+            account: stored, epoch: epoch, port: port, gate: gate, offers: offers, discovery: discovery, on: loop,
             logger: logger)
         let handoffs = HandoffTable()
         let control = ControlServer(listener: local, logger: logger)
@@ -204,9 +207,11 @@ public actor Node {
         await control.start(
             ControlService(
                 account: account, port: port, offers: offers, directory: directory, connections: connections,
+                exchange: exchange,
                 activities: PeerActivities(directory: directory, connections: connections, on: loop),
                 documents: documents, handoffs: handoffs))
-        let accepting = accept(from: listener, over: loops, by: context, into: connections)
+        await exchange.start(connections: connections, announcer: announcer)
+        let accepting = accept(from: listener, over: loops, by: context, for: account, into: connections)
         let discovering = Task { [logger] in
             await withDiscardingTaskGroup { group in
                 group.addTask {
@@ -217,6 +222,9 @@ public actor Node {
                 }
                 group.addTask {
                     for await _ in rotations { await announcer.rotate() }
+                }
+                group.addTask {
+                    for await device in directory.otherwiseKeyed { await exchange.inform(device) }
                 }
                 group.addTask {
                     for await change in changes {
@@ -250,10 +258,13 @@ public actor Node {
     }
 
     private func accept(
-        from listener: Listener, over loops: EventLoopGroup, by context: TLSContext, into connections: PeerConnections
+        from listener: Listener, over loops: EventLoopGroup, by context: TLSContext, for account: CurrentAccount,
+        into connections: PeerConnections
     ) -> Accepting {
         let (admitted, continuation) = AsyncStream<Connection>.makeStream(bufferingPolicy: .bufferingNewest(64))
-        let doorkeeper = Doorkeeper(context: context, limits: PeerConnections.limits) { continuation.yield($0) }
+        let doorkeeper = Doorkeeper(account, context: context, limits: PeerConnections.limits) {
+            continuation.yield($0)
+        }
         listener.start(
             socketsOn: loops,
             onTrouble: { [logger] in logger.warning("other devices cannot connect at the moment: \($0)") },
@@ -268,15 +279,18 @@ public actor Node {
         return Accepting(doorkeeper: doorkeeper, admitted: continuation)
     }
 
-    private func load(_ store: AccountStore) throws(NodeError) -> (Account, UInt64, ReplayGuard) {
+    private func load(
+        _ store: AccountStore
+    ) throws(NodeError) -> (Account, UInt64, ReplayGuard, KnownDevices) {
         do {
             let account = try store.load()
             let epoch = try store.nextEpoch(unixTime: UInt64(Date().timeIntervalSince1970))
+            let known = try store.loadKnownDevices()
             do {
-                return (account, epoch, try store.loadReplayGuard())
+                return (account, epoch, try store.loadReplayGuard(), known)
             } catch {
                 logger.warning("what was seen of other devices is lost: \(error)")
-                return (account, epoch, ReplayGuard())
+                return (account, epoch, ReplayGuard(), known)
             }
         } catch {
             throw .account(error)
@@ -306,22 +320,12 @@ public actor Node {
         }
     }
 
-    private func context(_ account: Account, _ gate: GateKeeper) throws(NodeError) -> TLSContext {
-        let material = account.identity.tlsMaterial
+    private func context(_ account: CurrentAccount, _ gate: GateKeeper) throws(NodeError) -> TLSContext {
         do {
             return try TLSContext(
-                identity: material.certificate.withUnsafeBytes { certificate in
-                    try material.authorityCertificate.withUnsafeBytes { authority in
-                        try material.privateKey.withUnsafeBytes { key throws(TLSError) in
-                            try TLSIdentity(certificate: certificate, privateKey: key, accountCA: authority)
-                        }
-                    }
-                },
-                gate: { gate.admit($0) })
-        } catch let error as TLSError {
-            throw .identity(error)
+                identity: TLSIdentity(account.value.identity), gate: { gate.admit($0) }, refuses: account.isRevoked)
         } catch {
-            throw .folder(path: home.stateFolder, reason: "\(error)")
+            throw .identity(error)
         }
     }
 

@@ -25,7 +25,7 @@ public final class HandoffLab: Sendable {
         let created = try await run(1, "account", "create", "--name", names[0])
         guard let key = created.lines.first else { throw Lab.Failure(description: created.errors) }
         for host in 1..<(members ?? names.count) {
-            let joining = try start(host + 1, "account", "join", "--name", names[host])
+            let joining = try start(host + 1, "account", "join", "--no-wait", "--name", names[host])
             joining.program.send(key)
             joining.program.closeInput()
             let joined = try await joining.end()

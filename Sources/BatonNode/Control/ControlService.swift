@@ -11,11 +11,12 @@ import SystemPackage
 
 /// Serves the applications and commands of this user over the local socket.
 struct ControlService: Sendable {
-    let account: Account
+    let account: CurrentAccount
     let port: UInt16
     let offers: Offers
     let directory: PeerDirectory
     let connections: PeerConnections
+    let exchange: StateExchange
     let activities: PeerActivities
     let documents: DocumentService
     let handoffs: HandoffTable
@@ -41,7 +42,10 @@ struct ControlService: Sendable {
                 try await accept(request, on: stream)
             case .continuationStream(let request):
                 try await continuationStream(request, on: stream)
-            case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .willSave:
+            case .adoptState(let request):
+                try await adoptState(request, on: stream)
+            case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .accountState,
+                .willSave:
                 throw HandoffError(.unsupported, "this request is not for the local socket")
             }
         } catch let error as HandoffError {
@@ -53,8 +57,8 @@ struct ControlService: Sendable {
 
     private func status(on stream: BatonTransport.Stream) async throws(HandoffError) {
         var status = WireStatusResponse()
-        status.device = account.deviceName
-        status.deviceID = account.identity.id.description
+        status.device = account.value.deviceName
+        status.deviceID = account.value.identity.id.description
         status.port = UInt32(port)
         status.responder = await directory.responderDescription
         status.peers = UInt32(await directory.present.count)
@@ -66,7 +70,8 @@ struct ControlService: Sendable {
     }
 
     private func devices(on stream: BatonTransport.Stream) async throws(HandoffError) {
-        try await stream.respond(.devices(.init()))
+        let current = account.value
+        try await stream.respond(.devices(.with { $0.listsApart = current.state.isApart }))
         for peer in await directory.all {
             try await stream.send(
                 record: WireDevice.with {
@@ -74,8 +79,18 @@ struct ControlService: Sendable {
                     $0.deviceID = peer.device.description
                     $0.addresses = peer.addresses.map(\.description)
                     $0.seen = peer.seen
+                    $0.knows = peer.knows(current)
+                    $0.present = peer.isPresent
                 })
         }
+        await stream.finish()
+    }
+
+    private func adoptState(
+        _ request: WireAdoptStateRequest, on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        try await exchange.adopt(request.lists)
+        try await stream.respond(.adoptState(.init()))
         await stream.finish()
     }
 

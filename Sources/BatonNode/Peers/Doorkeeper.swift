@@ -1,3 +1,4 @@
+import BatonAccount
 import BatonEventLoop
 import BatonProtocol
 import BatonTLS
@@ -21,6 +22,7 @@ final class Doorkeeper: Sendable {
         var byAddress: [IPAddress: Int] = [:]
     }
 
+    private let account: CurrentAccount
     private let context: TLSContext
     private let limits: Limits
     private let waiting = Lock(Waiting())
@@ -30,7 +32,11 @@ final class Doorkeeper: Sendable {
     ///   - context: has the gate.
     ///   - limits: of the connections.
     ///   - admitted: gets each connection that was let in, not started yet; on any loop.
-    init(context: TLSContext, limits: Limits, admitted: @escaping @Sendable (Connection) -> Void) {
+    init(
+        _ account: CurrentAccount, context: TLSContext, limits: Limits,
+        admitted: @escaping @Sendable (Connection) -> Void
+    ) {
+        self.account = account
         self.context = context
         self.limits = limits
         self.admitted = admitted
@@ -71,7 +77,8 @@ final class Doorkeeper: Sendable {
             let channel = TLSChannel(session, isClient: false)
             admitted(
                 Connection(
-                    socket: visitor.socket, channel: channel, role: .acceptor, limits: limits, on: visitor.socket.loop))
+                    socket: visitor.socket, channel: channel, role: .acceptor, limits: limits,
+                    revocationNumber: account.value.state.revision, on: visitor.socket.loop))
         }
         return true
     }

@@ -59,14 +59,16 @@ public actor Connection {
     ///   - channel: fresh.
     ///   - role: who dialled.
     ///   - limits: what this side allows; the peer's come with its HELLO.
+    ///   - revocationNumber: what HELLO tells of the revocation lists held here; 0, the default, where there is none.
     public init(
-        socket: sending Socket, channel: sending any Channel, role: Role, limits: Limits = Limits(), on loop: EventLoop
+        socket: sending Socket, channel: sending any Channel, role: Role, limits: Limits = Limits(),
+        revocationNumber: UInt64 = 0, on loop: EventLoop
     ) {
         self.loop = loop
         self.limits = limits
         self.socket = socket
         wire = Wire(socket: socket, channel: channel)
-        session = Session(role: role, limits: limits, now: .now)
+        session = Session(role: role, limits: limits, revocationNumber: revocationNumber, now: .now)
         streams = StreamTable(window: limits.initialConnectionWindow)
     }
 
@@ -113,14 +115,8 @@ public actor Connection {
         }
     }
 
-    /// The generation of the account's keys that a peer which dialled was admitted by; `nil` on the local socket, where
-    /// this side dialled, and before ``ready()``.
-    public var admission: UInt32? {
-        switch state {
-        case .handshaking: nil
-        case .open, .draining, .closing, .ended: wire.admission
-        }
-    }
+    /// What the peer's HELLO told of the revocation lists that it holds; `nil` before ``ready()``.
+    public var peerRevocationNumber: UInt64? { session.peer?.revocationNumber }
 
     /// Where the peer is.
     public nonisolated var remoteAddress: SocketAddress { socket.remoteAddress }
@@ -156,6 +152,12 @@ public actor Connection {
             break
         }
         while closing != nil { await withCheckedContinuation { self.closeWaiters.add($0) } }
+    }
+
+    /// Ends the connection at once: nothing that is queued leaves any more, and nothing is read.
+    public func abort() {
+        end(.connectionEnded)
+        closeSocket()
     }
 
     /// Lets what is queued leave, from now on and for a time.

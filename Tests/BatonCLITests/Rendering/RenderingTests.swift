@@ -70,7 +70,7 @@ struct RenderingTests {
         #expect(
             DeviceRendering.json(device)
                 == #"{"name":"laptop","deviceID":"x","addresses":["192.0.2.1:7","[2001:db8::1]:7"],"#
-                + #""seen":"1970-01-01T00:00:00Z"}"#)
+                + #""seen":"1970-01-01T00:00:00Z","knows":false}"#)
         var status = WireStatusResponse()
         status.device = "laptop"
         status.port = 7
