@@ -121,6 +121,10 @@ public actor Node {
         let storage = try Self.executor("baton-storage")
 
         try prepareFolders()
+        if case .unavailable(let error) = Landlock.support {
+            logger.warning(
+                "this kernel has no Landlock (\(error)): documents are written without its confinement to their folder")
+        }
         // The socket comes first: it tells whether another node writes to this home.
         let local: Listener
         do {

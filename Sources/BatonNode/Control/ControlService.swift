@@ -173,12 +173,12 @@ struct ControlService: Sendable {
         guard let id = ActivityID(request.activityID) else {
             throw HandoffError(.invalidRequest, "an activity's id has \(ActivityID.size) bytes")
         }
-        var destination: FilePath?
+        var destination: DestinationFolder?
         if !request.destination.isEmpty {
             guard let path = FilePath(bytes: request.destination), path.isAbsolute else {
                 throw HandoffError(.invalidRequest, "the destination has to be an absolute path")
             }
-            destination = path
+            destination = try await documents.openDestination(path)
         }
         let (summary, origin) = try await activities.find(id, on: request.deviceID)
         let handoff = Handoff(

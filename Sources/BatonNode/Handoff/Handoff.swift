@@ -5,7 +5,6 @@ import BatonProtocol
 import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf
-import SystemPackage
 
 /// One handoff on the continuing device, from the user's yes to *continued* or to one typed error.
 ///
@@ -23,8 +22,8 @@ actor Handoff {
         let activityID: ActivityID
         let type: String
         let origin: PeerName
-        /// The folder that a document goes to; `nil` asks for the payload only.
-        let destination: FilePath?
+        /// The folder that a document goes to, opened when the user said yes; `nil` asks for the payload only.
+        let destination: DestinationFolder?
         /// The application opens continuation streams: the claim is kept until ``finish()``.
         let keepsClaim: Bool
     }

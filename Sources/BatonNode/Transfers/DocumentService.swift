@@ -175,12 +175,23 @@ struct DocumentService: Sendable {
 
     // MARK: Continuing side
 
+    /// Opens the folder that a document is to go to, before the other device hears of anything.
+    func openDestination(_ path: FilePath) async throws(HandoffError) -> DestinationFolder {
+        do {
+            return try await DestinationFolder.open(path)
+        } catch {
+            throw HandoffError(error)
+        }
+    }
+
     /// Fetches a claimed document into a folder.
     ///
-    /// - Parameter title: what the user saw and accepted.
+    /// - Parameters:
+    ///   - title: what the user saw and accepted.
+    ///   - folder: the destination, held open since the user said yes.
     /// - Returns: where it is now, and its size.
     func fetch(
-        from connection: Connection, claim: ClaimID, title: String, into folder: FilePath,
+        from connection: Connection, claim: ClaimID, title: String, into folder: DestinationFolder,
         progress: @escaping @Sendable (WireProgressReport) -> Void
     ) async throws(HandoffError) -> (path: [UInt8], size: UInt64) {
         let entry = try await withDeadline(Self.answerDeadline, "the document was not described") {
