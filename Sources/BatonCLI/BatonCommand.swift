@@ -1,4 +1,5 @@
 import ArgumentParser
+import BatonAccount
 import Glibc
 
 /// The command `baton`.
@@ -30,6 +31,8 @@ struct BatonCommand: AsyncParsableCommand {
         occupyStandardDescriptors()
         do {
             var command = try await asyncParseAsRoot(nil)
+            // `offer` reads no secret, and what it runs for its user may have cores.
+            if !(command is OfferCommand) { ProcessSecrecy.protect() }
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
             } else {
