@@ -96,7 +96,7 @@ let package = Package(
         tests(of: "BatonDocuments"),
         tests(of: "BatonTransport", ["BatonProtocol", "BatonEventLoop"]),
         tests(of: "BatonMessages", ["BatonTransport", "BatonProtocol", "BatonEventLoop", protobuf]),
-        tests(of: "BatonNode"),
+        tests(of: "BatonNode", ["BatonAccount", "BatonEventLoop", logging, system]),
         tests(
             of: "BatonCLI",
             [

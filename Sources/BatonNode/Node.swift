@@ -88,6 +88,7 @@ public actor Node {
         let sending: TransferLimit
         let monitor: NetworkMonitor?
         let discovering: Task<Void, Never>
+        let automatic: Task<Void, Never>
         let accepting: AsyncStream<Socket>.Continuation
     }
 
@@ -146,6 +147,7 @@ public actor Node {
         self.parts = nil
         parts.listener.close()
         parts.accepting.finish()
+        parts.automatic.cancel()
         await parts.offers.withdrawAll()
         // What stays in the caches of others is an idle device.
         await parts.announcer.publish(isWithdrawal: true)
@@ -195,12 +197,19 @@ public actor Node {
             logger: logger)
         let handoffs = HandoffTable()
         let control = ControlServer(listener: local, logger: logger)
+        let policy = PolicyKeeper(
+            path: AcceptPolicyFile.path(in: home), userHome: AcceptPolicyFile.userHome, on: storage, logger: logger)
+        let automatic = AutomaticAcceptance(
+            policy: policy,
+            taken: TakenActivities(path: home.stateFolder + "/taken-activities", on: storage), directory: directory,
+            connections: connections, documents: documents, handoffs: handoffs, on: loop, logger: logger)
 
         await control.start(
             ControlService(
                 account: account, port: port, offers: offers, directory: directory, connections: connections,
-                activities: PeerActivities(directory: directory, connections: connections, on: loop),
-                documents: documents, handoffs: handoffs))
+                activities: PeerActivities(
+                    directory: directory, connections: connections, policy: policy, on: loop),
+                documents: documents, handoffs: handoffs, policy: policy))
         let accepting = accept(from: listener, over: loops, into: connections)
         let discovering = Task { [logger] in
             await withDiscardingTaskGroup { group in
@@ -228,7 +237,8 @@ public actor Node {
         return Parts(
             listener: listener, control: control, discovery: discovery, directory: directory, announcer: announcer,
             offers: offers, connections: connections, handoffs: handoffs, sending: sending,
-            monitor: monitor(on: loop, announcer), discovering: discovering, accepting: accepting)
+            monitor: monitor(on: loop, announcer), discovering: discovering,
+            automatic: Task { await automatic.run() }, accepting: accepting)
     }
 
     /// A new network is a new period: what was announced on the old one must not be found on this one.

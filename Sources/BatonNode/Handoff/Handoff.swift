@@ -26,6 +26,8 @@ actor Handoff {
         let destination: DestinationFolder?
         /// The application opens continuation streams: the claim is kept until ``finish()``.
         let keepsClaim: Bool
+        /// The rule that accepts it; `nil` where the user does.
+        var rule: AcceptPolicy.Rule?
     }
 
     nonisolated let id = HandoffID()
@@ -89,6 +91,7 @@ actor Handoff {
 
     private func takeOver() async throws(HandoffError) -> WireAcceptEvent.Continued {
         let connection = try await connections.connection(to: plan.origin.id)
+        try await plan.rule?.require(connection)
         let activityID = Data(plan.activityID.bytes)
         let answer = try await withDeadline(Self.payloadDeadline, "\(plan.origin.name) did not send the activity") {
             let (response, stream) = try await connection.request(.payload(.with { $0.activityID = activityID }))
@@ -106,12 +109,14 @@ actor Handoff {
         else {
             throw HandoffError(.internal, "\(plan.origin.name) sent another activity, or a URL that is no web page's")
         }
+        try plan.rule?.require(type: response.payload.summary.type, size: response.payload.summary.documentSize)
         emit(.payload(response.payload))
 
         var continued = WireAcceptEvent.Continued()
         if let destination = plan.destination, response.payload.summary.kind == .document {
             let (path, size) = try await documents.fetch(
-                from: connection, claim: claim, title: response.payload.summary.title, into: destination
+                from: connection, claim: claim, title: response.payload.summary.title, into: destination,
+                acceptedBy: plan.rule
             ) { progress in
                 self.eventContinuation.yield(.with { $0.progress = progress })
             }

@@ -189,15 +189,17 @@ struct DocumentService: Sendable {
     /// - Parameters:
     ///   - title: what the user saw and accepted.
     ///   - folder: the destination, held open since the user said yes.
+    ///   - rule: what accepted it in place of the user, who then has seen no title.
     /// - Returns: where it is now, and its size.
     func fetch(
         from connection: Connection, claim: ClaimID, title: String, into folder: DestinationFolder,
-        progress: @escaping @Sendable (WireProgressReport) -> Void
+        acceptedBy rule: AcceptPolicy.Rule? = nil, progress: @escaping @Sendable (WireProgressReport) -> Void
     ) async throws(HandoffError) -> (path: [UInt8], size: UInt64) {
         let entry = try await withDeadline(Self.answerDeadline, "the document was not described") {
             try await self.manifestEntry(from: connection, claim: claim)
         }
-        try Self.refuseHidden(entry, title: title)
+        try Self.refuseHidden(entry, title: title, wasSeen: rule == nil)
+        try rule?.require(type: nil, size: entry.size)
         do {
             let writer = try await DocumentWriter.create(
                 DocumentLabel(entry.name), documentSize: entry.size, permissions: entry.executable ? 0o777 : 0o666,
@@ -223,8 +225,10 @@ struct DocumentService: Sendable {
 
     /// A name that begins with a dot is obeyed by shells and desktops and seen by nobody: it is taken only when it is what
     /// the user said yes to.
-    private static func refuseHidden(_ entry: WireDocumentEntry, title: String) throws(HandoffError) {
-        guard entry.name.first == UInt8(ascii: "."), Array(entry.name) != Array(title.utf8) else { return }
+    private static func refuseHidden(
+        _ entry: WireDocumentEntry, title: String, wasSeen: Bool
+    ) throws(HandoffError) {
+        guard entry.name.first == UInt8(ascii: "."), !wasSeen || Array(entry.name) != Array(title.utf8) else { return }
         throw HandoffError(
             .destinationUnwritable,
             "the other device calls “\(title)” by a hidden name, \(NameDisplay.escaped(Array(entry.name))): not taken")
