@@ -1113,6 +1113,9 @@ public nonisolated struct WireStatusResponse: Sendable {
 
   public var processID: UInt32 = 0
 
+  /// what is wrong with the accept policy, which then asks about everything
+  public var policyProblem: String = String()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -1201,6 +1204,9 @@ public nonisolated struct WireActivitiesRequest: Sendable {
   /// Do not ask devices for more than they advertise: no connection is made.
   public var advertisedOnly: Bool = false
 
+  /// List what the accept policy of this device refuses as well, with `refused_by`. Not when watching.
+  public var withRefused: Bool = false
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -1239,6 +1245,9 @@ public nonisolated struct WireActivityListing: Sendable {
 
   /// The device offers more and did not tell what in time: only what it advertises is listed.
   public var incomplete: Bool = false
+
+  /// The rule of the accept policy that refuses it; it cannot be accepted.
+  public var refusedBy: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -3310,7 +3319,7 @@ nonisolated extension WireStatusRequest: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".StatusResponse"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}port\0\u{1}responder\0\u{1}peers\0\u{1}offers\0\u{1}connections\0\u{3}process_id\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}port\0\u{1}responder\0\u{1}peers\0\u{1}offers\0\u{1}connections\0\u{3}process_id\0\u{4}0policy_problem\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3326,6 +3335,7 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
       case 6: try { try decoder.decodeSingularUInt32Field(value: &self.offers) }()
       case 7: try { try decoder.decodeSingularUInt32Field(value: &self.connections) }()
       case 8: try { try decoder.decodeSingularUInt32Field(value: &self.processID) }()
+      case 56: try { try decoder.decodeSingularStringField(value: &self.policyProblem) }()
       default: break
       }
     }
@@ -3356,6 +3366,9 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
     if self.processID != 0 {
       try visitor.visitSingularUInt32Field(value: self.processID, fieldNumber: 8)
     }
+    if !self.policyProblem.isEmpty {
+      try visitor.visitSingularStringField(value: self.policyProblem, fieldNumber: 56)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3368,6 +3381,7 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.offers != rhs.offers {return false}
     if lhs.connections != rhs.connections {return false}
     if lhs.processID != rhs.processID {return false}
+    if lhs.policyProblem != rhs.policyProblem {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3528,7 +3542,7 @@ nonisolated extension WireAdoptStateResponse: SwiftProtobuf.Message, SwiftProtob
 
 nonisolated extension WireActivitiesRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".ActivitiesRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}watch\0\u{3}advertised_only\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}watch\0\u{3}advertised_only\0\u{4}6with_refused\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3538,6 +3552,7 @@ nonisolated extension WireActivitiesRequest: SwiftProtobuf.Message, SwiftProtobu
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularBoolField(value: &self.watch) }()
       case 2: try { try decoder.decodeSingularBoolField(value: &self.advertisedOnly) }()
+      case 56: try { try decoder.decodeSingularBoolField(value: &self.withRefused) }()
       default: break
       }
     }
@@ -3550,12 +3565,16 @@ nonisolated extension WireActivitiesRequest: SwiftProtobuf.Message, SwiftProtobu
     if self.advertisedOnly != false {
       try visitor.visitSingularBoolField(value: self.advertisedOnly, fieldNumber: 2)
     }
+    if self.withRefused != false {
+      try visitor.visitSingularBoolField(value: self.withRefused, fieldNumber: 56)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireActivitiesRequest, rhs: WireActivitiesRequest) -> Bool {
     if lhs.watch != rhs.watch {return false}
     if lhs.advertisedOnly != rhs.advertisedOnly {return false}
+    if lhs.withRefused != rhs.withRefused {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3582,7 +3601,7 @@ nonisolated extension WireActivitiesResponse: SwiftProtobuf.Message, SwiftProtob
 
 nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".ActivityListing"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}change\0\u{1}activity\0\u{1}device\0\u{3}device_id\0\u{1}incomplete\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}change\0\u{1}activity\0\u{1}device\0\u{3}device_id\0\u{1}incomplete\0\u{4}3refused_by\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3595,6 +3614,7 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
       case 3: try { try decoder.decodeSingularStringField(value: &self.device) }()
       case 4: try { try decoder.decodeSingularStringField(value: &self.deviceID) }()
       case 5: try { try decoder.decodeSingularBoolField(value: &self.incomplete) }()
+      case 56: try { try decoder.decodeSingularStringField(value: &self.refusedBy) }()
       default: break
       }
     }
@@ -3620,6 +3640,9 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
     if self.incomplete != false {
       try visitor.visitSingularBoolField(value: self.incomplete, fieldNumber: 5)
     }
+    if !self.refusedBy.isEmpty {
+      try visitor.visitSingularStringField(value: self.refusedBy, fieldNumber: 56)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3629,6 +3652,7 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs.device != rhs.device {return false}
     if lhs.deviceID != rhs.deviceID {return false}
     if lhs.incomplete != rhs.incomplete {return false}
+    if lhs.refusedBy != rhs.refusedBy {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

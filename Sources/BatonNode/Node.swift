@@ -88,6 +88,7 @@ public actor Node {
         let sending: TransferLimit
         let monitor: NetworkMonitor?
         let discovering: Task<Void, Never>
+        let automatic: Task<Void, Never>
         let accepting: Accepting
     }
 
@@ -127,6 +128,10 @@ public actor Node {
         let storage = try Self.executor("baton-storage")
 
         try prepareFolders()
+        if case .unavailable(let error) = Landlock.support {
+            logger.warning(
+                "this kernel has no Landlock (\(error)): documents are written without its confinement to their folder")
+        }
         // The socket comes first: it tells whether another node writes to this home.
         let local: Listener
         do {
@@ -149,6 +154,7 @@ public actor Node {
         parts.listener.close()
         parts.accepting.doorkeeper.close()
         parts.accepting.admitted.finish()
+        parts.automatic.cancel()
         await parts.offers.withdrawAll()
         // What stays in the caches of others is an idle device.
         await parts.announcer.publish(isWithdrawal: true)
@@ -203,13 +209,20 @@ public actor Node {
             logger: logger)
         let handoffs = HandoffTable()
         let control = ControlServer(listener: local, logger: logger)
+        let policy = PolicyKeeper(
+            path: AcceptPolicyFile.path(in: home), userHome: AcceptPolicyFile.userHome, on: storage, logger: logger)
+        let automatic = AutomaticAcceptance(
+            policy: policy,
+            taken: TakenActivities(path: home.stateFolder + "/taken-activities", on: storage), directory: directory,
+            connections: connections, documents: documents, handoffs: handoffs, on: loop, logger: logger)
 
         await control.start(
             ControlService(
                 account: account, port: port, offers: offers, directory: directory, connections: connections,
                 exchange: exchange,
-                activities: PeerActivities(directory: directory, connections: connections, on: loop),
-                documents: documents, handoffs: handoffs))
+                activities: PeerActivities(
+                    directory: directory, connections: connections, policy: policy, on: loop),
+                documents: documents, handoffs: handoffs, policy: policy))
         await exchange.start(connections: connections, announcer: announcer)
         let accepting = accept(from: listener, over: loops, by: context, for: account, into: connections)
         let discovering = Task { [logger] in
@@ -244,7 +257,8 @@ public actor Node {
         return Parts(
             listener: listener, control: control, discovery: discovery, directory: directory, announcer: announcer,
             offers: offers, connections: connections, handoffs: handoffs, sending: sending,
-            monitor: monitor(on: loop, announcer), discovering: discovering, accepting: accepting)
+            monitor: monitor(on: loop, announcer), discovering: discovering,
+            automatic: Task { await automatic.run() }, accepting: accepting)
     }
 
     /// A new network is a new period: what was announced on the old one must not be found on this one.

@@ -121,6 +121,9 @@ public actor Connection {
     /// Where the peer is.
     public nonisolated var remoteAddress: SocketAddress { socket.remoteAddress }
 
+    /// Where this side's end of the connection is.
+    public nonisolated var localAddress: SocketAddress { socket.localAddress }
+
     /// Whether no stream is open, in either direction.
     public var isIdle: Bool { streams.isIdle }
 
