@@ -135,13 +135,25 @@ actor PeerActivities {
 
 extension WireActivitySummary {
     /// What a device says of an activity, cut to what a listing shows; `nil` when it is no activity at all.
-    fileprivate var bounded: WireActivitySummary? {
+    var bounded: WireActivitySummary? {
         guard id.count == ActivityID.size, !type.isEmpty, type.utf8.count <= AdvertisedActivity.maximumTypeCount else {
             return nil
         }
         var bounded = self
-        while bounded.title.utf8.count > OfferedActivity.titleBound { bounded.title.removeLast() }
+        bounded.title = Self.beginning(of: title, bytes: OfferedActivity.titleBound)
         return bounded
+    }
+
+    /// The longest beginning that fits into so many bytes and ends between two characters. From the front: to find the
+    /// last character of a row of flags, all of them have to be looked at.
+    private static func beginning(of text: String, bytes limit: Int) -> String {
+        guard text.utf8.count > limit else { return text }
+        var end = text.startIndex
+        while true {
+            let next = text.index(after: end)
+            guard text.utf8.distance(from: text.startIndex, to: next) <= limit else { return String(text[..<end]) }
+            end = next
+        }
     }
 
     /// What an advertisement tells of an activity.
