@@ -187,7 +187,8 @@ public actor Node {
             account: account, store: store, storage: storage, directory: directory, on: loop, logger: logger)
         let connections = PeerConnections(
             context: context, account: account, exchange: exchange, directory: directory,
-            service: PeerService(offers: offers, documents: documents, exchange: exchange), offers: offers, loops: loops, on: loop,
+            service: PeerService(offers: offers, documents: documents, exchange: exchange), offers: offers,
+            loops: loops, on: loop,
             logger: logger)
         let announcer = Announcer(
             account: stored, epoch: epoch, port: port, offers: offers, discovery: discovery, on: loop,

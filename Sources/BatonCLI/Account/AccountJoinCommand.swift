@@ -54,7 +54,9 @@ struct AccountJoinCommand: AsyncParsableCommand {
         let later = "If a device was ever revoked, this one learns of it when it first meets another."
         if outcome.answers > 0 {
             let count = outcome.account.state.revoked.count
-            if count > 0 { Output.say("Took over that \(count == 1 ? "1 device was" : "\(count) devices were") revoked.") }
+            if count > 0 {
+                Output.say("Took over that \(count == 1 ? "1 device was" : "\(count) devices were") revoked.")
+            }
         } else if let trouble = outcome.trouble {
             Output.say("No other device can be looked for (\(SafeText.escaped(trouble))). \(later)")
         } else {

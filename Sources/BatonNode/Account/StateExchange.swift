@@ -166,7 +166,8 @@ actor StateExchange {
         }
         guard let changed else { return }
         logger.notice(
-            "revocation list \(changed.state.number) holds from now on; \(changed.state.revoked.count) devices are revoked")
+            "revocation list \(changed.state.number) holds from now on; \(changed.state.revoked.count) devices are revoked"
+        )
         warnIfApart(changed)
         await connections?.dropRevoked()
         await directory.accountChanged()
