@@ -56,7 +56,7 @@ let package = Package(
         room(
             "BatonAccount",
             [
-                crypto, system,
+                "CLinux", crypto, system,
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ]),
@@ -91,12 +91,12 @@ let package = Package(
         tests(of: "BatonProtocol"),
         tests(of: "BatonEventLoop", [system]),
         tests(of: "BatonTLS", ["COpenSSL"]),
-        tests(of: "BatonAccount"),
+        tests(of: "BatonAccount", ["CLinux"]),
         tests(of: "BatonDiscovery", ["BatonEventLoop", "discovery-probe"]),
         tests(of: "BatonDocuments"),
         tests(of: "BatonTransport", ["BatonProtocol", "BatonEventLoop"]),
         tests(of: "BatonMessages", ["BatonTransport", "BatonProtocol", "BatonEventLoop", protobuf]),
-        tests(of: "BatonNode"),
+        tests(of: "BatonNode", ["BatonAccount", "BatonEventLoop", "BatonTLS", "BatonTransport", logging, system]),
         tests(
             of: "BatonCLI",
             [

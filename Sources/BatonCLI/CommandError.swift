@@ -50,6 +50,7 @@ extension HandoffError.Code {
         switch self {
         case .noSuchActivity, .applicationGone: .noSuchActivity
         case .peerUnreachable, .connectionLost, .timedOut: .unreachable
+        case .nodeStopping: .noNode
         case .refused, .claimHeld: .refused
         case .destinationExists, .destinationUnwritable, .destinationFull: .destination
         case .ambiguousActivity: .usage
@@ -85,6 +86,7 @@ extension HandoffError.Code {
         case .corrupted: "corrupted"
         case .connectionLost: "connectionLost"
         case .applicationGone: "applicationGone"
+        case .nodeStopping: "nodeStopping"
         }
     }
 
@@ -100,6 +102,7 @@ extension HandoffError.Code {
         case .streamsUnsupported: "accept it without --stream"
         case .documentChanged: "accept it again when it is no longer written to"
         case .corrupted: "accept it again"
+        case .nodeStopping: "start `baton node` and do it again"
         case .unspecified, .internal, .unsupported, .invalidRequest, .ambiguousActivity, .claimHeld, .noSuchClaim,
             .limitExceeded, .timedOut, .cancelled, .userInfoTooLarge, .documentUnreadable, .UNRECOGNIZED:
             nil

@@ -5,7 +5,8 @@ public struct DiscoveryConfiguration: Sendable {
     /// The port in the SRV record, the same for every device and ignored by all: it must tell nothing. Default 9, the
     /// discard service.
     public var port: UInt16 = 9
-    /// How long an instance name is used before ``DiscoveryEvent/rotationDue``. Default 15 minutes.
+    /// How long an instance name is used before ``DiscoveryEvent/rotationDue``, give or take a tenth, so that nobody is
+    /// known by his rhythm. Default 15 minutes.
     public var rotationPeriod: Duration = .seconds(900)
     /// How long an instance that was known before the responder failed may take to be seen again before it counts as
     /// gone. Default 10 s.

@@ -11,8 +11,8 @@
 // The one definition of every message of Baton. How they travel (OPEN, RESPONSE, length-delimited records in DATA)
 // stands in Sources/BatonProtocol/WireProtocol.md; Scripts/generate-messages makes the Swift of this file.
 //
-// Rules: a message is at most 64 KiB encoded and nests at most 32 deep; a request of an unknown kind is answered by
-// Failure(UNSUPPORTED); fields are only ever added; names of files are bytes.
+// Rules: a message is at most 64 KiB encoded and nests at most 32 deep, the outermost one counted; a request without a
+// kind or of an unknown one is answered by Failure(UNSUPPORTED); fields are only ever added; names of files are bytes.
 
 #if canImport(FoundationEssentials)
 public import FoundationEssentials
@@ -460,6 +460,9 @@ public nonisolated struct WireFailure: Sendable {
 
     /// the offering application has gone
     case applicationGone // = 22
+
+    /// on the local socket: the node was stopped
+    case nodeStopping // = 23
     case UNRECOGNIZED(Int)
 
     public init() {
@@ -491,6 +494,7 @@ public nonisolated struct WireFailure: Sendable {
       case 20: self = .corrupted
       case 21: self = .connectionLost
       case 22: self = .applicationGone
+      case 23: self = .nodeStopping
       default: self = .UNRECOGNIZED(rawValue)
       }
     }
@@ -520,6 +524,7 @@ public nonisolated struct WireFailure: Sendable {
       case .corrupted: return 20
       case .connectionLost: return 21
       case .applicationGone: return 22
+      case .nodeStopping: return 23
       case .UNRECOGNIZED(let i): return i
       }
     }
@@ -549,6 +554,7 @@ public nonisolated struct WireFailure: Sendable {
       .corrupted,
       .connectionLost,
       .applicationGone,
+      .nodeStopping,
     ]
 
   }
@@ -556,6 +562,7 @@ public nonisolated struct WireFailure: Sendable {
   public init() {}
 }
 
+/// One without a kind is of a type that this version does not know.
 public nonisolated struct WireValue: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -587,6 +594,7 @@ public nonisolated struct WireValue: Sendable {
     set {kind = .integer(newValue)}
   }
 
+  /// only above 2^63 - 1
   public var unsignedInteger: UInt64 {
     get {
       if case .unsignedInteger(let v)? = kind {return v}
@@ -675,6 +683,7 @@ public nonisolated struct WireValue: Sendable {
     case null(WireNullValue)
     case boolean(Bool)
     case integer(Int64)
+    /// only above 2^63 - 1
     case unsignedInteger(UInt64)
     case real(Double)
     case string(String)
@@ -738,10 +747,13 @@ public nonisolated struct WireActivitySummary: Sendable {
 
   public var kind: WireActivityKind = .application
 
+  /// 1 to 96 bytes
   public var type: String = String()
 
+  /// at most 1,024 bytes
   public var title: String = String()
 
+  /// for display
   public var documentSize: UInt64 = 0
 
   /// seconds since 1970: when the origin made it current
@@ -764,6 +776,7 @@ public nonisolated struct WireActivityPayload: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// its id is the one that was asked for
   public var summary: WireActivitySummary {
     get {_summary ?? WireActivitySummary()}
     set {_summary = newValue}
@@ -773,6 +786,7 @@ public nonisolated struct WireActivityPayload: Sendable {
   /// Clears the value of `summary`. Subsequent reads from it will return its default value.
   public mutating func clearSummary() {self._summary = nil}
 
+  /// at most 49,152 bytes encoded
   public var userInfo: WireDictionaryValue {
     get {_userInfo ?? WireDictionaryValue()}
     set {_userInfo = newValue}
@@ -782,6 +796,7 @@ public nonisolated struct WireActivityPayload: Sendable {
   /// Clears the value of `userInfo`. Subsequent reads from it will return its default value.
   public mutating func clearUserInfo() {self._userInfo = nil}
 
+  /// http or https; empty: none
   public var webPageURL: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -868,8 +883,10 @@ public nonisolated struct WireDocumentManifestResponse: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// 1 in this version
   public var entries: UInt64 = 0
 
+  /// for display
   public var totalSize: UInt64 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -885,6 +902,7 @@ public nonisolated struct WireDocumentEntry: Sendable {
   /// a label, never a path
   public var name: Data = Data()
 
+  /// what counts
   public var size: UInt64 = 0
 
   public var executable: Bool = false
@@ -901,6 +919,7 @@ public nonisolated struct WireDocumentRangesRequest: Sendable {
 
   public var claimID: Data = Data()
 
+  /// one in this version
   public var ranges: [WireDocumentRange] = []
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -916,10 +935,10 @@ public nonisolated struct WireDocumentRange: Sendable {
   /// index in the manifest
   public var entry: UInt64 = 0
 
-  /// a multiple of the chunk size
+  /// a multiple of the chunk size, at most the entry's size
   public var offset: UInt64 = 0
 
-  /// 0: to the end of the entry
+  /// 0: to the end of the entry; otherwise the range ends at a multiple of the chunk size or with the entry.
   public var length: UInt64 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -934,6 +953,7 @@ public nonisolated struct WireDocumentRangesResponse: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// 1,048,576; a receiver aborts on any other
   public var chunkSize: UInt32 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -971,7 +991,7 @@ public nonisolated struct WireContinuationStreamResponse: Sendable {
   public init() {}
 }
 
-/// The continuing side has taken the activity over.
+/// The continuing side has taken the activity over. The claim stays; it may be said again.
 public nonisolated struct WireContinuedRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -994,7 +1014,7 @@ public nonisolated struct WireContinuedResponse: Sendable {
   public init() {}
 }
 
-/// Lets the claim go.
+/// Lets the claim go. Always succeeds, whether there is such a claim or not.
 public nonisolated struct WireReleaseRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1093,6 +1113,9 @@ public nonisolated struct WireStatusResponse: Sendable {
 
   public var processID: UInt32 = 0
 
+  /// what is wrong with the accept policy, which then asks about everything
+  public var policyProblem: String = String()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -1181,6 +1204,9 @@ public nonisolated struct WireActivitiesRequest: Sendable {
   /// Do not ask devices for more than they advertise: no connection is made.
   public var advertisedOnly: Bool = false
 
+  /// List what the accept policy of this device refuses as well, with `refused_by`. Not when watching.
+  public var withRefused: Bool = false
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -1219,6 +1245,9 @@ public nonisolated struct WireActivityListing: Sendable {
 
   /// The device offers more and did not tell what in time: only what it advertises is listed.
   public var incomplete: Bool = false
+
+  /// The rule of the accept policy that refuses it; it cannot be accepted.
+  public var refusedBy: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -2295,7 +2324,7 @@ nonisolated extension WireFailure: SwiftProtobuf.Message, SwiftProtobuf._Message
 }
 
 nonisolated extension WireFailure.Code: SwiftProtobuf._ProtoNameProviding {
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNSPECIFIED\0\u{1}INTERNAL\0\u{1}UNSUPPORTED\0\u{1}INVALID_REQUEST\0\u{1}NO_SUCH_ACTIVITY\0\u{1}AMBIGUOUS_ACTIVITY\0\u{1}CLAIM_HELD\0\u{1}NO_SUCH_CLAIM\0\u{1}LIMIT_EXCEEDED\0\u{1}TIMED_OUT\0\u{1}CANCELLED\0\u{1}PEER_UNREACHABLE\0\u{1}REFUSED\0\u{1}STREAMS_UNSUPPORTED\0\u{1}USER_INFO_TOO_LARGE\0\u{1}DOCUMENT_UNREADABLE\0\u{1}DOCUMENT_CHANGED\0\u{1}DESTINATION_EXISTS\0\u{1}DESTINATION_UNWRITABLE\0\u{1}DESTINATION_FULL\0\u{1}CORRUPTED\0\u{1}CONNECTION_LOST\0\u{1}APPLICATION_GONE\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNSPECIFIED\0\u{1}INTERNAL\0\u{1}UNSUPPORTED\0\u{1}INVALID_REQUEST\0\u{1}NO_SUCH_ACTIVITY\0\u{1}AMBIGUOUS_ACTIVITY\0\u{1}CLAIM_HELD\0\u{1}NO_SUCH_CLAIM\0\u{1}LIMIT_EXCEEDED\0\u{1}TIMED_OUT\0\u{1}CANCELLED\0\u{1}PEER_UNREACHABLE\0\u{1}REFUSED\0\u{1}STREAMS_UNSUPPORTED\0\u{1}USER_INFO_TOO_LARGE\0\u{1}DOCUMENT_UNREADABLE\0\u{1}DOCUMENT_CHANGED\0\u{1}DESTINATION_EXISTS\0\u{1}DESTINATION_UNWRITABLE\0\u{1}DESTINATION_FULL\0\u{1}CORRUPTED\0\u{1}CONNECTION_LOST\0\u{1}APPLICATION_GONE\0\u{1}NODE_STOPPING\0")
 }
 
 nonisolated extension WireValue: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
@@ -3290,7 +3319,7 @@ nonisolated extension WireStatusRequest: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".StatusResponse"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}port\0\u{1}responder\0\u{1}peers\0\u{1}offers\0\u{1}connections\0\u{3}process_id\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}port\0\u{1}responder\0\u{1}peers\0\u{1}offers\0\u{1}connections\0\u{3}process_id\0\u{4}0policy_problem\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3306,6 +3335,7 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
       case 6: try { try decoder.decodeSingularUInt32Field(value: &self.offers) }()
       case 7: try { try decoder.decodeSingularUInt32Field(value: &self.connections) }()
       case 8: try { try decoder.decodeSingularUInt32Field(value: &self.processID) }()
+      case 56: try { try decoder.decodeSingularStringField(value: &self.policyProblem) }()
       default: break
       }
     }
@@ -3336,6 +3366,9 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
     if self.processID != 0 {
       try visitor.visitSingularUInt32Field(value: self.processID, fieldNumber: 8)
     }
+    if !self.policyProblem.isEmpty {
+      try visitor.visitSingularStringField(value: self.policyProblem, fieldNumber: 56)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3348,6 +3381,7 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.offers != rhs.offers {return false}
     if lhs.connections != rhs.connections {return false}
     if lhs.processID != rhs.processID {return false}
+    if lhs.policyProblem != rhs.policyProblem {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3508,7 +3542,7 @@ nonisolated extension WireAdoptStateResponse: SwiftProtobuf.Message, SwiftProtob
 
 nonisolated extension WireActivitiesRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".ActivitiesRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}watch\0\u{3}advertised_only\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}watch\0\u{3}advertised_only\0\u{4}6with_refused\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3518,6 +3552,7 @@ nonisolated extension WireActivitiesRequest: SwiftProtobuf.Message, SwiftProtobu
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularBoolField(value: &self.watch) }()
       case 2: try { try decoder.decodeSingularBoolField(value: &self.advertisedOnly) }()
+      case 56: try { try decoder.decodeSingularBoolField(value: &self.withRefused) }()
       default: break
       }
     }
@@ -3530,12 +3565,16 @@ nonisolated extension WireActivitiesRequest: SwiftProtobuf.Message, SwiftProtobu
     if self.advertisedOnly != false {
       try visitor.visitSingularBoolField(value: self.advertisedOnly, fieldNumber: 2)
     }
+    if self.withRefused != false {
+      try visitor.visitSingularBoolField(value: self.withRefused, fieldNumber: 56)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireActivitiesRequest, rhs: WireActivitiesRequest) -> Bool {
     if lhs.watch != rhs.watch {return false}
     if lhs.advertisedOnly != rhs.advertisedOnly {return false}
+    if lhs.withRefused != rhs.withRefused {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3562,7 +3601,7 @@ nonisolated extension WireActivitiesResponse: SwiftProtobuf.Message, SwiftProtob
 
 nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".ActivityListing"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}change\0\u{1}activity\0\u{1}device\0\u{3}device_id\0\u{1}incomplete\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}change\0\u{1}activity\0\u{1}device\0\u{3}device_id\0\u{1}incomplete\0\u{4}3refused_by\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3575,6 +3614,7 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
       case 3: try { try decoder.decodeSingularStringField(value: &self.device) }()
       case 4: try { try decoder.decodeSingularStringField(value: &self.deviceID) }()
       case 5: try { try decoder.decodeSingularBoolField(value: &self.incomplete) }()
+      case 56: try { try decoder.decodeSingularStringField(value: &self.refusedBy) }()
       default: break
       }
     }
@@ -3600,6 +3640,9 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
     if self.incomplete != false {
       try visitor.visitSingularBoolField(value: self.incomplete, fieldNumber: 5)
     }
+    if !self.refusedBy.isEmpty {
+      try visitor.visitSingularStringField(value: self.refusedBy, fieldNumber: 56)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3609,6 +3652,7 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs.device != rhs.device {return false}
     if lhs.deviceID != rhs.deviceID {return false}
     if lhs.incomplete != rhs.incomplete {return false}
+    if lhs.refusedBy != rhs.refusedBy {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

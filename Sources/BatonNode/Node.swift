@@ -88,7 +88,14 @@ public actor Node {
         let sending: TransferLimit
         let monitor: NetworkMonitor?
         let discovering: Task<Void, Never>
-        let accepting: AsyncStream<Socket>.Continuation
+        let automatic: Task<Void, Never>
+        let accepting: Accepting
+    }
+
+    /// The way of other devices' connections into the node.
+    private struct Accepting {
+        let doorkeeper: Doorkeeper
+        let admitted: AsyncStream<Connection>.Continuation
     }
 
     private let home: Home
@@ -121,6 +128,10 @@ public actor Node {
         let storage = try Self.executor("baton-storage")
 
         try prepareFolders()
+        if case .unavailable(let error) = Landlock.support {
+            logger.warning(
+                "this kernel has no Landlock (\(error)): documents are written without its confinement to their folder")
+        }
         // The socket comes first: it tells whether another node writes to this home.
         let local: Listener
         do {
@@ -141,7 +152,9 @@ public actor Node {
         guard let parts else { return }
         self.parts = nil
         parts.listener.close()
-        parts.accepting.finish()
+        parts.accepting.doorkeeper.close()
+        parts.accepting.admitted.finish()
+        parts.automatic.cancel()
         await parts.offers.withdrawAll()
         // What stays in the caches of others is an idle device.
         await parts.announcer.publish(isWithdrawal: true)
@@ -170,7 +183,9 @@ public actor Node {
         } catch {
             throw .document(error)
         }
-        let context = try context(account)
+        let (rotations, rotationWanted) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let gate = GateKeeper(account) { rotationWanted.yield() }
+        let context = try context(account, gate)
         let listener = try listen(on: loop)
         let port = listener.localAddress.port ?? 0
 
@@ -188,22 +203,28 @@ public actor Node {
         let connections = PeerConnections(
             context: context, account: account, exchange: exchange, directory: directory,
             service: PeerService(offers: offers, documents: documents, exchange: exchange), offers: offers,
-            loops: loops, on: loop,
-            logger: logger)
+            loops: loops, on: loop, logger: logger)
         let announcer = Announcer(
-            account: stored, epoch: epoch, port: port, offers: offers, discovery: discovery, on: loop,
+            account: stored, epoch: epoch, port: port, gate: gate, offers: offers, discovery: discovery, on: loop,
             logger: logger)
         let handoffs = HandoffTable()
         let control = ControlServer(listener: local, logger: logger)
+        let policy = PolicyKeeper(
+            path: AcceptPolicyFile.path(in: home), userHome: AcceptPolicyFile.userHome, on: storage, logger: logger)
+        let automatic = AutomaticAcceptance(
+            policy: policy,
+            taken: TakenActivities(path: home.stateFolder + "/taken-activities", on: storage), directory: directory,
+            connections: connections, documents: documents, handoffs: handoffs, on: loop, logger: logger)
 
         await control.start(
             ControlService(
                 account: account, port: port, offers: offers, directory: directory, connections: connections,
                 exchange: exchange,
-                activities: PeerActivities(directory: directory, connections: connections, on: loop),
-                documents: documents, handoffs: handoffs))
+                activities: PeerActivities(
+                    directory: directory, connections: connections, policy: policy, on: loop),
+                documents: documents, handoffs: handoffs, policy: policy))
         await exchange.start(connections: connections, announcer: announcer)
-        let accepting = accept(from: listener, over: loops, into: connections)
+        let accepting = accept(from: listener, over: loops, by: context, for: account, into: connections)
         let discovering = Task { [logger] in
             await withDiscardingTaskGroup { group in
                 group.addTask {
@@ -211,6 +232,9 @@ public actor Node {
                         await directory.handle(event)
                         if case .rotationDue = event { await announcer.rotate() }
                     }
+                }
+                group.addTask {
+                    for await _ in rotations { await announcer.rotate() }
                 }
                 group.addTask {
                     for await device in directory.otherwiseKeyed { await exchange.inform(device) }
@@ -233,7 +257,8 @@ public actor Node {
         return Parts(
             listener: listener, control: control, discovery: discovery, directory: directory, announcer: announcer,
             offers: offers, connections: connections, handoffs: handoffs, sending: sending,
-            monitor: monitor(on: loop, announcer), discovering: discovering, accepting: accepting)
+            monitor: monitor(on: loop, announcer), discovering: discovering,
+            automatic: Task { await automatic.run() }, accepting: accepting)
     }
 
     /// A new network is a new period: what was announced on the old one must not be found on this one.
@@ -247,21 +272,25 @@ public actor Node {
     }
 
     private func accept(
-        from listener: Listener, over loops: EventLoopGroup, into connections: PeerConnections
-    ) -> AsyncStream<Socket>.Continuation {
-        let (sockets, continuation) = AsyncStream<Socket>.makeStream(bufferingPolicy: .bufferingNewest(64))
+        from listener: Listener, over loops: EventLoopGroup, by context: TLSContext, for account: CurrentAccount,
+        into connections: PeerConnections
+    ) -> Accepting {
+        let (admitted, continuation) = AsyncStream<Connection>.makeStream(bufferingPolicy: .bufferingNewest(64))
+        let doorkeeper = Doorkeeper(account, context: context, limits: PeerConnections.limits) {
+            continuation.yield($0)
+        }
         listener.start(
             socketsOn: loops,
             onTrouble: { [logger] in logger.warning("other devices cannot connect at the moment: \($0)") },
-            onAccept: { continuation.yield($0) })
+            onAccept: { doorkeeper.receive($0) })
         Task {
             await withDiscardingTaskGroup { group in
-                for await socket in sockets {
-                    group.addTask { await connections.accept(socket) }
+                for await connection in admitted {
+                    group.addTask { await connections.accept(connection) }
                 }
             }
         }
-        return continuation
+        return Accepting(doorkeeper: doorkeeper, admitted: continuation)
     }
 
     private func load(
@@ -284,7 +313,8 @@ public actor Node {
 
     private func listen(on loop: EventLoop) throws(NodeError) -> Listener {
         do {
-            return try Listener.onAllAddresses(port: configuration.port, on: loop)
+            return try Listener.onAllAddresses(
+                port: configuration.port, on: loop, defersAccept: Doorkeeper.deadline)
         } catch {
             throw error.code == .addressInUse ? .portInUse(configuration.port) : .socket(error)
         }
@@ -304,9 +334,10 @@ public actor Node {
         }
     }
 
-    private func context(_ account: CurrentAccount) throws(NodeError) -> TLSContext {
+    private func context(_ account: CurrentAccount, _ gate: GateKeeper) throws(NodeError) -> TLSContext {
         do {
-            return try TLSContext(identity: TLSIdentity(account.value.identity), refuses: account.isRevoked)
+            return try TLSContext(
+                identity: TLSIdentity(account.value.identity), gate: { gate.admit($0) }, refuses: account.isRevoked)
         } catch {
             throw .identity(error)
         }

@@ -173,7 +173,8 @@ struct DestinationTests {
     @Test func longestNameAndAForeignEncoding() async throws {
         for bytes in [[UInt8](repeating: 0x78, count: 255), [0xFF, 0xC0, 0x0A, 0x20]] {
             let writer = try await DocumentWriter.create(
-                try DocumentLabel(bytes), documentSize: 0, in: fixture.folder, ledger: fixture.ledger)
+                try DocumentLabel(bytes), documentSize: 0, in: try DestinationFolder(fixture.folder),
+                ledger: fixture.ledger)
             let path = try await writer.commit()
             #expect(path.lastComponent?.withPlatformString { [UInt8](bytesOf: $0) } == bytes)
             #expect(try SystemCalls.status(at: path).st_size == 0)
@@ -192,7 +193,8 @@ struct DestinationTests {
             let label = try DocumentLabel(Array("report.pdf".utf8))
             for path in [folder, "/proc/1"] {
                 let code = await DocumentFixture.code {
-                    _ = try await DocumentWriter.create(label, documentSize: 9, in: FilePath(path), ledger: ledger)
+                    _ = try await DocumentWriter.create(
+                        label, documentSize: 9, in: try DestinationFolder(FilePath(path)), ledger: ledger)
                 }
                 #expect(code == .destinationNotWritable || path == "/proc/1" && code != nil)
             }

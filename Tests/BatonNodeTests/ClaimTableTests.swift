@@ -39,10 +39,10 @@ struct ClaimTableTests {
         }
         let byStranger = table.release(claim, by: "b")
         #expect(byStranger == nil)
-        #expect(table.isHolder("a") && !table.isHolder("b"))
+        #expect(table.isHolder("a", now: start) && !table.isHolder("b", now: start))
         let byHolder = table.release(claim, by: "a")
         #expect(byHolder != nil)
-        #expect(!table.isHolder("a"))
+        #expect(!table.isHolder("a", now: start))
         _ = try table.claim(activity, by: "b", now: start)
     }
 

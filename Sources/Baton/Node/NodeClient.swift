@@ -61,12 +61,14 @@ package struct NodeClient: Sendable {
     /// - Parameters:
     ///   - watch: goes on with every change after those that are there now; otherwise the records end.
     ///   - advertisedOnly: makes no connection to ask a device for more than it advertises.
+    ///   - withRefused: those that this device's accept policy refuses as well, marked. Not when watching.
     package func activities(
-        watch: Bool = false, advertisedOnly: Bool = false
+        watch: Bool = false, advertisedOnly: Bool = false, withRefused: Bool = false
     ) async throws(HandoffError) -> RecordSequence<WireActivityListing> {
         var request = WireActivitiesRequest()
         request.watch = watch
         request.advertisedOnly = advertisedOnly
+        request.withRefused = withRefused
         let (response, stream) = try await connection.request(.activities(request))
         // A watch ends when its stream is let go.
         if !watch { await stream.finish() }

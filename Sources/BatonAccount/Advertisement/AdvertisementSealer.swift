@@ -11,9 +11,6 @@ public struct AdvertisementSealer: Sendable {
     /// The gate nonce of this period, as it stands in every advertisement sealed now.
     public private(set) var gateNonce: [UInt8]
 
-    /// The gate nonce of the period before, whose tokens are still good; nil in the first period.
-    public private(set) var previousGateNonce: [UInt8]?
-
     /// A sealer for one run.
     ///
     /// - Parameters:
@@ -31,7 +28,6 @@ public struct AdvertisementSealer: Sendable {
     /// Begins the next period, together with a new instance name: nothing sealed later can be linked to what was
     /// sealed before by anyone outside the account.
     public mutating func beginPeriod() {
-        previousGateNonce = gateNonce
         salt = JoiningSalt.make(for: keys)
         gateNonce = randomBytes(GateToken.nonceCount)
     }

@@ -23,6 +23,9 @@ public enum GateToken {
     /// How many random bytes the client adds, so that each token is good once.
     static let clientNonceCount = 16
 
+    /// How many bytes of the HMAC travel.
+    static let tagCount = 16
+
     /// What follows the token in the server name.
     static let suffix = ".baton.invalid"
 
@@ -49,21 +52,37 @@ public enum GateToken {
     static func serverName(
         keys: GenerationKeys, server: DeviceID, gateNonce: [UInt8], clientNonce: [UInt8]
     ) -> String {
-        name(Array("gate/1".utf8) + server.bytes + gateNonce, keys, clientNonce)
+        name(message(to: server, gateNonce: gateNonce), keys, clientNonce)
     }
 
     static func serverName(
         keys: GenerationKeys, server: DeviceID, unixTime: UInt64, clientNonce: [UInt8]
     ) -> String {
-        var message = Array("gate-time/1".utf8) + server.bytes
-        message.append(bigEndian: unixTime / stepSeconds)
-        return name(message, keys, clientNonce)
+        name(message(to: server, step: unixTime / stepSeconds), keys, clientNonce)
     }
 
     private static func name(_ message: [UInt8], _ keys: GenerationKeys, _ clientNonce: [UInt8]) -> String {
-        let code = keys.gate.withUnsafeBytes {
-            HMAC<SHA256>.authenticationCode(for: message + clientNonce, using: SymmetricKey(data: $0))
+        Base32.encode(clientNonce + tag(of: message, clientNonce: clientNonce, keys: keys)) + suffix
+    }
+
+    /// What a tag is made of in a period.
+    static func message(to server: DeviceID, gateNonce: [UInt8]) -> [UInt8] {
+        Array("gate/1".utf8) + server.bytes + gateNonce
+    }
+
+    /// What a tag is made of in a step of the clock.
+    static func message(to server: DeviceID, step: UInt64) -> [UInt8] {
+        var message = Array("gate-time/1".utf8) + server.bytes
+        message.append(bigEndian: step)
+        return message
+    }
+
+    /// The tag of a message.
+    static func tag(of message: [UInt8], clientNonce: [UInt8], keys: GenerationKeys) -> [UInt8] {
+        keys.gate.withUnsafeBytes {
+            Array(
+                HMAC<SHA256>.authenticationCode(for: message + clientNonce, using: SymmetricKey(data: $0))
+                    .prefix(tagCount))
         }
-        return Base32.encode(clientNonce + code.prefix(16)) + suffix
     }
 }

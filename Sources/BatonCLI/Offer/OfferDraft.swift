@@ -213,6 +213,6 @@ enum DocumentCheck {
     }
 
     private static func unreadable(_ message: String) -> CommandError {
-        CommandError(.failed, code: "documentUnreadable", message)
+        CommandError(.document, code: "documentUnreadable", message)
     }
 }

@@ -61,6 +61,8 @@ struct OfferRun: Sendable {
                 try await reporter.continued(taken)
                 // With streams, what the other side wants comes only now: its first stream ends the offer.
                 if isOnce, server == nil { withdraw(stopped) }
+            case .failed(let failure) where failure.code == .nodeStopping && !stopped.hasHappened:
+                throw HandoffError(failure)
             case .failed(let failure):
                 try await reporter.failed(failure)
             case .withdrawn:
@@ -99,7 +101,6 @@ struct OfferRun: Sendable {
             // The node may have given up waiting; then there is nobody to answer.
             try? await question.answer(userInfo: try draft.userInfo.read(), webPageURL: request.webPageURL)
         } catch {
-            await reporter.note("\(SafeText.escaped(question.device)) did not get it: \(error.message)")
             await question.fail(HandoffError(.documentUnreadable, error.message))
         }
     }

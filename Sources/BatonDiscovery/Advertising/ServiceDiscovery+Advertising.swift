@@ -87,7 +87,7 @@ extension ServiceDiscovery {
     /// Says that the name of this device has lived long enough, and says so again while nobody answers.
     func announceRotation() {
         sink.yield(.rotationDue)
-        rotating?.schedule(after: configuration.rotationPeriod)
+        rotating?.schedule(after: configuration.rotationPeriod * Double.random(in: 0.9...1.1))
     }
 
     /// A registration is seen by the network, maybe under another name than it asked for.
@@ -116,7 +116,7 @@ extension ServiceDiscovery {
             } else {
                 return
             }
-            rotating?.schedule(after: configuration.rotationPeriod)
+            rotating?.schedule(after: configuration.rotationPeriod * Double.random(in: 0.9...1.1))
             sink.yield(.registered(instance: name))
         } catch {
             lose(error)

@@ -84,15 +84,28 @@ public final class Listener: Sendable {
     ///   - port: 0 for any free one.
     ///   - loop: where the handlers run.
     ///   - backlog: as in ``init(at:on:backlog:)``.
+    ///   - defersAccept: for a protocol whose clients speak first: a connection is accepted when its first bytes have
+    ///     come, or after about this time without any (`TCP_DEFER_ACCEPT` of tcp(7)); nil: at once.
     /// - Throws: `addressInUse` when the port is taken on either, `permissionDenied` below 1024, `outOfResources`.
     public static func onAllAddresses(
-        port: UInt16, on loop: EventLoop, backlog: Int = defaultBacklog
+        port: UInt16, on loop: EventLoop, backlog: Int = defaultBacklog, defersAccept: Duration? = nil
     ) throws(SocketError) -> Listener {
+        let listener: Listener
         do throws(SocketError) {
-            return try Listener(at: .ip(.ipv6Any, port: port), on: loop, backlog: backlog)
+            listener = try Listener(at: .ip(.ipv6Any, port: port), on: loop, backlog: backlog)
         } catch  where error.lacksIPv6 {
-            return try Listener(at: .ip(.ipv4Any, port: port), on: loop, backlog: backlog)
+            listener = try Listener(at: .ip(.ipv4Any, port: port), on: loop, backlog: backlog)
         }
+        if let defersAccept {
+            listener.state.withLock { state in
+                guard let descriptor = state.descriptor else { return }
+                // Only a hint to the kernel: a listener that refuses it still works.
+                _ = SystemCall.setOption(
+                    descriptor.rawValue, Int32(IPPROTO_TCP), TCP_DEFER_ACCEPT,
+                    Int32(clamping: defersAccept.components.seconds))
+            }
+        }
+        return listener
     }
 
     deinit {

@@ -83,7 +83,8 @@ public final class Socket: Sendable {
 
     // MARK: - Readiness
 
-    /// Starts reporting. Once; a second call, or one after ``close()``, does nothing.
+    /// Starts reporting. A second call has another owner's handlers take the place of the first ones; one after
+    /// ``close()`` does nothing.
     ///
     /// The socket holds the handlers until it is closed: let them refer weakly to what owns the socket, or close it.
     ///
@@ -94,9 +95,11 @@ public final class Socket: Sendable {
     ///     and again until that is called with false.
     public func start(onReadable: @escaping @Sendable () -> Void, onWritable: @escaping @Sendable () -> Void) {
         state.withLock { state in
-            guard let descriptor = state.descriptor, state.onReadable == nil else { return }
+            guard let descriptor = state.descriptor else { return }
+            let isStarted = state.onReadable != nil
             state.onReadable = onReadable
             state.onWritable = onWritable
+            guard !isStarted else { return repeatReadingIfHungUp(&state) }
             let readSource = EventSource.readable(descriptor, on: loop) { [weak self] in self?.becameReadable() }
             state.readSource = readSource
             state.writeSource = EventSource.writable(descriptor, on: loop) { [weak self] in self?.becameWritable() }

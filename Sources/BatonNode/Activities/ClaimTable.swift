@@ -32,7 +32,9 @@ struct ClaimTable {
     }
 
     /// Whether a device holds any claim.
-    func isHolder(_ device: String) -> Bool { claims.values.contains { $0.device.id == device } }
+    func isHolder(_ device: String, now: Instant) -> Bool {
+        claims.values.contains { $0.device.id == device && ($0.lapsesAt.map { $0 > now } ?? true) }
+    }
 
     /// Makes a claim.
     mutating func claim(
@@ -65,6 +67,18 @@ struct ClaimTable {
     /// Notes that the holder has taken the activity over.
     mutating func setContinued(_ id: ClaimID) {
         claims[id]?.isContinued = true
+    }
+
+    /// Notes that what the holder wanted has failed.
+    ///
+    /// - Returns: the claim, the first time; `nil` where that is known already, or the activity was taken over before, or
+    ///   the device holds no such claim.
+    mutating func setFailed(_ id: ClaimID, by device: PeerName) -> Claim? {
+        guard let claim = claims[id], claim.device.id == device.id, !claim.isContinued, !claim.hasFailed else {
+            return nil
+        }
+        claims[id]?.hasFailed = true
+        return claim
     }
 
     /// Notes what the holder was told of the document.
@@ -103,6 +117,8 @@ struct Claim: Sendable {
     let number: UInt64
     /// The holder has said that it took the activity over.
     var isContinued = false
+    /// Its application was told of a failure.
+    var hasFailed = false
     /// The document as its holder was told of it, once it asked for the manifest.
     var document: DocumentSource?
     /// When it lapses; `nil` while a connection to its holder is there.

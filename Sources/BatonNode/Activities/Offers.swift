@@ -87,7 +87,11 @@ actor Offers {
 
     /// Withdraws everything, because the node stops.
     func withdrawAll() {
-        for offer in offers { withdraw(offer.activity.id) }
+        let stopping = HandoffError(.nodeStopping, "the node was stopped, so nothing is offered any more")
+        for offer in offers {
+            offer.events.yield(.with { $0.failed = stopping.failure })
+            withdraw(offer.activity.id)
+        }
     }
 
     /// The one activity whose identifier begins so.
@@ -129,7 +133,11 @@ actor Offers {
             return (claim, payload)
         } catch {
             claims.release(claim, by: device)
-            offer.events.yield(.with { $0.failed = error.failure })
+            offer.events.yield(.with { $0.failed = error.concerning(device).failure })
+            // The application may have said where the document was; that is for this device's user alone.
+            guard error.code != .documentUnreadable else {
+                throw HandoffError(.documentUnreadable, "the document can no longer be read on the other device")
+            }
             throw error
         }
     }
@@ -154,15 +162,20 @@ actor Offers {
         report(.continued(device.taken(bytes: claim.document?.size ?? 0)), of: claim.activity.id)
     }
 
+    /// What a claim was made for has failed: its application is told once, however many things fail.
+    func fail(_ id: ClaimID, by device: PeerName, with error: HandoffError) {
+        guard let claim = claims.setFailed(id, by: device) else { return }
+        report(.failed(error.concerning(device).failure), of: claim.activity.id)
+    }
+
     /// Lets a claim go. An application whose activity was not taken over after all is told so.
     func release(_ id: ClaimID, by device: PeerName) {
-        guard let claim = claims.release(id, by: device), !claim.isContinued else { return }
-        let error = HandoffError(.cancelled, "\(device.name) let it go without continuing it", device: device.name)
-        report(.failed(error.failure), of: claim.activity.id)
+        fail(id, by: device, with: HandoffError(.cancelled, "it was let go without being continued"))
+        claims.release(id, by: device)
     }
 
     /// Whether a device holds a claim.
-    func holdsClaim(_ device: String) -> Bool { claims.isHolder(device) }
+    func holdsClaim(_ device: String) -> Bool { claims.isHolder(device, now: .now) }
 
     /// The last connection to a device ended.
     func connectionsEnded(of device: String) {
@@ -223,9 +236,19 @@ actor Offers {
             throw HandoffError(.internal, "the application that offers it gave an answer that cannot be read")
         }
         try OfferedActivity.requireFitting(state.userInfo)
+        guard state.webPageURL.isEmpty || OfferedActivity.isWebPage(state.webPageURL) else {
+            throw HandoffError(.invalidRequest, "the application that offers it gave a URL that is no web page's")
+        }
         payload.userInfo = state.userInfo
         if !state.webPageURL.isEmpty { payload.webPageURL = state.webPageURL }
         return payload
+    }
+}
+
+extension HandoffError {
+    /// The same, told of a device.
+    fileprivate func concerning(_ device: PeerName) -> HandoffError {
+        HandoffError(code, message, device: device.name)
     }
 }
 

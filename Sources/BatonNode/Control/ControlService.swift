@@ -20,6 +20,7 @@ struct ControlService: Sendable {
     let activities: PeerActivities
     let documents: DocumentService
     let handoffs: HandoffTable
+    let policy: PolicyKeeper
 
     /// Serves one stream that an application opened.
     func serve(_ incoming: IncomingStream, of application: Connection) async {
@@ -64,6 +65,7 @@ struct ControlService: Sendable {
         status.peers = UInt32(await directory.present.count)
         status.offers = UInt32(await offers.count)
         status.connections = UInt32(await connections.count)
+        status.policyProblem = await policy.currentProblem() ?? ""
         status.processID = UInt32(ProcessInfo.processInfo.processIdentifier)
         try await stream.respond(.status(status))
         await stream.finish()
@@ -99,7 +101,8 @@ struct ControlService: Sendable {
     ) async throws(HandoffError) {
         let changes = request.watch ? try await directory.watch() : nil
         try await stream.respond(.activities(.init()))
-        var listed = await activities.all(advertisedOnly: request.advertisedOnly)
+        var listed = await activities.all(
+            advertisedOnly: request.advertisedOnly, withRefused: request.withRefused && !request.watch)
         for listing in listed { try await stream.send(record: listing) }
         guard let changes else { return await stream.finish() }
 
@@ -188,17 +191,17 @@ struct ControlService: Sendable {
         guard let id = ActivityID(request.activityID) else {
             throw HandoffError(.invalidRequest, "an activity's id has \(ActivityID.size) bytes")
         }
-        var destination: FilePath?
+        var destination: DestinationFolder?
         if !request.destination.isEmpty {
             guard let path = FilePath(bytes: request.destination), path.isAbsolute else {
                 throw HandoffError(.invalidRequest, "the destination has to be an absolute path")
             }
-            destination = path
+            destination = try await documents.openDestination(path)
         }
         let (summary, origin) = try await activities.find(id, on: request.deviceID)
         let handoff = Handoff(
             Handoff.Plan(
-                activityID: id, type: summary.type, origin: origin, destination: destination,
+                activityID: id, type: summary.type, title: summary.title, origin: origin, destination: destination,
                 keepsClaim: request.streams),
             connections: connections, documents: documents)
         try await handoffs.insert(handoff)
@@ -283,6 +286,7 @@ actor HandoffTable {
     func stop(grace: Duration) async {
         let tasks = entries.values.compactMap(\.task)
         guard !tasks.isEmpty else { return }
+        for (handoff, _) in entries.values { await handoff.nodeIsStopping() }
         _ = try? await withDeadline(grace, "the handoffs were not over") {
             for task in tasks {
                 await withTaskCancellationHandler {

@@ -16,6 +16,7 @@ actor Announcer {
 
     private let discovery: ServiceDiscovery
     private let offers: Offers
+    private let gate: GateKeeper
     private let deviceName: String
     private let port: UInt16
     private let logger: Logger
@@ -24,16 +25,18 @@ actor Announcer {
     private var isStopped = false
 
     init(
-        account: Account, epoch: UInt64, port: UInt16, offers: Offers, discovery: ServiceDiscovery,
-        on loop: EventLoop, logger: Logger
+        account: Account, epoch: UInt64, port: UInt16, gate: GateKeeper, offers: Offers,
+        discovery: ServiceDiscovery, on loop: EventLoop, logger: Logger
     ) {
         self.loop = loop
         self.discovery = discovery
         self.offers = offers
         self.port = port
+        self.gate = gate
         self.logger = logger
         deviceName = account.deviceName
         sealer = AdvertisementSealer(identity: account.identity, keys: account.currentKeys, epoch: epoch)
+        gate.beginPeriod(nonce: sealer.gateNonce)
     }
 
     /// Publishes what is true now.
@@ -46,6 +49,7 @@ actor Announcer {
     /// Begins a new period: a new salt, gate nonce and instance name.
     func rotate() async {
         sealer.beginPeriod()
+        gate.beginPeriod(nonce: sealer.gateNonce)
         guard let txt = await seal() else { return }
         report { () throws(DiscoveryError) in try discovery.rotate(txt: txt) }
         armRenewal()
@@ -54,6 +58,7 @@ actor Announcer {
     /// Begins a new period under other keys: who does not have them finds nothing that it knew.
     func rotate(to keys: GenerationKeys) async {
         sealer.beginPeriod(with: keys)
+        gate.beginPeriod(nonce: sealer.gateNonce)
         guard let txt = await seal() else { return }
         report { () throws(DiscoveryError) in try discovery.rotate(txt: txt) }
         armRenewal()

@@ -27,7 +27,7 @@ actor PeerConnections {
     private static let idleLife = Duration.seconds(60)
 
     /// Windows for documents: a receiver that writes 1 MiB at a time to a disk has three more on their way meanwhile.
-    private static var limits: Limits {
+    static var limits: Limits {
         var limits = Limits()
         limits.initialStreamWindow = 4 << 20
         limits.initialConnectionWindow = 8 << 20
@@ -117,15 +117,14 @@ actor PeerConnections {
         }
     }
 
-    /// Takes a connection that another device dialled.
-    func accept(_ socket: Socket) async {
-        let address = socket.remoteAddress.ipAddress
+    /// Takes a connection that another device dialled and that was let in.
+    func accept(_ connection: Connection) async {
+        let address = connection.remoteAddress.ipAddress
         guard !isStopped, count < Self.bound, handshakes < Self.handshakeBound,
             address.map({ handshakesByAddress[$0, default: 0] < Self.handshakeBoundPerAddress }) ?? true
         else {
-            logger.info("a connection from \(socket.remoteAddress) was closed: too many are there")
-            socket.close()
-            return
+            logger.info("a connection from \(connection.remoteAddress) was closed: too many are there")
+            return await connection.close()
         }
         if let address { handshakesByAddress[address, default: 0] += 1 }
         defer {
@@ -134,10 +133,6 @@ actor PeerConnections {
             }
         }
         do {
-            let channel = TLSChannel(try TLSSession(server: context), isClient: false)
-            let connection = Connection(
-                socket: socket, channel: channel, role: .acceptor, limits: Self.limits,
-                revocationNumber: account.value.state.revision, on: socket.loop)
             let device = try await establish(connection)
             guard live[device, default: []].count < Self.boundPerDevice else {
                 return await connection.close(.limitExceeded)
@@ -145,7 +140,7 @@ actor PeerConnections {
             await adopt(connection, of: device)
             await exchange.meet(connection, of: device)
         } catch {
-            logger.info("a connection from \(socket.remoteAddress) ended: \(error)")
+            logger.info("a connection from \(connection.remoteAddress) ended: \(error)")
         }
     }
 
@@ -194,6 +189,13 @@ actor PeerConnections {
             // What this device lacks it has before anything is asked: the other side serves nothing else till then.
             await exchange.meet(connection, of: device)
             return connection
+        } catch let error as HandoffError where error.code == .connectionLost {
+            // The gate of a device that does not know this one's token, or has revoked it, ends a connection like this.
+            throw HandoffError(
+                .peerUnreachable,
+                "it ended the connection without an answer: try again, and if that stays so see there whether this"
+                    + " device is still of the account"
+            ).about(peer.name)
         } catch let error as HandoffError {
             throw error.about(peer.name)
         } catch let error as TransportError {

@@ -67,7 +67,7 @@ actor PeerDirectory {
         case .idle: "not started"
         case .running: "running"
         case .unavailable(let reason, let retryAfter):
-            "unavailable: \(reason); trying again in \(max(1, retryAfter.components.seconds)) s"
+            "unavailable: \(reason.hasSuffix(".") ? String(reason.dropLast()) : reason); trying again in \(max(1, retryAfter.components.seconds)) s"
         }
     }
 

@@ -104,6 +104,8 @@ extension TransportError {
             self.init(.refused, "this device reached itself")
         case .identityMismatch, .noCertificate, .certificateRefused:
             self.init(.refused, "the certificate was refused: \(error)")
+        case .notAdmitted:
+            self.init(.refused, "the other side did not show that it is of this account")
         case .applicationProtocol, .protocolVersion, .noCommonParameters, .protocolViolation:
             self.init(.protocolViolation, "the other side does not speak Baton's protocol: \(error)")
         case .truncated:

@@ -59,7 +59,7 @@ struct DocumentService: Sendable {
         let chunks = try Self.chunks(of: request, in: source)
         try await limit.begin(for: device)
         do {
-            try await send(chunks, of: source, of: claim.activity.id, to: device, on: stream)
+            try await send(chunks, of: source, for: claim, claimID, on: stream)
             await limit.end(for: device)
         } catch {
             await limit.end(for: device)
@@ -69,7 +69,7 @@ struct DocumentService: Sendable {
     }
 
     private func send(
-        _ chunks: Range<UInt64>, of source: DocumentSource, of activity: ActivityID, to device: PeerName,
+        _ chunks: Range<UInt64>, of source: DocumentSource, for claim: Claim, _ claimID: ClaimID,
         on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
         let reader: DocumentReader
@@ -86,12 +86,12 @@ struct DocumentService: Sendable {
                         .with {
                             $0.bytes = bytes
                             $0.total = source.size
-                            $0.device = device.name
-                        }), of: activity)
+                            $0.device = claim.device.name
+                        }), of: claim.activity.id)
             }
         } catch {
             await reader.close()
-            await offers.report(.failed(error.about(device.name).failure), of: activity)
+            await offers.fail(claimID, by: claim.device, with: error)
             await stream.reset(error.code == .documentChanged ? .sourceChanged : .internalError)
         }
     }
@@ -175,18 +175,31 @@ struct DocumentService: Sendable {
 
     // MARK: Continuing side
 
+    /// Opens the folder that a document is to go to, before the other device hears of anything.
+    func openDestination(_ path: FilePath) async throws(HandoffError) -> DestinationFolder {
+        do {
+            return try await DestinationFolder.open(path)
+        } catch {
+            throw HandoffError(error)
+        }
+    }
+
     /// Fetches a claimed document into a folder.
     ///
-    /// - Parameter title: what the user saw and accepted.
+    /// - Parameters:
+    ///   - title: what the user saw and accepted.
+    ///   - folder: the destination, held open since the user said yes.
+    ///   - rule: what accepted it in place of the user, who then has seen no title.
     /// - Returns: where it is now, and its size.
     func fetch(
-        from connection: Connection, claim: ClaimID, title: String, into folder: FilePath,
-        progress: @escaping @Sendable (WireProgressReport) -> Void
+        from connection: Connection, claim: ClaimID, title: String, into folder: DestinationFolder,
+        acceptedBy rule: AcceptPolicy.Rule? = nil, progress: @escaping @Sendable (WireProgressReport) -> Void
     ) async throws(HandoffError) -> (path: [UInt8], size: UInt64) {
         let entry = try await withDeadline(Self.answerDeadline, "the document was not described") {
             try await self.manifestEntry(from: connection, claim: claim)
         }
-        try Self.refuseHidden(entry, title: title)
+        try Self.refuseHidden(entry, title: title, wasSeen: rule == nil)
+        try rule?.require(type: nil, size: entry.size)
         do {
             let writer = try await DocumentWriter.create(
                 DocumentLabel(entry.name), documentSize: entry.size, permissions: entry.executable ? 0o777 : 0o666,
@@ -210,10 +223,16 @@ struct DocumentService: Sendable {
         }
     }
 
-    /// A name that begins with a dot is obeyed by shells and desktops and seen by nobody: it is taken only when it is what
-    /// the user said yes to.
-    private static func refuseHidden(_ entry: WireDocumentEntry, title: String) throws(HandoffError) {
-        guard entry.name.first == UInt8(ascii: "."), Array(entry.name) != Array(title.utf8) else { return }
+    /// A name that begins with a dot is obeyed by shells and desktops and seen by nobody: it is taken only when the user
+    /// said yes to one.
+    ///
+    /// - Parameter wasSeen: a user looked, and not a rule.
+    private static func refuseHidden(
+        _ entry: WireDocumentEntry, title: String, wasSeen: Bool
+    ) throws(HandoffError) {
+        // What was listed may have been cut to what an advertisement has room for.
+        let isListed = wasSeen && title.utf8.first == UInt8(ascii: ".")
+        guard entry.name.first == UInt8(ascii: "."), !isListed else { return }
         throw HandoffError(
             .destinationUnwritable,
             "the other device calls “\(title)” by a hidden name, \(NameDisplay.escaped(Array(entry.name))): not taken")
@@ -258,8 +277,15 @@ struct DocumentService: Sendable {
             throw HandoffError(.unsupported, "the other side sends chunks of another size: update Baton on both")
         }
         func next(_ spent: Buffer?) async throws -> Buffer? {
-            try await withDeadline(Self.stallDeadline, "nothing more of the document came") {
-                try await stream.read(atLeast: Connection.readBound, reusing: spent)
+            do {
+                return try await withDeadline(Self.stallDeadline, "nothing more of the document came") {
+                    try await stream.read(atLeast: Connection.readBound, reusing: spent)
+                }
+            } catch  where error.code == .timedOut {
+                // On a slow link less than that has come, and some has.
+                return try await withDeadline(Self.stallDeadline / 30, "nothing more of the document came") {
+                    try await stream.read()
+                }
             }
         }
         await stream.finish()

@@ -16,27 +16,38 @@ public final class TLSContext: Sendable {
     public var deviceID: String { identity.deviceID }
 
     let identity: TLSIdentity
+    let gate: Gate?
     let refuses: @Sendable (String) -> Bool
     let limits: TLSLimits
     nonisolated(unsafe) let pointer: OpaquePointer  // reason: an SSL_CTX may be shared once it is not modified any more
+
+    /// Decides by the server name of a ClientHello whether the client gets an answer at all.
+    ///
+    /// Given the one ASCII host name of the server name extension (nil where there is none), it returns what the owner
+    /// wants to know an admitted session by (``TLSSession/admission``), or nil to refuse: then the session fails with
+    /// `notAdmitted`, and a server session has no byte to send before it has admitted its client, not even an alert.
+    /// Called on the thread that drives the session, in the middle of `handshake()`, once for each session.
+    public typealias Gate = @Sendable (_ serverName: String?) -> UInt32?
 
     /// Makes the settings for a device.
     ///
     /// - Parameters:
     ///   - identity: What the device shows and whom it trusts.
     ///   - limits: The bounds of each session.
+    ///   - gate: Judges the clients of server sessions by their first message; nil lets everybody try.
     ///   - refuses: A further judgement of a peer whose certificate is good: given its device id, true refuses it in
     ///     the handshake, with the alert `certificate_revoked`. Called on the thread that drives the session, in the
     ///     middle of `handshake()`: it must be quick and must not call the session.
     /// - Throws: `library` when OpenSSL lacks something that it needs.
     public init(
-        identity: TLSIdentity, limits: TLSLimits = TLSLimits(),
+        identity: TLSIdentity, limits: TLSLimits = TLSLimits(), gate: Gate? = nil,
         refuses: @escaping @Sendable (String) -> Bool = { _ in false }
     ) throws(TLSError) {
         ErrorQueue.clear()
         guard let context = SSL_CTX_new(TLS_method()) else { throw ErrorQueue.libraryFailure("making a TLS context") }
         self.identity = identity
         self.limits = limits
+        self.gate = gate
         self.refuses = refuses
         pointer = context
         try restrictProtocol()
@@ -55,7 +66,12 @@ public final class TLSContext: Sendable {
         // The machine's openssl.cnf may have set another level; 128 bits is what all of ours have.
         SSL_CTX_set_security_level(pointer, 2)
         try require(SSL_CTX_set_ciphersuites(pointer, Self.ciphers), "choosing ciphers")
-        try require(shim_SSL_CTX_set1_groups_list(pointer, "X25519:P-256"), "choosing groups")
+        // From OpenSSL 3.5 on with a key exchange that no quantum computer breaks (draft-ietf-tls-ecdhe-mlkem); an older
+        // one does not know the name and refuses the whole list.
+        if shim_SSL_CTX_set1_groups_list(pointer, "X25519MLKEM768:X25519:P-256") != 1 {
+            ErrorQueue.clear()
+            try require(shim_SSL_CTX_set1_groups_list(pointer, "X25519:P-256"), "choosing groups")
+        }
         try require(shim_SSL_CTX_set1_sigalgs_list(pointer, "ed25519:ECDSA+SHA256"), "choosing signature algorithms")
         SSL_CTX_set_options(pointer, shim_SSL_OP_for_baton())
         try require(SSL_CTX_set_num_tickets(pointer, 0), "turning tickets off")

@@ -8,7 +8,8 @@ public struct TLSError: Error, Sendable, Hashable, CustomStringConvertible {
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String, Sendable {
             case wrongAccount, wrongPeer, identityMismatch, ownIdentity, refused, noCertificate, certificateRefused
-            case applicationProtocol, protocolVersion, noCommonParameters, protocolViolation, truncated, peerAlert
+            case notAdmitted, applicationProtocol, protocolVersion, noCommonParameters, protocolViolation, truncated,
+                peerAlert
             case bufferFull, notReady, invalidIdentity, invalidName, library
         }
         private let kind: Kind
@@ -27,6 +28,8 @@ public struct TLSError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let noCertificate = Code(kind: .noCertificate)
         /// The certificate was refused for another reason; with an alert, ours by the peer.
         public static let certificateRefused = Code(kind: .certificateRefused)
+        /// The client did not show in its first message that it belongs to the account. It gets no answer.
+        public static let notAdmitted = Code(kind: .notAdmitted)
         /// The peer does not speak `baton/1` (ALPN, RFC 7301).
         public static let applicationProtocol = Code(kind: .applicationProtocol)
         /// The peer does not speak TLS 1.3.

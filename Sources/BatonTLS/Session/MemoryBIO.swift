@@ -16,6 +16,9 @@ final class MemoryBIO {
     /// The network has ended: when the bytes are used up, reading is an end of file and not a "come again".
     var hasEnded = false
 
+    /// What TLS wants to send is dropped: a stranger gets no byte.
+    var isMuted = false
+
     /// The BIO; a session takes its reference over with `SSL_set_bio`.
     let pointer: OpaquePointer
 
@@ -69,6 +72,7 @@ final class MemoryBIO {
         BIO_meth_set_write(method) { bio, source, count in
             shim_BIO_clear_retry_flags(bio)
             guard let owner = owner(of: bio), let source, count > 0 else { return 0 }
+            guard !owner.isMuted else { return count }
             // Never full: the session writes no more than fits, and keeps a reserve for what TLS sends of itself.
             // Were it ever, this is a failure of the session, not a partial write that would have to be repeated.
             return owner.output.append(UnsafeRawBufferPointer(start: source, count: Int(count))) ? count : -1

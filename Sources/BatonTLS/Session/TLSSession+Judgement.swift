@@ -7,19 +7,34 @@ extension TLSSession {
         return Unmanaged<TLSSession>.fromOpaque(data).takeUnretainedValue()
     }
 
-    /// The server's first look at a ClientHello: keeps the server name and demands ALPN.
+    /// The server's first look at a ClientHello: asks the gate, keeps the server name and demands ALPN.
     ///
     /// OpenSSL asks its ALPN callback only when the client sent the extension at all, so a client without one has to
     /// be refused here. Raw extensions, nothing verified.
     static func judgeClientHello(_ ssl: OpaquePointer?, _ alert: UnsafeMutablePointer<Int32>?) -> Int32 {
         guard let session = session(of: ssl) else { return SSL_CLIENT_HELLO_ERROR }
-        session.receivedServerName = session.rawExtension(TLSEXT_TYPE_server_name).flatMap(hostName)
+        let serverName = session.rawExtension(TLSEXT_TYPE_server_name).flatMap(hostName)
+        guard session.admit(serverName) else {
+            session.verdict = TLSError(.notAdmitted, "The peer did not show that it belongs to the account.")
+            return SSL_CLIENT_HELLO_ERROR
+        }
+        session.receivedServerName = serverName
         guard session.rawExtension(UInt32(TLSEXT_TYPE_application_layer_protocol_negotiation)) != nil else {
             session.verdict = TLSError(.applicationProtocol, "The peer does not speak \(applicationProtocol).")
             alert?.pointee = Int32(TLSAlert.noApplicationProtocol.rawValue)
             return SSL_CLIENT_HELLO_ERROR
         }
         return SSL_CLIENT_HELLO_SUCCESS
+    }
+
+    /// Asks the gate, once: after a HelloRetryRequest the same client says the same name again (RFC 8446, section 4.1.2),
+    /// and a token is good for one connection.
+    private func admit(_ serverName: String?) -> Bool {
+        guard let gate = context.gate else { return true }
+        if admission != nil { return serverName == receivedServerName }
+        admission = gate(serverName)
+        bio.isMuted = admission == nil
+        return admission != nil
     }
 
     private func rawExtension(_ type: some BinaryInteger) -> UnsafeBufferPointer<UInt8>? {

@@ -57,6 +57,9 @@ public final class TLSSession {
     /// the ClientHello on, before anything of it is verified. Nil when there was none, or it was not one ASCII host name.
     public internal(set) var receivedServerName: String?
 
+    /// What the context's gate admitted the client by; nil on a client, without a gate, and before.
+    public internal(set) var admission: UInt32?
+
     /// Makes the dialling end. Its first flight is there after the first ``handshake()``.
     ///
     /// - Parameters:
@@ -88,6 +91,7 @@ public final class TLSSession {
     /// - Throws: `library`.
     public convenience init(server: TLSContext) throws(TLSError) {
         try self.init(context: server, isServer: true, expectedPeer: nil)
+        bio.isMuted = server.gate != nil
         SSL_set_accept_state(pointer)
     }
 

@@ -119,7 +119,10 @@ public actor Connection {
     public var peerRevocationNumber: UInt64? { session.peer?.revocationNumber }
 
     /// Where the peer is.
-    public var remoteAddress: SocketAddress? { socket.remoteAddress }
+    public nonisolated var remoteAddress: SocketAddress { socket.remoteAddress }
+
+    /// Where this side's end of the connection is.
+    public nonisolated var localAddress: SocketAddress { socket.localAddress }
 
     /// Whether no stream is open, in either direction.
     public var isIdle: Bool { streams.isIdle }

@@ -33,7 +33,7 @@ struct ProcessTests {
         #expect(result.status == 0)
         #expect(result.errors.isEmpty)
         for status in ExitStatus.allCases { #expect(result.output.contains(status.meaning)) }
-        for command in ["account", "node", "status", "devices", "activities", "offer", "accept", "withdraw"] {
+        for command in ["account", "node", "status", "devices", "activities", "offer", "accept", "withdraw", "policy"] {
             #expect(result.output.contains("\n  \(command) "))
             let own = try await BuiltCommand.run([command, "--help"])
             #expect(own.status == 0)

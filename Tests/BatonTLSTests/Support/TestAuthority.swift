@@ -156,9 +156,10 @@ struct TestDevice: Sendable {
     }
 
     func context(
-        limits: TLSLimits = TLSLimits(), refuses: @escaping @Sendable (String) -> Bool = { _ in false }
+        limits: TLSLimits = TLSLimits(), refuses: @escaping @Sendable (String) -> Bool = { _ in false },
+        gate: TLSContext.Gate? = nil
     ) throws -> TLSContext {
-        try TLSContext(identity: identity(), limits: limits, refuses: refuses)
+        try TLSContext(identity: identity(), limits: limits, gate: gate, refuses: refuses)
     }
 
     static func identity(

@@ -1,0 +1,119 @@
+/// The server's side of the gate: tells whether a server name is a fresh token of this account, each good once.
+///
+/// A value, told the time; whoever shares it locks it. A stranger changes nothing in it, whatever he sends: only tokens
+/// whose tag is right are remembered, so that none can be used again while its nonce, or its step of the clock, counts.
+/// (``GateToken`` says what a token is.)
+public struct Gate: Sendable {
+    /// Tokens that are remembered for one nonce or step, 16 bytes each: what the devices of an account use in a quarter of
+    /// an hour is a few. At the bound nobody is admitted by that nonce or step any more, since a token could be one that
+    /// was used: ``isCrowded`` asks for another period.
+    public static let tokenBound = 4096
+    /// Gate nonces that count at once: that of the present period, and of periods that ended in quick succession, as a
+    /// machine that moves between networks has them.
+    public static let periodBound = 4
+    /// How long the nonce of a period counts after its end: others may hold the advertisement for its time to live.
+    public static let periodGrace = Duration.seconds(Int64(Advertisement.maximumTimeToLive) + 60)
+
+    /// Why a server name is no token.
+    public enum Refusal: Error, Sendable, Hashable {
+        /// It does not have the form of one, or there is none.
+        case malformed
+        /// Its tag is by no key, for no nonce and no time that count.
+        case forged
+        /// It was used before.
+        case repeated
+        /// Too many have been used: see ``Gate/tokenBound``.
+        case crowded
+    }
+
+    /// The tokens used under one nonce or in one step.
+    private struct Book {
+        var used: Set<[UInt8]> = []
+
+        mutating func enter(_ clientNonce: [UInt8]) throws(Refusal) {
+            guard !used.contains(clientNonce) else { throw .repeated }
+            guard used.count < Gate.tokenBound else { throw .crowded }
+            used.insert(clientNonce)
+        }
+    }
+
+    private struct Period {
+        let nonce: [UInt8]
+        /// When it stops to count; nil for the present one.
+        var endsAt: Duration?
+        var book = Book()
+    }
+
+    /// Whose gate it is.
+    public let device: DeviceID
+    /// The generations whose tokens are good, the current one first.
+    public var keys: [GenerationKeys]
+    /// The present period is the last.
+    private var periods: [Period] = []
+    private var steps: [UInt64: Book] = [:]
+
+    /// A gate that knows no period yet.
+    public init(device: DeviceID, keys: [GenerationKeys]) {
+        self.device = device
+        self.keys = keys
+    }
+
+    /// Whether the present period has used up its tokens, and another should begin.
+    public var isCrowded: Bool { (periods.last?.book.used.count ?? 0) >= Self.tokenBound }
+
+    /// Begins a period: from now on advertisements carry this nonce.
+    ///
+    /// - Parameter uptime: A clock that never jumps.
+    public mutating func beginPeriod(nonce: [UInt8], uptime: Duration) {
+        if let last = periods.indices.last { periods[last].endsAt = uptime + Self.periodGrace }
+        periods.append(Period(nonce: nonce))
+        if periods.count > Self.periodBound { periods.removeFirst() }
+    }
+
+    /// Judges the server name of a client, and remembers it as used.
+    ///
+    /// - Parameters:
+    ///   - uptime: The clock of ``beginPeriod(nonce:uptime:)``.
+    ///   - unixTime: Seconds since 1970, for clients that dialled without an advertisement.
+    /// - Returns: The generation of keys that the token was made with.
+    public mutating func admit(
+        _ serverName: String?, uptime: Duration, unixTime: UInt64
+    ) throws(Refusal) -> UInt32 {
+        guard let serverName, let (clientNonce, tag) = Self.parse(serverName) else { throw .malformed }
+        periods.removeAll { $0.endsAt.map { $0 <= uptime } ?? false }
+        let step = unixTime / GateToken.stepSeconds
+        let window = step - min(step, 1)...step + 1
+        steps = steps.filter { window.contains($0.key) }
+
+        for keys in keys {
+            func isTag(of message: [UInt8]) -> Bool {
+                Self.areEqual(GateToken.tag(of: message, clientNonce: clientNonce, keys: keys), tag)
+            }
+            for index in periods.indices.reversed()
+            where isTag(of: GateToken.message(to: device, gateNonce: periods[index].nonce)) {
+                try periods[index].book.enter(clientNonce)
+                return keys.generation
+            }
+            for step in window where isTag(of: GateToken.message(to: device, step: step)) {
+                try steps[step, default: Book()].enter(clientNonce)
+                return keys.generation
+            }
+        }
+        throw .forged
+    }
+
+    /// The client's nonce and the tag, of exactly 52 characters in front of the suffix.
+    private static func parse(_ serverName: String) -> (clientNonce: [UInt8], tag: [UInt8])? {
+        guard serverName.utf8.count == 52 + GateToken.suffix.utf8.count, serverName.hasSuffix(GateToken.suffix),
+            let bytes = Base32.decode(String(serverName.prefix(52))),
+            bytes.count == GateToken.clientNonceCount + GateToken.tagCount
+        else { return nil }
+        return (Array(bytes[..<GateToken.clientNonceCount]), Array(bytes[GateToken.clientNonceCount...]))
+    }
+
+    /// Compares without telling by the time it takes how much is right.
+    private static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+        guard left.count == right.count else { return false }
+        return zip(left, right).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
+    }
+}

@@ -1,0 +1,175 @@
+import BatonAccount
+import BatonEventLoop
+import BatonProtocol
+import BatonTLS
+import BatonTransport
+
+/// Looks at the first message of whoever connects, before anything else is spent on him.
+///
+/// Most of those who knock on a port are strangers, so this is cheap: a connection is read where it was accepted, without
+/// a task or a source of events, and is closed there unless the gate admits it. Only one whose first message has not come
+/// whole waits, in a bounded number and for a bounded time; the kernel keeps those that have said nothing at all.
+final class Doorkeeper: Sendable {
+    /// Connections that wait for the rest of their first message, in all and from one address: whoever sends it in
+    /// crumbs keeps nobody out.
+    static let waitingBound = 64
+    static let waitingBoundPerAddress = 4
+    /// How long the first message may take.
+    static let deadline = Duration.seconds(5)
+
+    private struct Waiting {
+        var visitors: [ObjectIdentifier: Visitor] = [:]
+        var byAddress: [IPAddress: Int] = [:]
+    }
+
+    private let account: CurrentAccount
+    private let context: TLSContext
+    private let limits: Limits
+    private let waiting = Lock(Waiting())
+    private let admitted: @Sendable (Connection) -> Void
+
+    /// - Parameters:
+    ///   - context: has the gate.
+    ///   - limits: of the connections.
+    ///   - admitted: gets each connection that was let in, not started yet; on any loop.
+    init(
+        _ account: CurrentAccount, context: TLSContext, limits: Limits,
+        admitted: @escaping @Sendable (Connection) -> Void
+    ) {
+        self.account = account
+        self.context = context
+        self.limits = limits
+        self.admitted = admitted
+    }
+
+    /// How many connections wait.
+    var waitingCount: Int { waiting.withLock { $0.visitors.count } }
+
+    /// Takes a connection that was just accepted. Never blocks.
+    func receive(_ socket: Socket) {
+        guard let session = try? TLSSession(server: context) else { return socket.close() }
+        let visitor = Visitor(socket, session)
+        guard !settle(visitor) else { return }
+        guard enter(visitor) else { return socket.close() }
+        visitor.wait(for: Self.deadline) { [weak self] in
+            _ = self?.settle(visitor)
+        } expired: { [weak self] in
+            self?.dismiss(visitor)
+        }
+    }
+
+    /// Closes those who wait.
+    func close() {
+        for visitor in waiting.withLock({ Array($0.visitors.values) }) {
+            visitor.socket.loop.execute { self.dismiss(visitor) }
+        }
+    }
+
+    /// Lets a visitor in or out, if it is clear by now which.
+    private func settle(_ visitor: Visitor) -> Bool {
+        switch visitor.listen() {
+        case .unclear:
+            return false
+        case .refused:
+            dismiss(visitor)
+        case .admitted(let session):
+            leave(visitor)
+            let channel = TLSChannel(session, isClient: false)
+            admitted(
+                Connection(
+                    socket: visitor.socket, channel: channel, role: .acceptor, limits: limits,
+                    revocationNumber: account.value.state.revision, on: visitor.socket.loop))
+        }
+        return true
+    }
+
+    private func dismiss(_ visitor: Visitor) {
+        visitor.socket.close()
+        leave(visitor)
+    }
+
+    private func enter(_ visitor: Visitor) -> Bool {
+        waiting.withLock { waiting in
+            guard waiting.visitors.count < Self.waitingBound else { return false }
+            if let address = visitor.address {
+                guard waiting.byAddress[address, default: 0] < Self.waitingBoundPerAddress else { return false }
+                waiting.byAddress[address, default: 0] += 1
+            }
+            waiting.visitors[ObjectIdentifier(visitor)] = visitor
+            return true
+        }
+    }
+
+    private func leave(_ visitor: Visitor) {
+        visitor.stopWaiting()
+        waiting.withLock { waiting in
+            guard waiting.visitors.removeValue(forKey: ObjectIdentifier(visitor)) != nil else { return }
+            guard let address = visitor.address, let count = waiting.byAddress[address] else { return }
+            waiting.byAddress[address] = count > 1 ? count - 1 : nil
+        }
+    }
+}
+
+/// A connection that has not shown yet whether it is one of the account's.
+///
+/// Used on the loop that accepted it, and once it waits on its socket's loop alone.
+private final class Visitor: @unchecked Sendable {  // reason: confined to one loop at a time, as said above
+    /// The most that is read of a first message; one of a Baton client has some 400 bytes.
+    private static let messageBound = 16 << 10
+
+    enum Verdict {
+        case unclear
+        case refused
+        case admitted(TLSSession)
+    }
+
+    let socket: Socket
+    let address: IPAddress?
+    private let session: TLSSession
+    private var received = 0
+    private var deadline: Timer?
+
+    init(_ socket: Socket, _ session: TLSSession) {
+        self.socket = socket
+        self.session = session
+        address = socket.remoteAddress.ipAddress
+    }
+
+    /// Reads what has come, and judges it.
+    func listen() -> Verdict {
+        withUnsafeTemporaryAllocation(byteCount: 2048, alignment: 16) { buffer in
+            do {
+                while received < Self.messageBound {
+                    switch try socket.read(into: buffer) {
+                    case .bytes(let count):
+                        received += count
+                        try session.receive(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
+                        _ = try session.handshake()
+                        if session.admission != nil { return .admitted(session) }
+                    case .wouldBlock:
+                        return .unclear
+                    case .endOfFile:
+                        return .refused
+                    }
+                }
+            } catch {
+                // It does not matter why: whoever it is gets no answer.
+            }
+            return .refused
+        }
+    }
+
+    /// Waits for more, until `settle` says that nothing more is to be waited for, or for so long.
+    func wait(for time: Duration, settle: @escaping @Sendable () -> Void, expired: @escaping @Sendable () -> Void) {
+        let timer = Timer(on: socket.loop, handler: expired)
+        deadline = timer
+        timer.schedule(after: time)
+        socket.start(onReadable: settle, onWritable: {})
+    }
+
+    /// The waiting is over.
+    func stopWaiting() {
+        deadline?.cancel()
+        deadline = nil
+    }
+}

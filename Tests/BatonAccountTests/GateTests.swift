@@ -1,0 +1,139 @@
+import BatonTestSupport
+import Testing
+
+@testable import BatonAccount
+
+@Suite("The gate, the server's side") struct GateTests {
+    private let account: TestAccount
+    private let server: DeviceID
+    private let keys: [GenerationKeys]
+    private let nonce = [UInt8](repeating: 7, count: GateToken.nonceCount)
+    private let time: UInt64 = 1_760_000_000
+
+    init() throws {
+        account = try TestAccount()
+        server = account.devices[0].id
+        keys = account.devices[0].account.keys
+    }
+
+    private func gate() -> Gate {
+        var gate = Gate(device: server, keys: keys)
+        gate.beginPeriod(nonce: nonce, uptime: .seconds(100))
+        return gate
+    }
+
+    private func verdict(
+        _ gate: inout Gate, _ name: String?, uptime: Duration = .seconds(100), time: UInt64? = nil
+    ) -> Result<UInt32, Gate.Refusal> {
+        do throws(Gate.Refusal) {
+            return .success(try gate.admit(name, uptime: uptime, unixTime: time ?? self.time))
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    @Test func aFreshTokenIsAdmittedOnce() {
+        var gate = gate()
+        for keys in keys {
+            let name = GateToken.serverName(keys: keys, server: server, gateNonce: nonce)
+            #expect(verdict(&gate, name) == .success(keys.generation))
+            #expect(verdict(&gate, name) == .failure(.repeated))
+            let timed = GateToken.serverName(keys: keys, server: server, unixTime: time)
+            #expect(verdict(&gate, timed) == .success(keys.generation))
+            #expect(verdict(&gate, timed) == .failure(.repeated))
+            #expect(verdict(&gate, timed.uppercased().replacing("BATON.INVALID", with: "baton.invalid")) != .success(0))
+        }
+    }
+
+    @Test func whatHasNotTheFormIsMalformed() {
+        var gate = gate()
+        let good = GateToken.serverName(keys: keys[0], server: server, gateNonce: nonce)
+        let bad: [String?] = [
+            nil, "", "example.org", String(good.dropFirst()), good + ".", "a" + good, String(good.dropLast()),
+            String(repeating: "1", count: 52) + ".baton.invalid", String(repeating: "a", count: 66),
+            "é" + good.dropFirst(2), String(repeating: "é", count: 26) + ".baton.invalid",
+        ]
+        for name in bad { #expect(verdict(&gate, name) == .failure(.malformed), "\(name ?? "none")") }
+        #expect(verdict(&gate, good) == .success(keys[0].generation))
+    }
+
+    @Test func aTokenForSomethingElseIsForged() throws {
+        var gate = gate()
+        let other = account.devices[1].id
+        let strangers = try TestAccount()
+        let forged = [
+            GateToken.serverName(keys: keys[0], server: other, gateNonce: nonce),
+            GateToken.serverName(keys: strangers.devices[0].account.keys[0], server: server, gateNonce: nonce),
+            GateToken.serverName(keys: keys[0], server: server, gateNonce: [UInt8](repeating: 8, count: 16)),
+            GateToken.serverName(keys: keys[0], server: server, unixTime: time + 2 * GateToken.stepSeconds),
+            GateToken.serverName(keys: keys[0], server: server, unixTime: time - 2 * GateToken.stepSeconds),
+            String(repeating: "a", count: 52) + GateToken.suffix,
+        ]
+        for name in forged { #expect(verdict(&gate, name) == .failure(.forged)) }
+        // Every bit counts.
+        let good = GateToken.serverName(keys: keys[0], server: server, gateNonce: nonce)
+        let bytes = try #require(Base32.decode(String(good.prefix(52))))
+        for bit in 0..<(bytes.count * 8) {
+            var changed = bytes
+            changed[bit / 8] ^= 1 << (bit % 8)
+            #expect(verdict(&gate, Base32.encode(changed) + GateToken.suffix) == .failure(.forged))
+        }
+        #expect(verdict(&gate, good) == .success(keys[0].generation))
+    }
+
+    @Test func aStepMoreOrLessIsTolerated() {
+        let step = GateToken.stepSeconds
+        for skew in [-Int64(step), 0, Int64(step)] {
+            var gate = gate()
+            let theirs = UInt64(Int64(time) + skew)
+            let name = GateToken.serverName(keys: keys[0], server: server, unixTime: theirs)
+            #expect(verdict(&gate, name) == .success(keys[0].generation))
+            // Used once, it stays used for as long as its step counts.
+            #expect(verdict(&gate, name, time: theirs + step) == .failure(.repeated))
+            #expect(verdict(&gate, name, time: theirs + 2 * step) == .failure(.forged))
+        }
+        var young = gate()
+        let first = GateToken.serverName(keys: keys[0], server: server, unixTime: 0)
+        #expect(verdict(&young, first, time: 0) == .success(keys[0].generation))
+    }
+
+    @Test func aPeriodCountsForAWhileAfterItsEnd() {
+        var gate = gate()
+        let used = GateToken.serverName(keys: keys[0], server: server, gateNonce: nonce)
+        #expect(verdict(&gate, used) == .success(keys[0].generation))
+        let next = [UInt8](repeating: 9, count: GateToken.nonceCount)
+        gate.beginPeriod(nonce: next, uptime: .seconds(200))
+        let end = Duration.seconds(200) + Gate.periodGrace
+        func name(_ nonce: [UInt8]) -> String { GateToken.serverName(keys: keys[0], server: server, gateNonce: nonce) }
+        #expect(verdict(&gate, used, uptime: .seconds(201)) == .failure(.repeated))
+        #expect(verdict(&gate, name(nonce), uptime: end - .nanoseconds(1)) == .success(keys[0].generation))
+        #expect(verdict(&gate, name(nonce), uptime: end) == .failure(.forged))
+        #expect(verdict(&gate, used, uptime: end) == .failure(.forged))
+        #expect(verdict(&gate, name(next), uptime: end + .seconds(3600)) == .success(keys[0].generation))
+    }
+
+    @Test func periodsAreBounded() {
+        var gate = Gate(device: server, keys: keys)
+        let nonces = (0..<UInt8(Gate.periodBound + 1)).map { [UInt8](repeating: $0, count: GateToken.nonceCount) }
+        for nonce in nonces { gate.beginPeriod(nonce: nonce, uptime: .zero) }
+        for (index, nonce) in nonces.enumerated() {
+            let name = GateToken.serverName(keys: keys[0], server: server, gateNonce: nonce)
+            #expect(verdict(&gate, name, uptime: .zero) == (index == 0 ? .failure(.forged) : .success(0)))
+        }
+    }
+
+    @Test func aFullPeriodAdmitsNobodyAndAsksForAnother() {
+        var gate = gate()
+        func name(_ nonce: [UInt8]) -> String { GateToken.serverName(keys: keys[0], server: server, gateNonce: nonce) }
+        for _ in 0..<Gate.tokenBound {
+            #expect(!gate.isCrowded)
+            #expect(verdict(&gate, name(nonce)) == .success(0))
+        }
+        #expect(gate.isCrowded)
+        #expect(verdict(&gate, name(nonce)) == .failure(.crowded))
+        let next = [UInt8](repeating: 9, count: GateToken.nonceCount)
+        gate.beginPeriod(nonce: next, uptime: .seconds(101))
+        #expect(!gate.isCrowded)
+        #expect(verdict(&gate, name(next)) == .success(0))
+    }
+}

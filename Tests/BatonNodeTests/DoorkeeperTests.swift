@@ -1,0 +1,167 @@
+import BatonAccount
+import BatonEventLoop
+import BatonTLS
+import BatonTestSupport
+import BatonTransport
+import Foundation
+import Testing
+
+@testable import BatonNode
+
+/// The door of a node, with real sockets and real TLS.
+@Suite("The door", .timeLimit(.minutes(3)))
+struct DoorkeeperTests {
+    private let account: TestAccount
+    private let door: Door
+    private let nonce = [UInt8](repeating: 7, count: GateToken.nonceCount)
+
+    init() throws {
+        account = try TestAccount()
+        let current = CurrentAccount(account.devices[0].account)
+        let gate = GateKeeper(current, crowded: {})
+        gate.beginPeriod(nonce: nonce)
+        door = try Door(current, Self.context(account.devices[0]) { gate.admit($0) })
+    }
+
+    /// A listener with the door behind it, and who has come in.
+    private final class Door: Sendable {
+        private let loop = EventLoop(name: "door")
+        private let listener: Listener
+        let doorkeeper: Doorkeeper
+        let admitted: AsyncStream<Connection>
+
+        init(_ account: CurrentAccount, _ context: TLSContext) throws {
+            let (admitted, continuation) = AsyncStream<Connection>.makeStream()
+            self.admitted = admitted
+            let doorkeeper = Doorkeeper(account, context: context, limits: PeerConnections.limits) {
+                continuation.yield($0)
+            }
+            self.doorkeeper = doorkeeper
+            listener = try Listener.onAllAddresses(port: 0, on: loop)
+            listener.start { doorkeeper.receive($0) }
+        }
+
+        deinit { listener.close() }
+
+        func connect() async throws -> Socket {
+            let port = try #require(listener.localAddress.port)
+            return try await Socket.connect(to: .ip(.ipv4Loopback, port: port), on: loop, timeout: .seconds(30))
+        }
+    }
+
+    private static func context(_ device: TestAccount.Device, gate: TLSContext.Gate? = nil) throws -> TLSContext {
+        try TLSContext(identity: TLSIdentity(device.account.identity), gate: gate)
+    }
+
+    /// The first message of the other device.
+    private func hello(_ serverName: String) throws -> [UInt8] {
+        let session = try TLSSession(
+            client: Self.context(account.devices[1]), serverName: serverName,
+            expectedPeer: account.devices[0].id.description)
+        _ = try session.handshake()
+        return [UInt8](unsafeUninitializedCapacity: 4096) { buffer, count in
+            count = session.nextOutput(into: UnsafeMutableRawBufferPointer(buffer))
+        }
+    }
+
+    private var token: String {
+        GateToken.serverName(
+            keys: account.devices[1].account.currentKeys, server: account.devices[0].id, gateNonce: nonce)
+    }
+
+    private func send(_ bytes: [UInt8], on socket: Socket) throws {
+        #expect(try bytes.withUnsafeBytes { try socket.write($0) } == bytes.count)
+    }
+
+    /// Waits until the other side has ended the connection, and returns what it sent.
+    private func answer(on socket: Socket) async throws -> Int {
+        var count = 0
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 16)
+        defer { buffer.deallocate() }
+        try await eventually("the connection ends", within: .seconds(60)) {
+            while true {
+                switch try? socket.read(into: buffer) {
+                case .bytes(let more): count += more
+                case .wouldBlock: return false
+                case .endOfFile, nil: return true
+                }
+            }
+        }
+        return count
+    }
+
+    @Test("A device of the account comes in, its first message whole or in crumbs")
+    func admitted() async throws {
+        var arrivals = door.admitted.makeAsyncIterator()
+        for isWhole in [true, false] {
+            let socket = try await door.connect()
+            let hello = try hello(token)
+            if isWhole {
+                try send(hello, on: socket)
+            } else {
+                for byte in hello { try send([byte], on: socket) }
+            }
+            let connection = try #require(await arrivals.next())
+            await connection.start()
+            let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 16, alignment: 16)
+            defer { scratch.deallocate() }
+            try await eventually("it is answered", within: .seconds(60)) {
+                if case .bytes? = try? socket.read(into: scratch) { true } else { false }
+            }
+            #expect(door.doorkeeper.waitingCount == 0)
+            socket.close()
+        }
+    }
+
+    @Test("A stranger is closed without a byte, and so is a token that was used")
+    func refused() async throws {
+        let used = token
+        let hello = try hello(used)
+        let first = try await door.connect()
+        try send(hello, on: first)
+        var arrivals = door.admitted.makeAsyncIterator()
+        _ = await arrivals.next()
+        for message in [
+            hello, try self.hello(used), try self.hello("example.org"), Array("GET / HTTP/1.1\r\n\r\n".utf8),
+            [UInt8](repeating: 0, count: 20_000),
+        ] {
+            let socket = try await door.connect()
+            try send(message, on: socket)
+            #expect(try await answer(on: socket) == 0)
+        }
+        #expect(door.doorkeeper.waitingCount == 0)
+    }
+
+    @Test("Those who say half of it wait, in a bounded number for each address and for a bounded time")
+    func bounded() async throws {
+        let half = Array(try hello(token).prefix(40))
+        var waiting: [Socket] = []
+        for number in 1...Doorkeeper.waitingBoundPerAddress {
+            let socket = try await door.connect()
+            try send(half, on: socket)
+            waiting.append(socket)
+            try await eventually("it waits", within: .seconds(60)) { door.doorkeeper.waitingCount == number }
+        }
+        let oneMore = try await door.connect()
+        try send(half, on: oneMore)
+        #expect(try await answer(on: oneMore) == 0)
+        #expect(door.doorkeeper.waitingCount == Doorkeeper.waitingBoundPerAddress)
+        // Whoever leaves makes room, and so does time.
+        waiting.removeFirst().close()
+        try await eventually("one has gone", within: .seconds(60)) {
+            door.doorkeeper.waitingCount == Doorkeeper.waitingBoundPerAddress - 1
+        }
+        for socket in waiting { #expect(try await answer(on: socket) == 0) }
+        #expect(door.doorkeeper.waitingCount == 0)
+    }
+
+    @Test("A door that is closed keeps nobody waiting")
+    func closed() async throws {
+        let socket = try await door.connect()
+        try send(Array(try hello(token).prefix(40)), on: socket)
+        try await eventually("it waits", within: .seconds(60)) { door.doorkeeper.waitingCount == 1 }
+        door.doorkeeper.close()
+        #expect(try await answer(on: socket) == 0)
+        try await eventually("nobody waits", within: .seconds(60)) { door.doorkeeper.waitingCount == 0 }
+    }
+}
