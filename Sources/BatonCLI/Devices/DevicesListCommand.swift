@@ -1,6 +1,8 @@
 import ArgumentParser
 import Baton
+import BatonAccount
 import BatonMessages
+import BatonTransport
 import FoundationEssentials
 import SystemPackage
 
@@ -22,7 +24,7 @@ struct DevicesListCommand: AsyncParsableCommand {
 
     func run() async throws {
         let (devices, listsApart) = try await NodeAccess.withNode { try await $0.devices() }
-        if listsApart { Output.say(DeviceRendering.listsApart) }
+        if listsApart { Output.say(try DeviceRendering.listsApart(CommandEnvironment.home())) }
         if output.json {
             for device in devices { try Output.line(DeviceRendering.json(device)) }
             return
@@ -40,10 +42,13 @@ struct DevicesListCommand: AsyncParsableCommand {
 
 /// How devices are printed.
 enum DeviceRendering {
-    static let listsApart = """
-        Devices were revoked apart, on devices that had not met. All of them are locked out; to give the others new keys \
-        as well, revoke any one of them once more with `baton devices revoke`.
-        """
+    static func listsApart(_ home: Home) -> String {
+        let revoked = (try? CommandEnvironment.accountStore(home).load().state.revoked.map(\.short).sorted()) ?? []
+        return """
+            Devices were revoked apart, on devices that had not met: \(revoked.joined(separator: ", ")). All of them are \
+            locked out. To give the others new keys as well, revoke one of them once more, by its id.
+            """
+    }
 
     static func json(_ device: WireDevice) -> String {
         JSONValue.object([

@@ -51,21 +51,25 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
                 known = try store.loadKnownDevices().entries.map { KnownDevice(id: $0.deviceID, name: $0.name) }
             }
             let chosen = try DeviceChoice(
-                ownID: account.identity.id.description, ownName: account.deviceName, known: known
+                ownID: account.identity.id.description, ownName: account.deviceName, known: known,
+                revoked: account.state.revoked.map(\.description)
             ).find(device)
             guard let id = DeviceID(chosen.id) else { throw CommandError.usage(DeviceChoice.noSuchDevice(device)) }
-            guard !account.isRevoked(id) || account.state.isApart else {
-                Output.say("\(chosen.shown) was revoked before.")
-                return
-            }
             try await Confirmation.require(
                 isGiven: yes, consequence: "a revocation cannot be taken back",
                 question: "Lock \(chosen.shown) out of the account? This cannot be taken back.")
             let secrets = try await AccountKeyInput.read(from: keyFile, of: account)
             // What was revoked elsewhere meanwhile is in the new list as well.
-            var revoking = await AccountLookup(for: account, with: secrets).run(within: Self.patience).account
+            let met = await AccountLookup(for: account, with: secrets).run(within: Self.patience).account
+            guard !met.isRevoked(id) || met.state != account.state || met.state.isApart else {
+                Output.say("\(chosen.shown) was revoked before.")
+                return
+            }
+            var revoking = met
             _ = try revoking.revoke([id], with: secrets)
             if let node {
+                // The keys of lists signed apart come with them: the node tells those who seal with these keys.
+                if met.state != account.state { try await node.adopt(met.givenLists.map(WireSignedList.init)) }
                 try await node.adopt(revoking.givenLists.map(WireSignedList.init))
                 Output.say("\(chosen.shown) is revoked.")
                 try await Self.sayWhoKnows(node)
@@ -117,27 +121,32 @@ struct DeviceChoice {
     let ownID: String
     let ownName: String
     let known: [KnownDevice]
+    /// Ids of devices that were revoked before; their names are forgotten.
+    let revoked: [String]
+
+    private static let nameless = "the device"
 
     /// The fewest characters of an id that name a device.
     static let shortestPrefix = 4
 
     /// - Parameter text: a name, or the beginning of an id; a name counts first. A whole id need not be known.
     func find(_ text: String) throws(CommandError) -> KnownDevice {
+        let all = known + revoked.map { KnownDevice(id: $0, name: Self.nameless) }
         let named = known.filter { $0.name == text }
         let lower = text.lowercased()
         let isPrefix = lower.utf8.count >= Self.shortestPrefix
-        let found = named.isEmpty && isPrefix ? known.filter { $0.id.hasPrefix(lower) } : named
+        let found = named.isEmpty && isPrefix ? all.filter { $0.id.hasPrefix(lower) } : named
         if found.count == 1, let device = found.first { return device }
         guard found.isEmpty else {
-            let all = found.map { "  \($0.shown)" }.joined(separator: "\n")
-            throw .usage("\(found.count) devices are called so: give the beginning of an id\n\(all)")
+            let lines = found.map { "  \($0.shown)" }.joined(separator: "\n")
+            throw .usage("\(found.count) devices are called so: give more of an id\n\(lines)")
         }
         if text == ownName || (isPrefix && ownID.hasPrefix(lower)) {
             throw CommandError(
                 .refused, code: "refused",
                 "this is the device that you are at: to take it out of its account, use `baton account leave`")
         }
-        if let id = DeviceID(lower) { return KnownDevice(id: id.description, name: "the device") }
+        if let id = DeviceID(lower) { return KnownDevice(id: id.description, name: Self.nameless) }
         throw .usage(Self.noSuchDevice(text))
     }
 
