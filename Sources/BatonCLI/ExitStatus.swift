@@ -37,7 +37,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
         case .destination: "the destination is not writable, is full, or has the file already"
         case .alreadyRunning: "a node is running here already"
         case .account: "no account here, or one that cannot be used"
-        case .refused: "refused: another account, a revoked device, taken by another device, or by your accept policy"
+        case .refused: "refused: another account, a revoked device, taken, or by your policy"
         case .interrupted: "interrupted"
         }
     }

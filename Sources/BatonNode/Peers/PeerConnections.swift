@@ -51,6 +51,10 @@ actor PeerConnections {
     private let service: PeerService
     private let offers: Offers
     private let logger: Logger
+    /// What all devices together can make this one hold.
+    private let budget = ReceiveBudget(
+        connections: bound + handshakeBound, initialWindow: limits.initialConnectionWindow,
+        maximumWindow: limits.maximumConnectionWindow)
     private var live: [String: [Live]] = [:]
     private var dialing: [String: Task<Connection, any Error>] = [:]
     private var handshakes = 0
@@ -134,7 +138,7 @@ actor PeerConnections {
         do {
             let channel = TLSChannel(try TLSSession(server: context), isClient: false)
             let connection = Connection(
-                socket: socket, channel: channel, role: .acceptor, limits: Self.limits, on: socket.loop)
+                socket: socket, channel: channel, role: .acceptor, limits: Self.limits, budget: budget, on: socket.loop)
             let device = try await establish(connection)
             guard live[device, default: []].count < Self.boundPerDevice else {
                 return await connection.close(.limitExceeded)
@@ -178,7 +182,7 @@ actor PeerConnections {
                 expectedPeer: device)
             let connection = Connection(
                 socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer,
-                limits: Self.limits, on: socket.loop)
+                limits: Self.limits, budget: budget, on: socket.loop)
             _ = try await establish(connection)
             adopt(connection, of: device)
             return connection
