@@ -276,9 +276,9 @@ public actor Node {
         into connections: PeerConnections
     ) -> Accepting {
         let (admitted, continuation) = AsyncStream<Connection>.makeStream(bufferingPolicy: .bufferingNewest(64))
-        let doorkeeper = Doorkeeper(account, context: context, limits: PeerConnections.limits) {
-            continuation.yield($0)
-        }
+        let doorkeeper = Doorkeeper(
+            account, context: context, limits: PeerConnections.limits, budget: connections.budget
+        ) { continuation.yield($0) }
         listener.start(
             socketsOn: loops,
             onTrouble: { [logger] in logger.warning("other devices cannot connect at the moment: \($0)") },

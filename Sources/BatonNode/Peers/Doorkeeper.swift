@@ -25,20 +25,23 @@ final class Doorkeeper: Sendable {
     private let account: CurrentAccount
     private let context: TLSContext
     private let limits: Limits
+    private let budget: ReceiveBudget?
     private let waiting = Lock(Waiting())
     private let admitted: @Sendable (Connection) -> Void
 
     /// - Parameters:
     ///   - context: has the gate.
     ///   - limits: of the connections.
+    ///   - budget: what all of them share for what they receive.
     ///   - admitted: gets each connection that was let in, not started yet; on any loop.
     init(
-        _ account: CurrentAccount, context: TLSContext, limits: Limits,
+        _ account: CurrentAccount, context: TLSContext, limits: Limits, budget: ReceiveBudget? = nil,
         admitted: @escaping @Sendable (Connection) -> Void
     ) {
         self.account = account
         self.context = context
         self.limits = limits
+        self.budget = budget
         self.admitted = admitted
     }
 
@@ -78,7 +81,7 @@ final class Doorkeeper: Sendable {
             admitted(
                 Connection(
                     socket: visitor.socket, channel: channel, role: .acceptor, limits: limits,
-                    revocationNumber: account.value.state.revision, on: visitor.socket.loop))
+                    revocationNumber: account.value.state.revision, budget: budget, on: visitor.socket.loop))
         }
         return true
     }

@@ -52,6 +52,10 @@ actor PeerConnections {
     private let service: PeerService
     private let offers: Offers
     private let logger: Logger
+    /// What all devices together can make this one hold.
+    nonisolated let budget = ReceiveBudget(
+        connections: bound + handshakeBound, initialWindow: limits.initialConnectionWindow,
+        maximumWindow: limits.maximumConnectionWindow)
     private var live: [String: [Live]] = [:]
     private var dialing: [String: Task<Connection, any Error>] = [:]
     private var handshakes = 0
@@ -183,7 +187,7 @@ actor PeerConnections {
                 expectedPeer: device)
             let connection = Connection(
                 socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer,
-                limits: Self.limits, revocationNumber: account.value.state.revision, on: socket.loop)
+                limits: Self.limits, revocationNumber: account.value.state.revision, budget: budget, on: socket.loop)
             _ = try await establish(connection)
             await adopt(connection, of: device)
             // What this device lacks it has before anything is asked: the other side serves nothing else till then.

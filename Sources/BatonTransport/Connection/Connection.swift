@@ -31,6 +31,10 @@ public actor Connection {
     var session: Session
     var streams: StreamTable
     var arrivals = Arrivals()
+    private let budget: ReceiveBudget?
+    /// What the peer may make this connection hold: given back when nobody holds the connection any more, because what
+    /// has arrived can be read after its end.
+    private var share: ReceiveShare?
 
     var state = State.handshaking
     private let socket: Socket
@@ -60,12 +64,16 @@ public actor Connection {
     ///   - role: who dialled.
     ///   - limits: what this side allows; the peer's come with its HELLO.
     ///   - revocationNumber: what HELLO tells of the revocation lists held here; 0, the default, where there is none.
+    ///   - budget: what all connections share for what they receive. With one, the connection's window begins at its
+    ///     floor and becomes this connection's share, within `limits`, once the peer is known.
     public init(
         socket: sending Socket, channel: sending any Channel, role: Role, limits: Limits = Limits(),
-        revocationNumber: UInt64 = 0, on loop: EventLoop
+        revocationNumber: UInt64 = 0, budget: ReceiveBudget? = nil, on loop: EventLoop
     ) {
+        let limits = budget?.limitingToFloor(limits) ?? limits
         self.loop = loop
         self.limits = limits
+        self.budget = budget
         self.socket = socket
         wire = Wire(socket: socket, channel: channel)
         session = Session(role: role, limits: limits, revocationNumber: revocationNumber, now: .now)
@@ -206,6 +214,15 @@ public actor Connection {
         }
         timer.schedule(after: Self.closeDeadline)
         closing = timer
+    }
+
+    /// The peer is known now: its window becomes its share of what there is for all.
+    func takeShare() {
+        guard let budget, share == nil else { return }
+        let share = budget.share()
+        self.share = share
+        session.widenConnectionWindow(to: min(share.bytes, budget.initialWindow), maximum: share.bytes)
+        streams.widen(window: session.connectionWindow)
     }
 
     // MARK: - The protocol's time
