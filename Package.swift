@@ -97,6 +97,15 @@ let package = Package(
         tests(of: "BatonTransport", ["BatonProtocol", "BatonEventLoop"]),
         tests(of: "BatonMessages", ["BatonTransport", "BatonProtocol", "BatonEventLoop", protobuf]),
         tests(of: "BatonNode", ["BatonAccount", "BatonEventLoop", "BatonTLS", "BatonTransport", logging, system]),
+        // The attacks, each with its defence and without: they reach into every room.
+        .testTarget(
+            name: "BatonAttackTests",
+            dependencies: [
+                "BatonAccount", "BatonCLI", "BatonDiscovery", "BatonDocuments", "BatonEventLoop", "BatonMessages",
+                "BatonNode", "BatonProtocol", "BatonTLS", "BatonTestSupport", "BatonTransport", "COpenSSL", crypto,
+                logging, protobuf, system,
+            ],
+            swiftSettings: settings),
         tests(
             of: "BatonCLI",
             [

@@ -1,6 +1,10 @@
 extension AdvertisementCodec {
     /// Reads a plain text of exactly ``size`` bytes.
-    static func decode(_ bytes: [UInt8]) throws(AdvertisementRejection) -> Advertisement {
+    ///
+    /// - Parameter lowestPort: below it a port is out of bounds.
+    static func decode(
+        _ bytes: [UInt8], lowestPort: UInt16 = Advertisement.minimumPort
+    ) throws(AdvertisementRejection) -> Advertisement {
         var reader = ByteReader(bytes)
         let format = try reader.integer(UInt8.self)
         guard format == self.format, bytes.count == size else { throw .unknownFormat(format) }
@@ -11,7 +15,7 @@ extension AdvertisementCodec {
         let timeToLive = try reader.integer(UInt16.self)
         guard isTimeToLive(timeToLive) else { throw .malformed(.timeToLive) }
         let port = try reader.integer(UInt16.self)
-        guard port >= Advertisement.minimumPort else { throw .malformed(.port) }
+        guard port >= lowestPort else { throw .malformed(.port) }
         let gateNonce = try reader.bytes(GateToken.nonceCount)
         let others = try reader.integer(UInt8.self)
         let state = try reader.integer(UInt8.self)

@@ -26,6 +26,8 @@ final class Doorkeeper: Sendable {
     private let context: TLSContext
     private let limits: Limits
     private let budget: ReceiveBudget?
+    private let deadline: Duration
+    private let boundPerAddress: Int
     private let waiting = Lock(Waiting())
     private let admitted: @Sendable (Connection) -> Void
 
@@ -33,15 +35,20 @@ final class Doorkeeper: Sendable {
     ///   - context: has the gate.
     ///   - limits: of the connections.
     ///   - budget: what all of them share for what they receive.
+    ///   - deadline: see ``Doorkeeper/deadline``.
+    ///   - boundPerAddress: see ``waitingBoundPerAddress``.
     ///   - admitted: gets each connection that was let in, not started yet; on any loop.
     init(
         _ account: CurrentAccount, context: TLSContext, limits: Limits, budget: ReceiveBudget? = nil,
+        deadline: Duration = Doorkeeper.deadline, boundPerAddress: Int = Doorkeeper.waitingBoundPerAddress,
         admitted: @escaping @Sendable (Connection) -> Void
     ) {
         self.account = account
         self.context = context
         self.limits = limits
         self.budget = budget
+        self.deadline = deadline
+        self.boundPerAddress = boundPerAddress
         self.admitted = admitted
     }
 
@@ -54,7 +61,7 @@ final class Doorkeeper: Sendable {
         let visitor = Visitor(socket, session)
         guard !settle(visitor) else { return }
         guard enter(visitor) else { return socket.close() }
-        visitor.wait(for: Self.deadline) { [weak self] in
+        visitor.wait(for: deadline) { [weak self] in
             _ = self?.settle(visitor)
         } expired: { [weak self] in
             self?.dismiss(visitor)
@@ -95,7 +102,7 @@ final class Doorkeeper: Sendable {
         waiting.withLock { waiting in
             guard waiting.visitors.count < Self.waitingBound else { return false }
             if let address = visitor.address {
-                guard waiting.byAddress[address, default: 0] < Self.waitingBoundPerAddress else { return false }
+                guard waiting.byAddress[address, default: 0] < boundPerAddress else { return false }
                 waiting.byAddress[address, default: 0] += 1
             }
             waiting.visitors[ObjectIdentifier(visitor)] = visitor

@@ -38,9 +38,15 @@ struct PeerTable {
     static var bound: Int { 64 }
 
     private(set) var peers: [DeviceID: Peer] = [:]
+    private let lowestPort: UInt16
 
     /// A table of devices that were known in an earlier run; none of them is present.
-    init(known: KnownDevices = KnownDevices(), keys: GenerationKeys) {
+    ///
+    /// - Parameter lowestPort: below it no port is dialled.
+    init(
+        known: KnownDevices = KnownDevices(), keys: GenerationKeys, lowestPort: UInt16 = Advertisement.minimumPort
+    ) {
+        self.lowestPort = lowestPort
         for entry in known.entries.prefix(Self.bound) {
             guard let device = DeviceID(entry.deviceID) else { continue }
             peers[device] = Peer(
@@ -88,7 +94,7 @@ struct PeerTable {
         }
         peer.instances = (known?.instances ?? []).union([instance])
         peer.interfaces = (known?.interfaces ?? []).union([interface])
-        peer.addresses = Self.addresses(of: content, interfaces: peer.interfaces)
+        peer.addresses = Self.addresses(of: content, interfaces: peer.interfaces, lowestPort: lowestPort)
         if known == nil { makeRoom() }
         peers[advertisement.device] = peer
     }
@@ -98,7 +104,8 @@ struct PeerTable {
         guard var peer = peers[advertisement.device] else { return }
         peer.instances.insert(instance)
         peer.interfaces.insert(interface)
-        peer.addresses = Self.addresses(of: advertisement.content, interfaces: peer.interfaces)
+        peer.addresses = Self.addresses(
+            of: advertisement.content, interfaces: peer.interfaces, lowestPort: lowestPort)
         peers[advertisement.device] = peer
     }
 
@@ -146,8 +153,10 @@ struct PeerTable {
     }
 
     /// Where to dial, the advertised order kept; a link-local address once for each interface that it was seen on.
-    static func addresses(of content: AdvertisementContent, interfaces: Set<UInt32>) -> [SocketAddress] {
-        guard content.port >= Advertisement.minimumPort else { return [] }
+    static func addresses(
+        of content: AdvertisementContent, interfaces: Set<UInt32>, lowestPort: UInt16 = Advertisement.minimumPort
+    ) -> [SocketAddress] {
+        guard content.port >= lowestPort else { return [] }
         let hasMoreThanLoopback = content.addresses.contains { $0.scope != .loopback }
         return content.addresses.flatMap { address -> [IPAddress] in
             guard let ip = IPAddress(bytes: address.bytes) else { return [] }

@@ -19,6 +19,7 @@ public final class TLSContext: Sendable {
     let gate: Gate?
     let refuses: @Sendable (String) -> Bool
     let limits: TLSLimits
+    let checks: PeerChecks
     nonisolated(unsafe) let pointer: OpaquePointer  // reason: an SSL_CTX may be shared once it is not modified any more
 
     /// Decides by the server name of a ClientHello whether the client gets an answer at all.
@@ -39,9 +40,17 @@ public final class TLSContext: Sendable {
     ///     the handshake, with the alert `certificate_revoked`. Called on the thread that drives the session, in the
     ///     middle of `handshake()`: it must be quick and must not call the session.
     /// - Throws: `library` when OpenSSL lacks something that it needs.
-    public init(
+    public convenience init(
         identity: TLSIdentity, limits: TLSLimits = TLSLimits(), gate: Gate? = nil,
         refuses: @escaping @Sendable (String) -> Bool = { _ in false }
+    ) throws(TLSError) {
+        try self.init(identity: identity, limits: limits, gate: gate, refuses: refuses, checks: .all)
+    }
+
+    /// The same, for tests that leave out a check of the peer.
+    init(
+        identity: TLSIdentity, limits: TLSLimits = TLSLimits(), gate: Gate? = nil,
+        refuses: @escaping @Sendable (String) -> Bool = { _ in false }, checks: PeerChecks
     ) throws(TLSError) {
         ErrorQueue.clear()
         guard let context = SSL_CTX_new(TLS_method()) else { throw ErrorQueue.libraryFailure("making a TLS context") }
@@ -49,6 +58,7 @@ public final class TLSContext: Sendable {
         self.limits = limits
         self.gate = gate
         self.refuses = refuses
+        self.checks = checks
         pointer = context
         try restrictProtocol()
         try present(identity)

@@ -1,0 +1,252 @@
+import BatonEventLoop
+import BatonProtocol
+import BatonTestSupport
+import Testing
+
+@testable import BatonAccount
+@testable import BatonNode
+
+/// What anybody on the network can do with advertisements, and what a device of the account can.
+///
+/// Apple's Handoff advertisements leak what the user does and can be replayed (Martin et al., "Handoff All Your Privacy",
+/// PoPETs 2019; Celosia and Cunche, "Discontinued Privacy", PoPETs 2020; Stute et al., "Disrupting Continuity of Apple's
+/// Wireless Ecosystem Security", USENIX Security 2021).
+@Suite("Attacks with advertisements")
+struct AdvertisementAttacks {
+    private let account: TestAccount
+    private var laptop: TestAccount.Device { account.devices[0] }
+    private var desktop: TestAccount.Device { account.devices[1] }
+    private var keys: GenerationKeys { laptop.account.currentKeys }
+
+    init() throws {
+        account = try TestAccount(devices: 3)
+    }
+
+    private static func content(_ title: String?, port: UInt16 = 40_000) -> AdvertisementContent {
+        AdvertisementContent(
+            port: port, addresses: [NetworkAddress("192.0.2.7")].compactMap { $0 }, deviceName: "Anna's laptop",
+            current: title.map {
+                AdvertisedActivity(
+                    id: [UInt8](repeating: 1, count: 16), type: "org.example.secret-project",
+                    teamTag: [UInt8](repeating: 2, count: 8), version: 1, title: $0)
+            })
+    }
+
+    /// The TXT record as it is on the network.
+    private static func record(_ strings: [[UInt8]]) -> [UInt8] {
+        strings.flatMap { [UInt8($0.count)] + $0 }
+    }
+
+    /// What the desktop's node does with a record.
+    private func receive(
+        _ record: [UInt8], by opener: AdvertisementOpener? = nil, _ replayGuard: inout ReplayGuard,
+        _ table: inout PeerTable
+    ) {
+        let opener = opener ?? desktop.makeOpener()
+        guard let (advertisement, keys) = try? opener.open(record) else { return }
+        switch replayGuard.judge(advertisement) {
+        case .accepted, .standing:
+            table.receive(
+                advertisement, keys: keys, instance: "i", interface: 1, now: Instant(nanoseconds: 1), unixTime: 1)
+        case .duplicate, .replayed: break
+        }
+    }
+
+    /// Martin et al., section 4: type, name and state of a device in clear or of a telling size.
+    @Test("Nothing of an advertisement is in clear")
+    func clearText() async throws {
+        try await attack("reading title, type and device name from the record") { defence in
+            var sealer = try laptop.makeSealer()
+            let content = Self.content("Letter of resignation")
+            var record = Self.record(try sealer.seal(content))
+            if !defence.isOn { record = try desktop.plainText(of: record) }
+            let secrets = ["Letter of resignation", "org.example.secret-project", "Anna's laptop"]
+            return Outcome(succeeds: secrets.contains { record.holds(Array($0.utf8)) })
+        }
+    }
+
+    /// Celosia and Cunche, section 5: the length of a message tells idle from busy, and one activity from another.
+    @Test("An idle device and a busy one look alike")
+    func sizes() async throws {
+        try await attack("telling idle from busy by the size of the record") { defence in
+            var sealer = try laptop.makeSealer()
+            let contents = [
+                Self.content(nil), Self.content("a"), Self.content(String(repeating: "long ", count: 100)),
+            ]
+            let sizes = try contents.map { content -> Int in
+                let record = Self.record(try sealer.seal(content))
+                guard !defence.isOn else { return record.count }
+                // Without the zeros that fill it up.
+                let plain = try desktop.plainText(of: record)
+                return plain.lastIndex { $0 != 0 } ?? 0
+            }
+            return Outcome(succeeds: Set(sizes).count > 1)
+        }
+    }
+
+    /// Martin et al., section 5.2; Celosia and Cunche, section 4: a device is followed from place to place by bytes that
+    /// stay the same while others change.
+    @Test("Two periods, and two networks, share nothing")
+    func tracking() async throws {
+        try await attack("following a device by what two of its records share") { defence in
+            var sealer = try laptop.makeSealer()
+            let home = Self.record(try sealer.seal(Self.content("Letter")))
+            if defence.isOn { sealer.beginPeriod() }
+            let cafe = Self.record(try sealer.seal(Self.content("Letter")))
+            // "v=1", the two keys and the lengths are those of every device of everybody.
+            let shared = (8..<(home.count - 6)).contains { cafe.holds(home[$0..<($0 + 6)]) }
+            return Outcome(succeeds: shared)
+        }
+    }
+
+    /// Stute et al., section 6.1: a recorded advertisement is sent again, later or elsewhere.
+    @Test("A replayed advertisement, later and on another network")
+    func replay() async throws {
+        try await attack("an advertisement of yesterday takes the place of today's") { defence in
+            var sealer = try laptop.makeSealer()
+            let yesterday = Self.record(try sealer.seal(Self.content("Yesterday")))
+            let today = Self.record(try sealer.seal(Self.content("Today")))
+            var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: keys))
+            receive(yesterday, &replayGuard, &table)
+            receive(today, &replayGuard, &table)
+            if !defence.isOn { replayGuard = ReplayGuard() }
+            receive(yesterday, &replayGuard, &table)
+            return Outcome(succeeds: table.peers[laptop.id]?.current?.title == "Yesterday")
+        }
+        try await attack("the same after the victim was restarted, on another network") { defence in
+            var sealer = try laptop.makeSealer()
+            let home = Self.record(try sealer.seal(Self.content("At home")))
+            sealer.beginPeriod()
+            let office = Self.record(try sealer.seal(Self.content("At the office")))
+            var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: keys))
+            receive(home, &replayGuard, &table)
+            receive(office, &replayGuard, &table)
+            // The defence is that it was saved.
+            if defence.isOn { try desktop.store.save(replayGuard) }
+            replayGuard = defence.isOn ? try desktop.store.loadReplayGuard() : ReplayGuard()
+            table = PeerTable(keys: keys)
+            receive(home, &replayGuard, &table)
+            return Outcome(succeeds: table.peers[laptop.id] != nil)
+        }
+    }
+
+    /// Stute et al., section 6.2 (desynchronisation): the counter of a victim is pushed ahead, so that its own messages
+    /// count as old from then on.
+    @Test("A counter that is pushed ahead")
+    func counterPushedAhead() async throws {
+        try await attack("a device of the account advertises in the name of another, far ahead") { defence in
+            let thief = account.devices[2]
+            // All that a device of the account can make: the account's seal around what it signed with its own key.
+            let forged = Advertisement(
+                device: laptop.id, publicKey: laptop.account.identity.publicKey, epoch: 1 << 62, sequence: 1,
+                gateNonce: [UInt8](repeating: 0, count: 16), content: Self.content("Forged"))
+            let salt = [UInt8](repeating: 9, count: AdvertisementSeal.saltCount)
+            let plain = try AdvertisementCodec.encode(forged)
+            let signature = try thief.account.identity.sign(AdvertisementSeal.signedMessage(salt: salt, plain: plain))
+            let record = try Self.record(thief.seal(plain, signature, salt: salt))
+
+            var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: keys))
+            receive(record, &replayGuard, &table)
+            // Without the look at the signature.
+            if !defence.isOn {
+                _ = replayGuard.judge(try AdvertisementCodec.decode(try desktop.plainText(of: record)))
+            }
+            var sealer = try laptop.makeSealer()
+            receive(Self.record(try sealer.seal(Self.content("Genuine"))), &replayGuard, &table)
+            return Outcome(succeeds: table.peers[laptop.id]?.current?.title != "Genuine")
+        }
+        try await attack("a stranger turns bits until the counter is ahead") { defence in
+            var sealer = try laptop.makeSealer()
+            let record = Self.record(try sealer.seal(Self.content("Genuine")))
+            let isAccepted = (8..<record.count).contains { index in
+                var changed = record
+                changed[index] ^= 0x80
+                if defence.isOn { return (try? desktop.makeOpener().open(changed)) != nil }
+                // Without seal and signature the bits of the plain text are anybody's.
+                guard var plain = try? desktop.plainText(of: record), index < 48 else { return false }
+                plain[index] ^= 0x40
+                return (try? AdvertisementCodec.decode(plain)).map { $0.epoch > 1 << 60 } ?? false
+            }
+            return Outcome(succeeds: isAccepted)
+        }
+    }
+
+    /// Stute et al., section 5: tags that are too short or not looked at; KDE Connect believed any announcement.
+    @Test("A forged tag: an account that an attacker made up")
+    func forgedSeal() async throws {
+        let attacker = try TestAccount(devices: 1)
+        try await attack("an advertisement sealed with a key of the attacker's own") { defence in
+            var sealer = try attacker.devices[0].makeSealer()
+            let record = Self.record(try sealer.seal(Self.content("Click me")))
+            let keys = desktop.account.keys + (defence.isOn ? [] : attacker.devices[0].account.keys)
+            let opener = AdvertisementOpener(keys: keys, ownDevice: desktop.id)
+            var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: laptop.account.currentKeys))
+            receive(record, by: opener, &replayGuard, &table)
+            return Outcome(succeeds: !table.peers.isEmpty)
+        }
+    }
+
+    /// LocalSend and Warpinator dial whatever port a peer names; a request to a system service in the name of the user is
+    /// the "SSRF" of the local network (CWE-918).
+    @Test("A port below 1024")
+    func lowPort() async throws {
+        try await attack("a device of the account advertises port 22") { defence in
+            var plain = try AdvertisementCodec.encode(
+                Advertisement(
+                    device: laptop.id, publicKey: laptop.account.identity.publicKey, epoch: 1, sequence: 1,
+                    gateNonce: [UInt8](repeating: 0, count: 16), content: Self.content(nil)))
+            // Behind format, key, epoch, sequence and time to live.
+            plain.replaceSubrange(51..<53, with: [0, 22])
+            let decoded = try? AdvertisementCodec.decode(
+                plain, lowestPort: defence.isOn ? Advertisement.minimumPort : 1)
+            return Outcome(succeeds: decoded?.content.port == 22)
+        }
+        await attack("a port below 1024 that has come so far is dialled") { defence in
+            var table = PeerTable(keys: keys, lowestPort: defence.isOn ? Advertisement.minimumPort : 1)
+            table.receive(advertisement(Self.content(nil, port: 22)), keys)
+            return Outcome(succeeds: table.peers[laptop.id]?.addresses.isEmpty == false)
+        }
+    }
+
+    /// Addresses that are nobody's or everybody's: one announcement would make each device of the account send to all
+    /// (the amplification of CVE-2020-12695, "CallStranger"). No seam: such an address never becomes one to dial.
+    @Test("Addresses that name no single host are not dialled")
+    func groupAddress() throws {
+        for text in ["255.255.255.255", "224.0.0.251", "0.0.0.0", "ff02::fb", "::", "::ffff:10.0.0.1"] {
+            var content = Self.content(nil)
+            content.addresses = [try #require(NetworkAddress(text))]
+            var table = PeerTable(keys: keys)
+            table.receive(advertisement(content), keys)
+            #expect(table.peers[laptop.id]?.addresses.isEmpty == true, "\(text)")
+        }
+    }
+
+    private func advertisement(_ content: AdvertisementContent) -> Advertisement {
+        Advertisement(
+            device: laptop.id, publicKey: laptop.account.identity.publicKey, epoch: 1, sequence: 1,
+            gateNonce: [UInt8](repeating: 0, count: 16), content: content)
+    }
+}
+
+extension PeerTable {
+    fileprivate mutating func receive(_ advertisement: Advertisement, _ keys: GenerationKeys) {
+        receive(
+            advertisement, keys: keys, instance: "i", interface: 1, now: Instant(nanoseconds: 1), unixTime: 1)
+    }
+}
+
+extension TestAccount.Device {
+    /// What the seal hides, for who has the key, and judged by nobody.
+    fileprivate func plainText(of record: [UInt8]) throws -> [UInt8] {
+        let blob = try AdvertisementTXT.blob(in: record)
+        let opened = account.keys.lazy.compactMap { AdvertisementSeal.open(blob, key: $0.advertisement) }.first
+        return try #require(opened).plain
+    }
+
+    /// Seals whatever the device likes, as a patched node can.
+    fileprivate func seal(_ plain: [UInt8], _ signature: [UInt8], salt: [UInt8]) throws -> [[UInt8]] {
+        AdvertisementTXT.strings(
+            of: try AdvertisementSeal.seal(
+                plain: plain, signature: signature, salt: salt, key: account.currentKeys.advertisement))
+    }
+}

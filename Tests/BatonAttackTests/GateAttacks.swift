@@ -1,0 +1,186 @@
+import BatonAccount
+import BatonEventLoop
+import BatonTestSupport
+import COpenSSL
+import Testing
+
+@testable import BatonNode
+@testable import BatonTLS
+
+/// What strangers can do with the port of a node, which is open on every network that its user visits.
+///
+/// Active probing: Alice, Bob, Beznazwy and Houmansadr, "How China Detects and Blocks Shadowsocks", IMC 2020, section 3
+/// (probes with nothing, with noise, and with what was recorded, whole or changed); Frolov and Wustrow, "Detecting
+/// Probe-resistant Proxies", NDSS 2020 (telling a server by how and when it closes).
+@Suite("Attacks on the gate", .timeLimit(.minutes(3)))
+struct GateAttacks {
+    private let account: TestAccount
+    private var laptop: TestAccount.Device { account.devices[0] }
+    private var desktop: TestAccount.Device { account.devices[1] }
+    private let nonce = [UInt8](repeating: 7, count: GateToken.nonceCount)
+    private static let time: UInt64 = 1_795_000_000
+
+    init() throws {
+        account = try TestAccount()
+    }
+
+    /// The laptop's gate, in the period of the nonce.
+    private func gate() -> Gate {
+        var gate = Gate(device: laptop.id, keys: laptop.account.keys)
+        gate.beginPeriod(nonce: nonce, uptime: .seconds(1))
+        return gate
+    }
+
+    /// A door with that gate, or with one that lets everybody in.
+    private func door(_ defence: Defence, _ gate: Gate? = nil) throws -> Door {
+        guard defence.isOn else { return try Door(of: laptop, laptop.context(gate: { _ in 0 })) }
+        let gate = Lock(gate ?? self.gate())
+        return try Door(
+            of: laptop, laptop.context(gate: { name in
+                gate.withLock { try? $0.admit(name, uptime: .seconds(2), unixTime: Self.time) }
+            }))
+    }
+
+    /// A first message of TLS, as an attacker makes it. Nothing in it but the server name is secret or signed.
+    private func hello(_ serverName: String?) throws -> [UInt8] {
+        let attacker = try TestAccount(devices: 1).devices[0]
+        let session = try TLSSession(
+            client: attacker.context(checks: []), serverName: serverName ?? "none", expectedPeer: laptop.id.description)
+        if serverName == nil { SSL_ctrl(session.pointer, SSL_CTRL_SET_TLSEXT_HOSTNAME, 0, nil) }
+        return session.speak()
+    }
+
+    private func token(_ keys: GenerationKeys? = nil, for server: DeviceID? = nil, nonce: [UInt8]? = nil) -> String {
+        GateToken.serverName(
+            keys: keys ?? desktop.account.currentKeys, server: server ?? laptop.id, gateNonce: nonce ?? self.nonce)
+    }
+
+    enum Probe: String, CaseIterable {
+        case noName = "without a server name"
+        case plainName = "for example.org"
+        case forgedTag = "with a tag of the attacker's"
+        case otherAccount = "with a token of another account"
+        case otherDevice = "with a token for another device"
+        case otherPeriod = "with a token of another period"
+        case otherTime = "with a token of half an hour ago"
+        case changedTag = "with a good token, one bit of it turned"
+    }
+
+    private func serverName(_ probe: Probe) throws -> String? {
+        let good = token()
+        switch probe {
+        case .noName: return nil
+        case .plainName: return "example.org"
+        case .forgedTag: return String(repeating: "a", count: 52) + ".baton.invalid"
+        case .otherAccount: return token(try TestAccount(devices: 1).devices[0].account.currentKeys)
+        case .otherDevice: return token(for: desktop.id)
+        case .otherPeriod: return token(nonce: [UInt8](repeating: 8, count: GateToken.nonceCount))
+        case .otherTime:
+            return GateToken.serverName(
+                keys: desktop.account.currentKeys, server: laptop.id, unixTime: Self.time - 1800)
+        case .changedTag: return good.prefix(40) + (good.dropFirst(40).first == "a" ? "b" : "a") + good.dropFirst(41)
+        }
+    }
+
+    @Test("Active probing, without tokens and with bad ones", arguments: Probe.allCases)
+    func probing(_ probe: Probe) async throws {
+        try await attack("a ClientHello \(probe.rawValue)") { defence in
+            let visit = try await door(defence).connect()
+            try visit.send(hello(serverName(probe)))
+            return Outcome(succeeds: try await visit.reaction() == .answered)
+        }
+    }
+
+    /// What is no TLS at all gets nothing either, and there is nothing to switch off: an alert would have to be written
+    /// by somebody. It ends as silently as a refused token, so that nobody tells the two apart by what comes.
+    @Test("Noise, another protocol and an end at once get no byte")
+    func noise() async throws {
+        var generator = SeededGenerator(seed: 41)
+        for message in [
+            Array("GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8), Array("SSH-2.0-x\r\n".utf8), generator.bytes(221),
+            [UInt8](repeating: 0x16, count: 20_000), Array("BATN".utf8) + generator.bytes(60),
+        ] {
+            let visit = try await door(.on).connect()
+            try visit.send(message)
+            #expect(try await visit.reaction() == .closed)
+        }
+    }
+
+    /// Shadowsocks fell to replayed first packets (IMC 2020, section 3.2): a recorded message must be good once.
+    @Test("A replayed token, and a whole recorded first message")
+    func replay() async throws {
+        for isWhole in [true, false] {
+            try await attack("the \(isWhole ? "first message" : "token") of a device, recorded and sent again") {
+                defence in
+                let name = token()
+                let gate = Lock(gate())
+                let door = try Door(
+                    of: laptop, laptop.context(gate: { name in
+                        gate.withLock { gate in
+                            // A gate that forgets what was used is a copy.
+                            var forgetful = gate
+                            return defence.isOn
+                                ? try? gate.admit(name, uptime: .seconds(2), unixTime: Self.time)
+                                : try? forgetful.admit(name, uptime: .seconds(2), unixTime: Self.time)
+                        }
+                    }))
+                let recorded = try hello(name)
+                let first = try await door.connect()
+                try first.send(recorded)
+                #expect(try await first.reaction() == .answered)
+                let again = try await door.connect()
+                try again.send(isWhole ? recorded : hello(name))
+                return Outcome(succeeds: try await again.reaction() == .answered)
+            }
+        }
+    }
+
+    /// The reflection of RFC 3748, section 7.4, and of Bluetooth's (CVE-2020-26555): a node is made to talk to itself.
+    @Test("A node's own first message, sent back to it")
+    func reflection() async throws {
+        try await attack("what the laptop sends to the desktop is carried to the laptop") { defence in
+            let session = try TLSSession(
+                client: laptop.context(), serverName: token(for: desktop.id), expectedPeer: desktop.id.description)
+            let visit = try await door(defence).connect()
+            try visit.send(session.speak())
+            return Outcome(succeeds: try await visit.reaction() == .answered)
+        }
+    }
+
+    /// "Slow loris" (RSnake, 2009), and the threads of LocalSend and croc that wait for whoever connects.
+    @Test("Slow loris in the handshake")
+    func slowHandshake() async throws {
+        try await attack("half a first message, and no more") { defence in
+            let deadline = defence.isOn ? Doorkeeper.deadline : .seconds(3600)
+            let door = try Door(of: laptop, laptop.context(gate: { _ in 0 }), deadline: deadline)
+            let visit = try await door.connect()
+            try visit.send(Array(hello(nil).prefix(60)))
+            let reaction = try await visit.reaction(
+                within: defence.isOn ? .seconds(60) : Doorkeeper.deadline + .seconds(1))
+            return Outcome(succeeds: reaction == .waits && door.doorkeeper.waitingCount == 1)
+        }
+        try await attack("so many halves from one address that no other gets in") { defence in
+            let bound = defence.isOn ? Doorkeeper.waitingBoundPerAddress : Doorkeeper.waitingBound
+            let door = try Door(
+                of: laptop, laptop.context(gate: { _ in 0 }), deadline: .seconds(3600), boundPerAddress: bound)
+            let half = Array(try hello(nil).prefix(60))
+            var visits: [Visit] = []
+            for _ in 0..<Doorkeeper.waitingBound {
+                let visit = try await door.connect()
+                try visit.send(half)
+                visits.append(visit)
+            }
+            try await eventually("as many wait as may") { door.doorkeeper.waitingCount == bound }
+            // Somebody else, whose first message comes in two pieces.
+            let honest = try await door.connect(to: .ipv6Loopback)
+            let hello = try hello(nil)
+            try honest.send(Array(hello.prefix(60)))
+            let isKept = try await honest.reaction(within: .milliseconds(300)) == .waits
+            if isKept { try honest.send(Array(hello.dropFirst(60))) }
+            let reaction = try await honest.reaction(within: isKept ? .seconds(60) : .zero)
+            let isServed = isKept && reaction == .answered
+            withExtendedLifetime(visits) {}
+            return Outcome(succeeds: !isServed)
+        }
+    }
+}

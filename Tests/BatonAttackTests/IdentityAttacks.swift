@@ -1,0 +1,107 @@
+import BatonAccount
+import BatonTestSupport
+import COpenSSL
+import Testing
+
+@testable import BatonTLS
+
+/// The machine in the middle, and devices that are not whom they say.
+///
+/// KDE Connect trusted the identity that a packet stated (CVE-2025-32898 to CVE-2025-32900); Warpinator, LocalSend and
+/// Quick Share accept whoever answers first on the local network; AirDrop's mutual authentication reveals who one is
+/// before it knows to whom (Heinrich et al., "PrivateDrop", USENIX Security 2021).
+@Suite("Attacks on identity")
+struct IdentityAttacks {
+    private static let secret = "the user's payload"
+    private let account: TestAccount
+    private var laptop: TestAccount.Device { account.devices[0] }
+    private var desktop: TestAccount.Device { account.devices[1] }
+    private var third: TestAccount.Device { account.devices[2] }
+
+    init() throws {
+        account = try TestAccount(devices: 3)
+    }
+
+    /// Whether a client with this context gets the laptop's secret.
+    private func laptopServes(
+        _ attacker: TLSContext, checks: PeerChecks = .all, withoutCertificate: Bool = false,
+        refuses: @escaping @Sendable (String) -> Bool = { _ in false }
+    ) throws -> Outcome {
+        let server = try TLSSession(server: laptop.context(refuses: refuses, checks: checks))
+        let client = try TLSSession(
+            client: attacker, serverName: "a.baton.invalid", expectedPeer: laptop.id.description)
+        if withoutCertificate { SSL_certs_clear(client.pointer) }
+        converse(client, server)
+        guard server.say(Self.secret) else { return .refused }
+        converse(client, server)
+        return Outcome(succeeds: client.text() == Array(Self.secret.utf8))
+    }
+
+    /// Whether the laptop, which dials the desktop, tells its secret to who answers in its place.
+    private func laptopTells(_ attacker: TLSContext, checks: PeerChecks = .all) throws -> Outcome {
+        let client = try TLSSession(
+            client: laptop.context(checks: checks), serverName: "a.baton.invalid", expectedPeer: desktop.id.description)
+        let server = try TLSSession(server: attacker)
+        converse(client, server)
+        guard client.say(Self.secret) else { return .refused }
+        converse(client, server)
+        return Outcome(succeeds: server.text() == Array(Self.secret.utf8))
+    }
+
+    @Test("A client without a certificate")
+    func noCertificate() async throws {
+        try await attack("a client that shows no certificate") { defence in
+            try laptopServes(
+                third.context(checks: []), checks: defence.isOn ? .all : .all.subtracting(.account),
+                withoutCertificate: true)
+        }
+    }
+
+    @Test("The certificate of another account")
+    func otherAccount() async throws {
+        let stranger = try TestAccount(devices: 1).devices[0]
+        try await attack("a client with a certificate of another account") { defence in
+            try laptopServes(
+                stranger.context(checks: []), checks: defence.isOn ? .all : .all.subtracting(.account))
+        }
+        try await attack("a machine in the middle with a certificate of another account") { defence in
+            // Nobody else's certificate can name the device that was dialled, so that check would refuse it as well.
+            try laptopTells(stranger.context(checks: []), checks: defence.isOn ? .all : [.otherDevice])
+        }
+    }
+
+    @Test("The certificate of another device of the same account")
+    func otherDevice() async throws {
+        try await attack("a machine in the middle that is another device of the account") { defence in
+            try laptopTells(
+                third.context(checks: []), checks: defence.isOn ? .all : .all.subtracting(.expectedPeer))
+        }
+    }
+
+    @Test("A node's own certificate: the reflection of a node to itself, or a copied disk")
+    func ownIdentity() async throws {
+        try await attack("the laptop's own certificate, shown to the laptop") { defence in
+            try laptopServes(
+                laptop.context(checks: []), checks: defence.isOn ? .all : .all.subtracting(.otherDevice))
+        }
+    }
+
+    /// A stolen laptop keeps its key and its certificate; croc and magic-wormhole know no revoking at all.
+    @Test("A revoked device")
+    func revoked() async throws {
+        let revoked = third.id.description
+        try await attack("a device that was revoked connects") { defence in
+            try laptopServes(third.context(checks: []), refuses: { defence.isOn && $0 == revoked })
+        }
+        try await attack("a device that was revoked answers in the place of another") { defence in
+            let server = try TLSSession(server: third.context(checks: []))
+            let client = try TLSSession(
+                client: laptop.context(refuses: { defence.isOn && $0 == revoked }), serverName: "a.baton.invalid",
+                expectedPeer: revoked)
+            converse(client, server)
+            guard client.say(Self.secret) else { return .refused }
+            converse(client, server)
+            return Outcome(succeeds: server.text() == Array(Self.secret.utf8))
+        }
+    }
+}

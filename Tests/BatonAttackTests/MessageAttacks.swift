@@ -1,0 +1,81 @@
+import BatonProtocol
+import Foundation
+import SwiftProtobuf
+import Testing
+
+@testable import BatonMessages
+@testable import BatonNode
+
+/// Messages that are built to cost their reader more than their writer.
+///
+/// Deep nesting: CVE-2024-7254 and CVE-2025-4565 (protobuf recursion), CVE-2021-39537's kind in every parser. Wide ones:
+/// the "hash flooding" of Klink and Wälde (28C3, 2011).
+@Suite("Attacks with messages")
+struct MessageAttacks {
+    /// Length-delimited field `number` around the content.
+    private static func field(_ number: UInt8, _ content: [UInt8]) -> [UInt8] {
+        var length: [UInt8] = []
+        var rest = content.count
+        repeat {
+            length.append(UInt8(rest & 0x7F) | (rest > 0x7F ? 0x80 : 0))
+            rest >>= 7
+        } while rest > 0
+        return [number << 3 | 2] + length + content
+    }
+
+    /// An offer whose user info is an array in an array in an array.
+    private static func nested(_ depth: Int) -> [UInt8] {
+        var value: [UInt8] = [0x10, 1]  // boolean
+        // Value.array (11) holding ArrayValue.elements (1).
+        for _ in 0..<depth { value = field(11, field(1, value)) }
+        let entry = field(1, Array("k".utf8)) + field(2, value)
+        let offer = field(3, field(1, entry))
+        // Request.offer is number 35: two bytes of tag.
+        return [0x9A, 0x02] + field(0, offer).dropFirst()
+    }
+
+    @Test("A deep message", arguments: [20, 1_000])
+    func deep(depth: Int) async {
+        await attack("arrays in arrays, \(depth) deep") { defence in
+            let bytes = Self.nested(depth)
+            guard !defence.isOn else { return Outcome(succeeds: (try? WireRequest.decode(bytes)) != nil) }
+            var options = MessageLimits.decoding
+            options.messageDepthLimit = .max
+            return Outcome(succeeds: (try? WireRequest(serializedBytes: bytes, options: options)) != nil)
+        }
+        // What no stack has room for is refused as soon as the bound is passed.
+        #expect(throws: HandoffError.self) { try WireRequest.decode(Self.nested(4_000)) }
+    }
+
+    @Test("A wide message: within 64 KiB, and answered in time")
+    func wide() throws {
+        // As many empty elements as a message has room for, and as many entries of a dictionary.
+        let element = Self.field(1, [0x10, 1])
+        let array = Self.field(11, (0..<12_000).flatMap { _ in element })
+        let entries = (0..<5_000).flatMap { number in
+            Self.field(1, Self.field(1, Array(String(number, radix: 36).utf8)) + Self.field(2, [0x10, 1]))
+        }
+        for userInfo in [Self.field(1, Self.field(1, [0x6B]) + Self.field(2, array)), entries] {
+            let bytes = [0x9A, 0x02] + Self.field(0, Self.field(3, userInfo)).dropFirst()
+            #expect(bytes.count <= MessageLimits.size, "\(bytes.count)")
+            let start = ContinuousClock.now
+            guard case .offer(let offer) = try WireRequest.decode(bytes) else {
+                Issue.record("the message is not what it should be")
+                continue
+            }
+            _ = try? OfferedActivity.requireFitting(offer.userInfo)
+            #expect(ContinuousClock.now - start < .seconds(5))
+        }
+    }
+
+    /// "Billion laughs" needs references; without them a message can at most be as large as it is. What is over the bound
+    /// for user info is refused although it fits in a message.
+    @Test("User info over its bound")
+    func largeUserInfo() {
+        for (bytes, isTaken) in [(OfferedActivity.userInfoBound - 64, true), (OfferedActivity.userInfoBound, false)] {
+            var userInfo = WireDictionaryValue()
+            userInfo.entries["k"] = .with { $0.data = Data(count: bytes) }
+            #expect(((try? OfferedActivity.requireFitting(userInfo)) != nil) == isTaken)
+        }
+    }
+}

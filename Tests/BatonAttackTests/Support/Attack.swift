@@ -1,0 +1,82 @@
+import Glibc
+import Synchronization
+import Testing
+
+/// Whether the defence that an attack meets stands, or was switched off for the proof that the attack is one.
+enum Defence: Sendable {
+    case on, off
+
+    var isOn: Bool {
+        switch self {
+        case .on: true
+        case .off: false
+        }
+    }
+}
+
+/// How an attack ended.
+enum Outcome: Sendable, Hashable {
+    case refused, succeeded
+
+    init(succeeds: Bool) {
+        self = succeeds ? .succeeded : .refused
+    }
+}
+
+/// Tries an attack against its defence, where it has to be refused, and once more with that one defence switched off,
+/// where it has to succeed: a test that cannot fail proves nothing.
+///
+/// - Parameters:
+///   - name: what is attacked how, for the report.
+///   - attempt: plays both sides, and says how it ended. It throws only when something else went wrong.
+func attack(
+    _ name: String, sourceLocation: SourceLocation = #_sourceLocation, _ attempt: (Defence) async throws -> Outcome
+) async rethrows {
+    AttackReport.shared.begin()
+    let met = try await attempt(.on)
+    #expect(met == .refused, "the attack is not refused: \(name)", sourceLocation: sourceLocation)
+    let unmet = try await attempt(.off)
+    #expect(
+        unmet == .succeeded, "the attack does not even succeed without its defence: \(name)",
+        sourceLocation: sourceLocation)
+    AttackReport.shared.end(name, isRefused: met == .refused, isProven: unmet == .succeeded)
+}
+
+/// Counts the attacks of this process, and says at its end what became of them.
+final class AttackReport: Sendable {
+    static let shared = AttackReport()
+
+    private struct Counts {
+        var begun = 0
+        var refused = 0
+        var proven = 0
+        var missed: [String] = []
+    }
+
+    private let counts = Mutex(Counts())
+
+    private init() {
+        atexit { AttackReport.shared.say() }
+    }
+
+    func begin() {
+        counts.withLock { $0.begun += 1 }
+    }
+
+    func end(_ name: String, isRefused: Bool, isProven: Bool) {
+        counts.withLock { counts in
+            counts.refused += isRefused ? 1 : 0
+            counts.proven += isProven ? 1 : 0
+            if !isRefused || !isProven { counts.missed.append(name) }
+        }
+    }
+
+    private func say() {
+        let counts = counts.withLock { $0 }
+        var text =
+            "attacks: \(counts.begun) tried, \(counts.refused) refused; without their defence \(counts.proven) succeed\n"
+        for name in counts.missed { text += "attacks: NOT AS IT SHOULD BE: \(name)\n" }
+        let bytes = Array(text.utf8)
+        _ = write(STDOUT_FILENO, bytes, bytes.count)
+    }
+}

@@ -1,0 +1,75 @@
+import BatonAccount
+import BatonTestSupport
+
+@testable import BatonTLS
+
+extension TestAccount.Device {
+    /// A TLS context of the device.
+    ///
+    /// - Parameter checks: what it checks of its peer; an attacker checks nothing.
+    func context(
+        gate: TLSContext.Gate? = nil, refuses: @escaping @Sendable (String) -> Bool = { _ in false },
+        checks: PeerChecks = .all
+    ) throws -> TLSContext {
+        let material = tlsMaterial
+        return try TLSContext(
+            identity: material.certificate.withUnsafeBytes { certificate in
+                try material.authorityCertificate.withUnsafeBytes { authority in
+                    try material.privateKey.withUnsafeBytes { key in
+                        try TLSIdentity(certificate: certificate, privateKey: key, accountCA: authority)
+                    }
+                }
+            }, gate: gate, refuses: refuses, checks: checks)
+    }
+}
+
+/// One TLS session in memory, as the hostile wire between two of them sees it.
+extension TLSSession {
+    /// Goes as far as what came allows; what it says is for the wire, also when it fails.
+    func speak() -> [UInt8] {
+        _ = try? handshake()
+        return [UInt8](unsafeUninitializedCapacity: 1 << 16) { buffer, count in
+            count = nextOutput(into: UnsafeMutableRawBufferPointer(buffer))
+        }
+    }
+
+    func hear(_ bytes: [UInt8]) {
+        try? bytes.withUnsafeBytes { try receive($0) }
+    }
+
+    /// What the peer has said so far; nil when the session has failed.
+    func text() -> [UInt8]? {
+        [UInt8](unsafeUninitializedCapacity: 1 << 14) { buffer, count in
+            if case .bytes(let read)? = try? self.read(into: UnsafeMutableRawBufferPointer(buffer)) { count = read }
+        }
+    }
+
+    /// Whether it takes a text for its peer now.
+    func say(_ text: String) -> Bool {
+        (try? Array(text.utf8).withUnsafeBytes { try write($0) }) != nil
+    }
+}
+
+/// Carries bytes between two sessions until both are silent.
+func converse(_ one: TLSSession, _ other: TLSSession) {
+    while true {
+        let there = one.speak()
+        other.hear(there)
+        let back = other.speak()
+        one.hear(back)
+        if there.isEmpty, back.isEmpty { return }
+    }
+}
+
+extension [UInt8] {
+    /// Whether another sequence of bytes stands somewhere in this one.
+    func holds(_ part: some Collection<UInt8>) -> Bool {
+        guard let first = part.first, count >= part.count else { return false }
+        var index = startIndex
+        while index <= endIndex - part.count {
+            if self[index] == first, self[index..<(index + part.count)].elementsEqual(part) { return true }
+            index += 1
+        }
+        return false
+    }
+}

@@ -1,0 +1,88 @@
+import BatonAccount
+import BatonEventLoop
+import BatonProtocol
+import BatonTLS
+import BatonTestSupport
+import BatonTransport
+import Testing
+
+@testable import BatonNode
+
+/// The door of a node with a real socket: whoever is let in is served as far as the handshake.
+final class Door: Sendable {
+    private let loop = EventLoop(name: "door")
+    private let listener: Listener
+    let doorkeeper: Doorkeeper
+
+    /// - Parameter device: whose door it is.
+    init(
+        of device: TestAccount.Device, _ context: TLSContext, deadline: Duration = Doorkeeper.deadline,
+        boundPerAddress: Int = Doorkeeper.waitingBoundPerAddress
+    ) throws {
+        doorkeeper = Doorkeeper(
+            CurrentAccount(device.account), context: context, limits: Limits(), deadline: deadline, boundPerAddress: boundPerAddress
+        ) { connection in
+            // Until it has ended somebody has to hold it.
+            Task {
+                await connection.start()
+                await connection.ended()
+            }
+        }
+        listener = try Listener.onAllAddresses(port: 0, on: loop)
+        listener.start { [doorkeeper] in doorkeeper.receive($0) }
+    }
+
+    deinit {
+        doorkeeper.close()
+        listener.close()
+    }
+
+    /// Connects as a stranger does.
+    func connect(to address: IPAddress = .ipv4Loopback) async throws -> Visit {
+        let port = try #require(listener.localAddress.port)
+        let socket = try await Socket.connect(to: .ip(address, port: port), on: loop, timeout: .seconds(30))
+        return Visit(socket, to: self)
+    }
+}
+
+/// One connection to the door, which is there for as long as somebody visits.
+final class Visit: Sendable {
+    /// How a visit went on.
+    enum Reaction: Sendable, Hashable {
+        case answered, closed, waits
+    }
+
+    private let socket: Socket
+    private let door: Door
+
+    init(_ socket: Socket, to door: Door) {
+        self.socket = socket
+        self.door = door
+    }
+
+    deinit { socket.close() }
+
+    func send(_ bytes: [UInt8]) throws {
+        #expect(try bytes.withUnsafeBytes { try socket.write($0) } == bytes.count)
+    }
+
+    /// What comes first, an answer or the end; `waits` when neither has come in so long.
+    func reaction(within time: Duration = .seconds(60)) async throws -> Reaction {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 16)
+        defer { buffer.deallocate() }
+        var reaction = Reaction.waits
+        do {
+            try await eventually("there is an answer or an end", within: time) {
+                switch try? socket.read(into: buffer) {
+                case .bytes: reaction = .answered
+                case .wouldBlock: return false
+                case .endOfFile, nil: reaction = .closed
+                }
+                return true
+            }
+        } catch is Lab.Failure {
+            return .waits
+        }
+        return reaction
+    }
+}

@@ -1,0 +1,134 @@
+import BatonAccount
+import BatonDiscovery
+import BatonEventLoop
+import BatonProtocol
+import BatonTestSupport
+import Foundation
+import Logging
+import SwiftProtobuf
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+@testable import BatonMessages
+@testable import BatonNode
+@testable import BatonTransport
+
+/// A folder of one test, removed with everything in it.
+final class Scratch: Sendable {
+    let url: URL
+
+    init() throws {
+        url = FileManager.default.temporaryDirectory.appendingPathComponent("baton-attack-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
+    }
+
+    deinit { try? FileManager.default.removeItem(at: url) }
+
+    func folder(_ name: String) throws -> URL {
+        let folder = url.appendingPathComponent(name)
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        return folder
+    }
+
+    func file(_ name: String, _ text: String) throws -> URL {
+        let file = url.appendingPathComponent(name)
+        try Data(text.utf8).write(to: file)
+        return file
+    }
+}
+
+/// The part of a node that serves other devices, with an activity to take: real parts, joined by a socket pair.
+final class Origin: Sendable {
+    static let secret = "what nobody may read without a claim"
+
+    let offers: Offers
+    let activity: OfferedActivity
+    private let service: PeerService
+    private let account: TestAccount
+    private let loop = EventLoop(name: "origin")
+    private let scratch: Scratch
+    private let application: (node: Connection, program: Connection)
+
+    init() async throws {
+        scratch = try Scratch()
+        let file = try scratch.file("report.txt", Self.secret)
+        var request = WireOfferRequest()
+        request.supportsContinuationStreams = true
+        activity = try OfferedActivity(request, document: DocumentSource.inspect(FilePath(file.path)))
+        offers = Offers(on: loop) { _ in }
+        let documents = DocumentService(
+            offers: offers, pool: BufferPool(),
+            ledger: try PartFileLedger(stateFolder: FilePath(scratch.url.appendingPathComponent("parts").path)),
+            limit: TransferLimit())
+        account = try TestAccount()
+        service = PeerService(
+            offers: offers, documents: documents, exchange: try Self.exchange(account.devices[0], on: loop))
+        application = try await Self.connect(on: loop)
+        _ = try await offers.offer(activity, from: application.node)
+    }
+
+    /// The exchange of revocation lists, of an account that has none.
+    private static func exchange(_ device: TestAccount.Device, on loop: EventLoop) throws -> StateExchange {
+        let account = CurrentAccount(device.account)
+        let storage = try BlockingExecutor(name: "storage")
+        let logger = Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() }
+        let directory = PeerDirectory(
+            account: account, store: device.store, replayGuard: ReplayGuard(), known: KnownDevices(),
+            discovery: ServiceDiscovery(loop: loop, executor: try BlockingExecutor(name: "discovery")),
+            storage: storage, on: loop, logger: logger)
+        return StateExchange(
+            account: account, store: device.store, storage: storage, directory: directory, on: loop, logger: logger)
+    }
+
+    /// Two ends of a connection.
+    private static func connect(on loop: EventLoop) async throws -> (Connection, Connection) {
+        let other = EventLoop(name: "attacker")
+        let (first, second) = try Socket.pair(on: loop, other)
+        let ends = (
+            Connection(socket: first, channel: PlainChannel(peer: .localUser(0)), role: .acceptor, on: loop),
+            Connection(socket: second, channel: PlainChannel(peer: .localUser(0)), role: .dialer, on: other)
+        )
+        await ends.0.start()
+        await ends.1.start()
+        try await ends.1.ready()
+        return ends
+    }
+
+    /// Serves one request of a device, and returns the answer with all that followed it.
+    ///
+    /// - Parameter device: who it is, as TLS has proved.
+    func answer(
+        to request: WireRequest.OneOf_Kind, from device: PeerName
+    ) async throws -> (answer: WireResponse.OneOf_Kind?, data: [UInt8]) {
+        let (near, far) = try await Self.connect(on: loop)
+        let stream = try await far.open(try WireRequest.with { $0.kind = request }.encoded())
+        let incoming = try #require(await near.incoming.makeAsyncIterator().next())
+        let serving = Task { await service.serve(incoming, from: device, on: near) }
+        let response = try await WireResponse(serializedBytes: stream.response())
+        if case .continuationStream? = response.kind {} else { await stream.finish() }
+        var data: [UInt8] = []
+        // A continuation stream goes on until somebody ends it.
+        if case .documentRanges? = response.kind {
+            while let buffer = try await stream.read() {
+                withExtendedLifetime(buffer) { data += buffer.bytes }
+            }
+        }
+        await far.close()
+        await serving.value
+        await near.close()
+        return (response.kind, data)
+    }
+
+    /// The application of the activity answers the next continuation stream.
+    ///
+    /// - Returns: the device that it was told of; nil when none comes before the task is cancelled.
+    func answerContinuationStream() async throws -> String? {
+        guard let incoming = await application.program.incoming.makeAsyncIterator().next(),
+            case .continuationStream(let request) = try WireRequest.decode(incoming.request)
+        else { return nil }
+        try await incoming.stream.respond(.continuationStream(.init()))
+        await incoming.stream.finish()
+        return request.device
+    }
+}
