@@ -142,7 +142,8 @@ actor PeerConnections {
                 return await connection.close(.limitExceeded)
             }
             await adopt(connection, of: device)
-            await exchange.meet(connection, of: device)
+            // Not waited for: the place among the handshakes is free for another.
+            Task { await exchange.meet(connection, of: device) }
         } catch {
             logger.info("a connection from \(connection.remoteAddress) ended: \(error)")
         }
