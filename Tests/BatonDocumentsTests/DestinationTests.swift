@@ -253,4 +253,22 @@ struct DestinationTests {
         #expect(await code(in: mounted.path) == .destinationNotWritable)
         fixture.expectOnly([])
     }
+
+    @Test(.enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
+    func unknownFileSystemIsTriedBeforeTheFirstByte()
+        async throws
+    {
+        #expect(try DestinationFolder("/dev/shm").isKnownToName)
+        let mounted = try MountedFolder(ramfsAt: try fixture.scratch.makeFolder("unknown"))
+        #expect(try !DestinationFolder(mounted.path).isKnownToName)
+        let writer = try await fixture.writer(1000, in: mounted.path)
+        // It has its own name again, and one record.
+        let name = try #require(DocumentFixture.names(in: mounted.path).first)
+        #expect(DocumentFixture.names(in: mounted.path).count == 1 && name.hasPrefix(".report.pdf."))
+        #expect(fixture.records.count == 1 && fixture.records[0].hasPrefix(name.split(separator: ".")[2]))
+        try await writer.write(DocumentFixture.records(content))
+        #expect(try DocumentFixture.read(try await writer.commit()) == content)
+        #expect(DocumentFixture.names(in: mounted.path) == ["report.pdf"])
+        #expect(fixture.records.isEmpty)
+    }
 }
