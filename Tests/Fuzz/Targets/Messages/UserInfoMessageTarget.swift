@@ -1,3 +1,4 @@
+import FoundationEssentials
 import SwiftProtobuf
 
 @testable import Baton
@@ -19,6 +20,7 @@ enum UserInfoMessageTarget: FuzzTarget {
 
     /// What holds for any user info that was read.
     static func check(_ info: UserInfo) throws {
+        expect(info.entries.values.allSatisfy(hasRealDates), "a date that is no point in time")
         let text = info.jsonText
         // A line for a terminal shows what it says and does nothing.
         expect(!text.unicodeScalars.contains { $0.isUnsafeToShow }, "the JSON has characters that act: \(text)")
@@ -31,6 +33,16 @@ enum UserInfoMessageTarget: FuzzTarget {
         let sent = try UserInfo(info.message)
         expect(sent.jsonText == text, "sending it on changes it: \(text) is \(sent.jsonText)")
         try? info.validate()
+    }
+
+    private static func hasRealDates(_ value: UserInfoValue) -> Bool {
+        switch value {
+        case .date(let date): date.timeIntervalSinceReferenceDate.isFinite
+        case .array(let values): values.allSatisfy(hasRealDates)
+        case .set(let values): values.allSatisfy(hasRealDates)
+        case .dictionary(let entries): entries.values.allSatisfy(hasRealDates)
+        case .null, .boolean, .integer, .unsignedInteger, .real, .string, .data, .url, .uuid: true
+        }
     }
 
     static func seeds() throws -> [[UInt8]] {
