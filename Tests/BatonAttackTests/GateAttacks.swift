@@ -36,7 +36,8 @@ struct GateAttacks {
         guard defence.isOn else { return try Door(of: laptop, laptop.context(gate: { _ in 0 })) }
         let gate = Lock(gate ?? self.gate())
         return try Door(
-            of: laptop, laptop.context(gate: { name in
+            of: laptop,
+            laptop.context(gate: { name in
                 gate.withLock { try? $0.admit(name, uptime: .seconds(2), unixTime: Self.time) }
             }))
     }
@@ -115,7 +116,8 @@ struct GateAttacks {
                 let name = token()
                 let gate = Lock(gate())
                 let door = try Door(
-                    of: laptop, laptop.context(gate: { name in
+                    of: laptop,
+                    laptop.context(gate: { name in
                         gate.withLock { gate in
                             // A gate that forgets what was used is a copy.
                             var forgetful = gate

@@ -20,7 +20,8 @@ final class Door: Sendable {
         boundPerAddress: Int = Doorkeeper.waitingBoundPerAddress
     ) throws {
         doorkeeper = Doorkeeper(
-            CurrentAccount(device.account), context: context, limits: Limits(), deadline: deadline, boundPerAddress: boundPerAddress
+            CurrentAccount(device.account), context: context, limits: Limits(), deadline: deadline,
+            boundPerAddress: boundPerAddress
         ) { connection in
             // Until it has ended somebody has to hold it.
             Task {
