@@ -52,12 +52,8 @@ extension Connection {
             }
             if case .failure(let failure) = kind { throw HandoffError(failure) }
             return (kind, stream)
-        } catch let error as TransportError {
-            throw HandoffError(error)
-        } catch let error as HandoffError {
-            throw error
         } catch {
-            throw HandoffError(.internal, "\(error)")
+            throw HandoffError(wrapping: error)
         }
     }
 }

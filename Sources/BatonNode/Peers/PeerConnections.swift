@@ -97,10 +97,8 @@ actor PeerConnections {
         }
         do {
             return try await task.valueUnlessCancelled
-        } catch is CancellationError {
-            throw HandoffError(.cancelled, "it was cancelled")
         } catch {
-            throw error as? HandoffError ?? HandoffError(.internal, "\(error)")
+            throw HandoffError(wrapping: error)
         }
     }
 
@@ -201,14 +199,10 @@ actor PeerConnections {
                 "it ended the connection without an answer: try again, and if that stays so see there whether this"
                     + " device is still of the account"
             ).about(peer.name)
-        } catch let error as HandoffError {
-            throw error.about(peer.name)
-        } catch let error as TransportError {
-            throw HandoffError(error).about(peer.name)
         } catch let error as SocketError {
             throw HandoffError(TransportError(dialing: error)).about(peer.name)
         } catch {
-            throw HandoffError(.internal, "\(error)")
+            throw HandoffError(wrapping: error).about(peer.name)
         }
     }
 

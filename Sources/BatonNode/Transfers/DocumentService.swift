@@ -127,12 +127,8 @@ struct DocumentService: Sendable {
             await stream.finish()
         } catch let error as DocumentError {
             throw HandoffError(error)
-        } catch let error as TransportError {
-            throw HandoffError(error)
-        } catch let error as HandoffError {
-            throw error
         } catch {
-            throw HandoffError(.internal, "\(error)")
+            throw HandoffError(wrapping: error)
         }
     }
 
@@ -214,12 +210,8 @@ struct DocumentService: Sendable {
             }
         } catch let error as DocumentError {
             throw HandoffError(error)
-        } catch let error as TransportError {
-            throw HandoffError(error)
-        } catch let error as HandoffError {
-            throw error
         } catch {
-            throw HandoffError(.internal, "\(error)")
+            throw HandoffError(wrapping: error)
         }
     }
 
