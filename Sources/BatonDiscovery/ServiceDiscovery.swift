@@ -49,7 +49,7 @@ public actor ServiceDiscovery {
     var ownNames: [String] = []
 
     // Browsing.
-    var budget = QueryBudget()
+    var budget: QueryBudget
     var budgeting: Timer?
     var isPumpQueued = false
     /// How often (interface and address family) the browse showed an instance.
@@ -68,7 +68,17 @@ public actor ServiceDiscovery {
     public init(
         configuration: DiscoveryConfiguration = DiscoveryConfiguration(), loop: EventLoop, executor: BlockingExecutor
     ) {
+        self.init(configuration: configuration, loop: loop, executor: executor, probes: QueryBudget.Limits().probing)
+    }
+
+    /// The same, with another number of queries that may probe at once: for tests, which see what the number is good for.
+    package init(
+        configuration: DiscoveryConfiguration, loop: EventLoop, executor: BlockingExecutor, probes: Int
+    ) {
         self.configuration = configuration
+        var limits = QueryBudget.Limits()
+        limits.probing = probes
+        budget = QueryBudget(limits: limits)
         self.loop = loop
         self.executor = executor
         pacer = UpdatePacer(now: Self.now)

@@ -1,0 +1,166 @@
+import BatonTestSupport
+import Foundation
+import Testing
+
+/// The attacks that need a network: real nodes, real Avahi, and an attacker on the same link. One lab at a time.
+@Suite(
+    "Attacks on a network", .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"),
+    .timeLimit(.minutes(5)))
+struct LabAttackTests {
+    /// A host of the attacker's, on the link of the others and of no account.
+    private static let stranger = 3
+
+    /// What is recorded on the laptop's link, and by whom.
+    struct Tap {
+        let program: HostCommand
+        let file: URL
+
+        init(_ lab: HandoffLab, host: Int) async throws {
+            file = lab.folder.appendingPathComponent("capture-\(UUID().uuidString)")
+            program = try lab.startProgram(host, ["python3", "-c", HostilePrograms.tap, file.path])
+            try await program.program.line { $0 == "ready" }
+        }
+
+        func end() async throws -> Capture {
+            try await program.end(by: SIGKILL)
+            return try Capture(file)
+        }
+    }
+
+    /// Martin et al., PoPETs 2019; Celosia and Cunche, PoPETs 2020: what a listener learns from a whole session, from the
+    /// announcement to the end of the document.
+    @Test("Passive capture of a whole session, and probing with what was captured")
+    func passiveCapture() async throws {
+        let names = ["annas-laptop", "annas-desktop", "stranger"]
+        let title = "Letter of resignation"
+        let userInfo = "the-recipient-is-the-board"
+        let secrets = [
+            title, "org.example.secret-plans", userInfo, "https://intranet.example.org/board", "salaries-2026.csv",
+            "a line of the document itself", "a line of the stream",
+        ]
+        let lab = try await HandoffLab(names, members: 2)
+        defer { lab.down() }
+        let tap = try await Tap(lab, host: 1)
+        let (_, port) = try await lab.startNode(1)
+        _ = try await lab.startNode(2)
+        try await lab.awaitPeers(1, on: 2)
+        try await lab.awaitPeers(1, on: 1)
+        let watch = try lab.watch(2)
+
+        let note = try await lab.offer(
+            1, "--type", "org.example.secret-plans", "--title", title, "--user-info", #"{"to":"\#(userInfo)"}"#,
+            "--web-page-url", "https://intranet.example.org/board", "--serve", "cat")
+        try await watch.listed(title)
+        let payload = try await lab.run(2, "accept", "--print", note.id)
+        #expect(payload.lines.contains { $0.contains(userInfo) }, "\(payload.lines) \(payload.errors)")
+        let stream = try lab.start(2, "accept", "--stream", note.id)
+        stream.program.send("a line of the stream")
+        try await stream.program.line { $0.contains("a line of the stream") }
+        stream.program.closeInput()
+        _ = try await stream.end()
+
+        let document = lab.folder.appendingPathComponent("salaries-2026.csv")
+        try Data(String(repeating: "a line of the document itself\n", count: 10_000).utf8).write(to: document)
+        let file = try await lab.offer(1, document.path)
+        try await watch.listed("salaries-2026.csv")
+        let inbox = try lab.destination("inbox")
+        #expect(try await lab.run(2, "accept", file.id, "--to", inbox.path).status == 0)
+        try await file.command.end(by: SIGTERM)
+        try await note.command.end(by: SIGTERM)
+        let session = try await tap.end()
+
+        // The same, of a program without the seal: its record says in clear what it is.
+        let second = try await Tap(lab, host: 1)
+        let open = try lab.startProgram(Self.stranger, [Lab.product("discovery-probe")])
+        let strings = ["v=1", "title=\(title)"].map { $0.utf8.map { String(format: "%02x", $0) }.joined() }
+        open.program.send("publish " + strings.joined(separator: " "))
+        try await open.program.line { $0.contains("registered") }
+        open.program.send("quit")
+        _ = try await open.end()
+        let unsealed = try await second.end()
+
+        let own = session.records.filter { !$0.text.isEmpty }
+        #expect(!own.isEmpty && session.said.count >= 2)
+        await attack("reading a whole session from the wire") { defence in
+            Outcome(succeeds: secrets.contains { (defence.isOn ? session : unsealed).holds($0) })
+        }
+        await attack("reading who talks from the wire") { defence in
+            // The unsealed program names itself by its record, as every device of Apple's did.
+            let wanted = defence.isOn ? Array(names.prefix(2)) : [title]
+            return Outcome(succeeds: wanted.contains { (defence.isOn ? session : unsealed).holds($0) })
+        }
+        await attack("telling idle from busy by the size of the records") { defence in
+            // Every record of both devices, idle and busy, and of the unsealed one.
+            let sizes = Set((own + (defence.isOn ? [] : unsealed.records)).map(\.text.count))
+            return Outcome(succeeds: sizes.count > 1)
+        }
+
+        // What the desktop said first to the laptop, said again by a stranger: as it was, and with its last byte changed.
+        let toLaptop = session.said.filter { direction, bytes in
+            direction.target.suffix(2) == [UInt8(port >> 8), UInt8(port & 0xFF)] && bytes.first == 0x16
+        }
+        let recorded = try #require(toLaptop.values.first)
+        let hello = Array(recorded.prefix(5 + Int(recorded[3]) << 8 + Int(recorded[4])))
+        var changed = hello
+        changed[changed.count - 1] ^= 1
+        let prober = try lab.startProgram(
+            Self.stranger, ["python3", "-c", HostilePrograms.prober, "10.77.0.1", "\(port)"])
+        for message in [hello, changed, Array(recorded.prefix(hello.count + 20))] {
+            prober.program.send(message.map { String(format: "%02x", $0) }.joined())
+        }
+        prober.program.closeInput()
+        let probed = try await prober.end()
+        #expect(probed.lines == ["0", "0", "0"], "\(probed.errors)")
+    }
+
+    /// Stute et al., USENIX Security 2021, section 6; CVE-2023-29380's kind: DNS-SD is anybody's to write, so that who
+    /// believes its SRV and address records can be sent to any host and any port.
+    @Test("SRV and address records that lead to a third host, and to a port below 1024")
+    func spoofedRecords() async throws {
+        let lab = try await HandoffLab(["laptop", "desktop", "stranger"], members: 2)
+        defer { lab.down() }
+        let tap = try await Tap(lab, host: 1)
+        _ = try await lab.startMembers()
+        let document = try lab.document("report.pdf", bytes: 100_000, seed: 44)
+        let offer = try await lab.offer(1, document.path)
+        try await lab.watch(2).listed("report.pdf")
+        let capture = try await tap.end()
+        // The record that the laptop shows now is the last of its own.
+        let laptop = try #require(capture.records.last { $0.text.count > 100 })
+
+        try lab.lab.command("avahi", "\(Self.stranger)", "stop")
+        let ports = ["22", "80", "9", "40000"]
+        let spoofer = try lab.startProgram(
+            Self.stranger,
+            [
+                "python3", "-c", HostilePrograms.spoofer, "10.77.0.3",
+                laptop.text.map { String(format: "%02x", $0) }.joined(), laptop.instance, "host1",
+            ] + ports)
+        try await spoofer.program.line(from: 3) { $0 == "announced" }
+        try await attack("being sent to a third host by SRV and address records") { defence in
+            let before = spoofer.program.lines.filter { $0.hasPrefix("hit") }.count
+            if defence.isOn {
+                let inbox = try lab.destination("inbox")
+                let accepted = try await lab.run(2, "accept", offer.id, "--to", inbox.path)
+                #expect(accepted.status == 0, "\(accepted.errors)")
+            } else {
+                let believer = try lab.startProgram(2, ["python3", "-c", HostilePrograms.believer, "10.77.0.2"])
+                #expect(try await believer.end().status == 0, "\(believer.errors)")
+                try await spoofer.program.line { $0.hasPrefix("hit") }
+            }
+            return Outcome(succeeds: spoofer.program.lines.filter { $0.hasPrefix("hit") }.count > before)
+        }
+        #expect(try await lab.status(2)?.peers == 1)
+        try await spoofer.end(by: SIGKILL)
+        try await offer.command.end(by: SIGTERM)
+    }
+}
+
+extension HandoffLab {
+    /// Starts the nodes of the two hosts that are of the account, and waits until they see each other.
+    func startMembers() async throws -> [HostCommand] {
+        let nodes = [try await startNode(1).command, try await startNode(2).command]
+        for host in 1...2 { try await awaitPeers(1, on: host) }
+        return nodes
+    }
+}

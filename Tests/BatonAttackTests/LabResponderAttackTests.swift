@@ -1,0 +1,170 @@
+import BatonTestSupport
+import Foundation
+import Testing
+
+extension LabAttackTests {
+    /// Avahi as an adversary, and whoever can make it one: everybody on the link.
+    ///
+    /// Announcing is free for whoever announces, and costs each listener a thread, five descriptors and a connection to
+    /// D-Bus, of which a user has 256: the exhaustion of CVE-2020-26164 (KDE Connect), by way of the system's responder.
+    ///
+    /// In the other suite, so that only one lab of theirs is there at a time.
+    @Suite(.timeLimit(.minutes(5)))
+    struct LabResponderAttackTests {
+        /// The bound of what a node may hold: 64 queries of one thread and five descriptors each, and what it has anyway.
+        private static let bound = Holdings(threads: 64 + 36, descriptors: 64 * 5 + 160, kibibytes: 64 << 10)
+
+        @Test("A thousand bogus instances and five hundred clones of a real advertisement")
+        func flood() async throws {
+            let lab = try await HandoffLab(["laptop", "desktop", "stranger"], members: 2)
+            defer { lab.down() }
+            let tap = try await Tap(lab, host: 1)
+            let nodes = try await lab.startMembers()
+            let desktop = nodes[1].program.processIdentifier
+            let watch = try lab.watch(2)
+            let before = try await lab.offer(1, "--url", "https://example.org/1", "--title", "Before")
+            try await watch.listed("Before")
+            let capture = try await tap.end()
+            let record = try #require(capture.records.last { $0.text.count > 100 }).text
+            let calm = try Holdings(of: desktop)
+
+            try lab.lab.command("avahi", "3", "stop")
+            let hexadecimal = record.map { String(format: "%02x", $0) }.joined()
+            let flooder = try lab.startProgram(
+                3, ["python3", "-c", HostilePrograms.flooder, "10.77.0.3", "1000", "500", hexadecimal])
+            try await flooder.program.line { $0 == "round" }
+
+            try await attack("1,500 instances use up threads and descriptors") { defence in
+                var most = Holdings()
+                if defence.isOn {
+                    // Long enough for each probe to have had its turn once.
+                    most = try await Holdings.most(of: desktop, for: .seconds(20))
+                    #expect(most.threads >= calm.threads + 30, "the flood did not arrive: \(most)")
+                } else {
+                    let greedy = try lab.startProgram(2, [Lab.product("discovery-probe"), "--probes", "100000"])
+                    most = try await Holdings.most(of: greedy.program.processIdentifier, for: .seconds(20))
+                    greedy.program.send("quit")
+                    try await greedy.end(by: SIGKILL)
+                }
+                print("discovery in a flood, budget \(defence): \(most)")
+                return Outcome(succeeds: most.exceeds(Self.bound))
+            }
+
+            // The change of a device that is known, and a device that comes to the middle of it.
+            let during = try await lab.offer(1, "--url", "https://example.org/2", "--title", "During")
+            try await watch.listed("During", within: .seconds(10))
+            for offer in [before, during] { try await offer.command.end(by: SIGTERM) }
+            try await nodes[0].end(by: SIGTERM)
+            let fresh = try await lab.startNode(1).command
+            let offer = try await lab.offer(1, "--url", "https://example.org/3", "--title", "Fresh")
+            try await watch.listed("Fresh", within: .seconds(10))
+            #expect(try await lab.run(2, "accept", offer.id).lines == ["https://example.org/3"])
+            #expect(try await lab.status(2)?.peers == 1, "a clone is no device")
+
+            // Killed in the middle of the flood, and started again: all 1,500 come at once.
+            try lab.lab.command("avahi", "2", "kill")
+            try await eventually("it is said that there is no Avahi") {
+                try await lab.status(2)?.responder?.hasPrefix("unavailable") == true
+            }
+            try lab.lab.command("avahi", "2", "start")
+            let again = try await lab.offer(1, "--url", "https://example.org/4", "--title", "Again")
+            try await watch.listed("Again", within: .seconds(10))
+            #expect(try !Holdings(of: desktop).exceeds(Self.bound))
+            #expect(fresh.program.isRunning && nodes[1].program.isRunning)
+            for offer in [offer, again] { try await offer.command.end(by: SIGTERM) }
+            try await flooder.end(by: SIGKILL)
+        }
+
+        /// The state in which the responder ends.
+        enum Moment: String, CaseIterable {
+            case starting = "while the node starts"
+            case announcing = "while a change is announced"
+            case stopping = "while the node stops"
+            case withoutBus = "together with its D-Bus, with a change waiting"
+        }
+
+        @Test("Killed in any state", arguments: Moment.allCases)
+        func killed(_ moment: Moment) async throws {
+            let lab = try await HandoffLab()
+            defer { lab.down() }
+            let desktop = try await lab.startNode(2).command
+            // Fresh memory is filled with a pattern, so that what the library leaves uninitialised is found.
+            let wrapper = ["env", "MALLOC_PERTURB_=90"]
+            var laptop = try await lab.startNode(1, wrapper: wrapper).command
+            switch moment {
+            case .starting:
+                try await laptop.end(by: SIGTERM)
+                let starting = Task { try await lab.startNode(1, wrapper: wrapper).command }
+                try lab.lab.command("avahi", "1", "kill")
+                laptop = try await starting.value
+            case .announcing:
+                try await lab.awaitPeers(1, on: 1)
+                let offer = try await lab.offer(1, "--url", "https://example.org/1", "--title", "Early")
+                try lab.lab.command("avahi", "1", "kill")
+                try await offer.command.end(by: SIGTERM)
+            case .stopping:
+                try await lab.awaitPeers(1, on: 1)
+                laptop.program.signal(SIGTERM)
+                try lab.lab.command("avahi", "1", "kill")
+                #expect(try await laptop.end().status == 0)
+                laptop = try await lab.startNode(1, wrapper: wrapper).command
+            case .withoutBus:
+                try await lab.awaitPeers(1, on: 1)
+                try lab.lab.command("bus", "1", "kill")
+                let offer = try await lab.offer(1, "--url", "https://example.org/1", "--title", "Early")
+                try await offer.command.end(by: SIGTERM)
+                try lab.lab.command("bus", "1", "start")
+            }
+            try lab.lab.command("avahi", "1", "start")
+            let watch = try lab.watch(2)
+            let offer = try await lab.offer(1, "--url", "https://example.org/2", "--title", "Late")
+            try await watch.listed("Late", within: .seconds(10))
+            #expect(laptop.program.isRunning && desktop.program.isRunning)
+            try await offer.command.end(by: SIGTERM)
+        }
+    }
+}
+
+/// What a process holds.
+private struct Holdings: CustomStringConvertible {
+    var threads = 0
+    var descriptors = 0
+    var kibibytes = 0
+
+    init(threads: Int = 0, descriptors: Int = 0, kibibytes: Int = 0) {
+        self.threads = threads
+        self.descriptors = descriptors
+        self.kibibytes = kibibytes
+    }
+
+    init(of process: Int32) throws {
+        let status = try String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
+        func field(_ name: String) -> Int {
+            let line = status.split(separator: "\n").first { $0.hasPrefix(name + ":") }
+            return line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) } ?? 0
+        }
+        threads = field("Threads")
+        kibibytes = field("VmRSS")
+        descriptors = try FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/fd").count
+    }
+
+    /// The most of each in so long a time.
+    static func most(of process: Int32, for time: Duration) async throws -> Holdings {
+        var most = Holdings()
+        let end = ContinuousClock.now + time
+        while ContinuousClock.now < end {
+            let now = try Holdings(of: process)
+            most.threads = max(most.threads, now.threads)
+            most.descriptors = max(most.descriptors, now.descriptors)
+            most.kibibytes = max(most.kibibytes, now.kibibytes)
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        return most
+    }
+
+    func exceeds(_ bound: Holdings) -> Bool {
+        threads > bound.threads || descriptors > bound.descriptors || kibibytes > bound.kibibytes
+    }
+
+    var description: String { "\(threads) threads, \(descriptors) descriptors, \(kibibytes) KiB" }
+}
