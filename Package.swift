@@ -56,7 +56,7 @@ let package = Package(
         room(
             "BatonAccount",
             [
-                crypto, system,
+                "CLinux", crypto, system,
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ]),
@@ -91,19 +91,19 @@ let package = Package(
         tests(of: "BatonProtocol"),
         tests(of: "BatonEventLoop", [system]),
         tests(of: "BatonTLS", ["COpenSSL"]),
-        tests(of: "BatonAccount"),
+        tests(of: "BatonAccount", ["CLinux"]),
         tests(of: "BatonDiscovery", ["BatonEventLoop", "discovery-probe"]),
         tests(of: "BatonDocuments"),
         tests(of: "BatonTransport", ["BatonProtocol", "BatonEventLoop"]),
         tests(of: "BatonMessages", ["BatonTransport", "BatonProtocol", "BatonEventLoop", protobuf]),
-        tests(of: "BatonNode", ["BatonAccount", "BatonEventLoop", "BatonTLS", "BatonTransport"]),
+        tests(of: "BatonNode", ["BatonAccount", "BatonEventLoop", "BatonTLS", "BatonTransport", logging, system]),
         // The attacks, each with its defence and without: they reach into every room.
         .testTarget(
             name: "BatonAttackTests",
             dependencies: [
                 "BatonAccount", "BatonCLI", "BatonDiscovery", "BatonDocuments", "BatonEventLoop", "BatonMessages",
                 "BatonNode", "BatonProtocol", "BatonTLS", "BatonTestSupport", "BatonTransport", "COpenSSL", crypto,
-                protobuf, system,
+                logging, protobuf, system,
             ],
             swiftSettings: settings),
         tests(

@@ -9,6 +9,7 @@ import sys
 sys.path.insert(0, os.path.dirname(__file__))
 
 import discovery  # noqa: E402
+import gate  # noqa: E402
 import payload  # noqa: E402
 import throughput  # noqa: E402
 from hosts import Host, Trouble  # noqa: E402
@@ -51,7 +52,7 @@ def main() -> int:
     try:
         key = hosts[0].baton("account", "create", "--name", "host1")
         for host in hosts[1:]:
-            host.baton("account", "join", "--name", f"host{host.number}", input=key)
+            host.baton("account", "join", "--no-wait", "--name", f"host{host.number}", input=key)
         for host in hosts:
             host.start_node()
     except Trouble as trouble:
@@ -66,6 +67,8 @@ def main() -> int:
                 discovery.measure(hosts, given.changes)
             elif measurement == "payload":
                 payload.measure(hosts, given.size, given.samples, max(3, given.samples // 5))
+            elif measurement == "gate":
+                gate.measure(hosts, given.samples * 100)
         except Trouble as trouble:
             print(f"benchmark: {measurement}: {trouble}", file=sys.stderr, flush=True)
             failed = 1

@@ -1,4 +1,5 @@
 import ArgumentParser
+import BatonAccount
 import Glibc
 
 /// The command `baton`.
@@ -23,13 +24,15 @@ struct BatonCommand: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             AccountCommand.self, NodeCommand.self, StatusCommand.self, DevicesCommand.self, ActivitiesCommand.self,
-            OfferCommand.self, AcceptCommand.self, WithdrawCommand.self,
+            OfferCommand.self, AcceptCommand.self, WithdrawCommand.self, PolicyCommand.self,
         ])
 
     static func main() async {
         occupyStandardDescriptors()
         do {
             var command = try await asyncParseAsRoot(nil)
+            // `offer` reads no secret, and what it runs for its user may have cores.
+            if !(command is OfferCommand) { ProcessSecrecy.protect() }
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
             } else {

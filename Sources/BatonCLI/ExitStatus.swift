@@ -37,7 +37,7 @@ enum ExitStatus: Int32, CaseIterable, Sendable {
         case .destination: "the destination is not writable, is full, or has the file already"
         case .alreadyRunning: "a node is running here already"
         case .account: "no account here, or one that cannot be used"
-        case .refused: "refused: another account, a revoked device, or taken by another device"
+        case .refused: "refused: another account, a revoked device, taken elsewhere, your policy"
         case .interrupted: "interrupted"
         }
     }

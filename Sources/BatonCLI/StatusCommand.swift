@@ -29,13 +29,17 @@ struct StatusCommand: AsyncParsableCommand {
 /// How the node's status is printed.
 enum StatusRendering {
     static func json(_ status: WireStatusResponse) -> String {
-        JSONValue.object([
-            JSONValue.Member("device", .string(status.device)),
-            JSONValue.Member("deviceID", .string(status.deviceID)),
-            JSONValue.Member("port", .integer(Int64(status.port))),
-            JSONValue.Member("responder", .string(status.responder)),
-            JSONValue.Member("peers", .integer(Int64(status.peers))),
-        ]).text
+        let problem =
+            status.policyProblem.isEmpty ? [] : [JSONValue.Member("policyProblem", .string(status.policyProblem))]
+        return JSONValue.object(
+            [
+                JSONValue.Member("device", .string(status.device)),
+                JSONValue.Member("deviceID", .string(status.deviceID)),
+                JSONValue.Member("port", .integer(Int64(status.port))),
+                JSONValue.Member("responder", .string(status.responder)),
+                JSONValue.Member("peers", .integer(Int64(status.peers))),
+            ] + problem
+        ).text
     }
 
     static func lines(_ status: WireStatusResponse) -> [String] {
@@ -49,5 +53,11 @@ enum StatusRendering {
             "connections  \(status.connections)",
             "process      \(status.processID)",
         ]
+            + (status.policyProblem.isEmpty
+                ? []
+                : [
+                    "policy       \(SafeText.escaped(status.policyProblem))",
+                    "             until it is mended, everything is asked about",
+                ])
     }
 }

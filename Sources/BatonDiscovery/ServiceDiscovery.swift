@@ -152,6 +152,11 @@ public actor ServiceDiscovery {
         submit { $0.rejectQuery(instance) }
     }
 
+    /// The owner can read more than before: instances that it rejected are looked at again.
+    public nonisolated func reconsider() {
+        submit { $0.reconsiderQueries() }
+    }
+
     /// The instance name under which this device is seen, nil before it is.
     public var instanceName: String? { current.flatMap { $0.isEstablished ? $0.name : nil } }
 

@@ -1,21 +1,42 @@
 import BatonEventLoop
 import CLinux
 import Glibc
-import SystemPackage
+public import SystemPackage
 
 /// The folder that a document is received into, held open: names are looked up in this folder and in no other, whatever
 /// happens to its path meanwhile.
-final class DestinationFolder {
+///
+/// It is opened when the user says yes, before the other device hears of it. Who puts a link in its place afterwards
+/// diverts nothing.
+public final class DestinationFolder: Sendable {
     /// The path the user gave.
-    let path: FilePath
+    public let path: FilePath
     /// Where the folder is, absolute and without links, as far as the kernel can tell.
     let resolvedPath: FilePath
 
+    /// Whether its file system is one whose renaming is known never to replace, so that nobody has to try.
+    let isKnownToName: Bool
+
     private let file: OwnedDescriptor
 
-    /// Opens the folder. Links in the path are followed: it is the user's own.
+    /// Opens the folder, on a thread that may block. Links in the path are followed: it is the user's own.
     ///
-    /// - Throws: `destinationMissing`, `destinationNotWritable`.
+    /// - Throws: `destinationMissing`, `destinationNotWritable`, `busy`.
+    public static func open(_ path: FilePath) async throws(DocumentError) -> DestinationFolder {
+        let executor = try BlockingExecutor.forDocument(nil, "baton-folder")
+        return try await Opener(executor: executor).open(path)
+    }
+
+    private actor Opener {
+        nonisolated let executor: BlockingExecutor
+        nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+        init(executor: BlockingExecutor) { self.executor = executor }
+
+        func open(_ path: FilePath) throws(DocumentError) -> DestinationFolder { try DestinationFolder(path) }
+    }
+
+    /// Opens the folder where the caller may block.
     init(_ path: FilePath) throws(DocumentError) {
         self.path = path
         do {
@@ -35,6 +56,18 @@ final class DestinationFolder {
         }
         let resolved = FilePath(platformString: target)
         resolvedPath = resolved.isAbsolute ? resolved : path
+        isKnownToName = Self.isKnownToName(file)
+    }
+
+    /// Confines the calling thread to this folder and the one of the records.
+    func confineThread(recordingIn records: borrowing OwnedDescriptor) throws(Errno) -> Bool {
+        try Landlock.confineThread(receivingIn: file, recordingIn: records)
+    }
+
+    /// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs and overlays take RENAME_NOREPLACE since Linux 3.15 or their birth.
+    private static func isKnownToName(_ file: borrowing OwnedDescriptor) -> Bool {
+        let known: [UInt32] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994, 0x794C_7630]
+        return known.contains(baton_file_system(file.rawValue))
     }
 
     /// Where a name in the folder is, by the user's path.
@@ -87,19 +120,30 @@ final class DestinationFolder {
     /// Gives a file of this folder its final name, never in the place of another.
     ///
     /// - Parameter withLink: takes the road of file systems that cannot rename without replacing at once.
-    /// - Throws: `destinationExists`, and the errors of making a file. Nothing has changed then.
+    /// - Throws: `destinationExists`, `destinationUnsuitable` where the file system can promise neither, and the errors
+    ///   of making a file. Nothing has changed then.
     func rename(_ name: [UInt8], to label: DocumentLabel, withLink: Bool = false) throws(DocumentError) {
-        let from = name.map { CChar(bitPattern: $0) } + [0]
         do throws(Errno) {
-            try label.withCString { (to) throws(Errno) in try rename(from, to, withLink) }
+            try label.withCString { (to) throws(Errno) in try rename(name, to, withLink) }
         } catch .fileExists {
             throw DocumentError(.destinationExists, path(of: label).displayed, underlyingError: .fileExists)
         } catch {
-            throw DocumentError(creatingFailed: error, label, in: path)
+            throw DocumentError(namingFailed: error, label, in: path)
         }
     }
 
-    private func rename(_ from: [CChar], _ to: UnsafePointer<CChar>, _ withLink: Bool) throws(Errno) {
+    /// Gives a part file of this folder another part file's name, likewise.
+    func rename(_ name: [UInt8], toPartFile other: [UInt8], for label: DocumentLabel) throws(DocumentError) {
+        do {
+            try rename(name, other.map { CChar(bitPattern: $0) } + [0], false)
+        } catch {
+            throw DocumentError(namingFailed: error, label, in: path)
+        }
+    }
+
+    /// - Throws: `notSupported` where the file system can neither rename without replacing nor give a second name.
+    private func rename(_ name: [UInt8], _ to: UnsafePointer<CChar>, _ withLink: Bool) throws(Errno) {
+        let from = name.map { CChar(bitPattern: $0) } + [0]
         let folder = file.rawValue
         if !withLink {
             do {
@@ -107,10 +151,14 @@ final class DestinationFolder {
                 return
             } catch {
                 // Some file systems (NFS among them) cannot promise it. A second name cannot replace anything either.
-                guard error == .invalidArgument || error == .noFunction else { throw error }
+                guard error == .invalidArgument || error == .noFunction || error == .notSupported else { throw error }
             }
         }
-        try SystemCalls.call { linkat(folder, from, folder, to, 0) }
+        do {
+            try SystemCalls.call { linkat(folder, from, folder, to, 0) }
+        } catch {
+            throw error == .notPermitted || error == .noFunction ? .notSupported : error
+        }
         // It stands under its own name now; a part name that stays is an extra, not a failure.
         try? SystemCalls.remove(from, from: file)
     }
@@ -146,6 +194,15 @@ extension DocumentError {
             self.init(.badName, label.description, underlyingError: error)
         default:
             self.init(writingFailed: error, label)
+        }
+    }
+
+    /// What it means that a file could not be given a name without replacing another.
+    fileprivate init(namingFailed error: Errno, _ label: DocumentLabel, in folder: FilePath) {
+        if error == .notSupported {
+            self.init(.destinationUnsuitable, folder.displayed, underlyingError: error)
+        } else {
+            self.init(creatingFailed: error, label, in: folder)
         }
     }
 

@@ -25,6 +25,8 @@ public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible 
         case destinationMissing
         /// The destination folder may not be written to by this user, or is on a read-only file system.
         case destinationNotWritable
+        /// The destination's file system can name a file only in a way that might replace another one.
+        case destinationUnsuitable
         /// The destination's file system or the user's quota has no room for the document.
         case destinationFull
         /// The name that the other device gave is not one that a file can have here.
@@ -43,6 +45,8 @@ public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible 
         case writeFailed
         /// The state folder, where unfinished files are recorded, cannot be used.
         case stateUnavailable
+        /// The kernel refused to confine the thread that would write to the destination.
+        case notConfinable
         /// A limit on concurrent transfers was reached.
         case busy
         /// The transfer was cancelled, or used after its end.
@@ -84,6 +88,9 @@ public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible 
             "The folder '\(subject)' does not exist. Make it, or accept into another folder."
         case .destinationNotWritable:
             "The folder '\(subject)' cannot be written to\(reason). Accept into another folder."
+        case .destinationUnsuitable:
+            "The file system of the folder '\(subject)' cannot name a file without risking to replace another. "
+                + "Accept into a folder on another file system."
         case .destinationFull:
             "There is not enough room for '\(subject)'\(reason). Free some space, or accept into another folder."
         case .badName:
@@ -102,6 +109,9 @@ public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible 
             "Writing '\(subject)' failed\(reason). Check the disk, or accept into another folder."
         case .stateUnavailable:
             "The state folder '\(subject)' cannot be used\(reason). Check its permissions and the disk it is on."
+        case .notConfinable:
+            "Writing could not be confined to the folder '\(subject)'\(reason), so nothing was written. "
+                + "Accept into a folder on another file system."
         case .busy:
             "Too many documents are on their way at once. Try again when one of them is done."
         case .cancelled:

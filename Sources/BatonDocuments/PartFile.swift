@@ -6,7 +6,7 @@ import SystemPackage
 /// The file that a document is written to until it is whole: hidden, beside its destination, and gone unless it is
 /// committed.
 ///
-/// Confined to the actor that made it. Every call blocks on the disk, `deinit` as well.
+/// Belongs to the thread that made it. Every call blocks on the disk, `deinit` as well.
 final class PartFile {
     private enum State {
         case open
@@ -33,24 +33,29 @@ final class PartFile {
     private let ledger: PartFileLedger
     private let file: OwnedDescriptor
     private let record: PartFileRecord
+    private let umask: mode_t
     private var state = State.open
     private var writebackStart: UInt64 = 0
 
     /// Makes the part file and reserves `size` bytes for it.
     ///
+    /// - Parameter umask: the permission bits that the user does not want.
     /// - Throws: `destinationExists`, `destinationNotWritable`, `destinationFull`, `badName`, `tooLarge`, ... Nothing is
     ///   left behind then.
     init(
-        for label: DocumentLabel, size: UInt64, in folder: DestinationFolder, ledger: PartFileLedger
+        for label: DocumentLabel, size: UInt64, in folder: DestinationFolder, ledger: PartFileLedger,
+        umask: mode_t = ProcessUmask.current
     ) throws(DocumentError) {
         try folder.requireAbsent(label)
         let made = try Self.make(label, folder, ledger)
         self.label = label
         self.folder = folder
         self.ledger = ledger
+        self.umask = umask
         record = made.record
         file = made.takeFile()
         // From here on `deinit` cleans up, also when this initialiser throws.
+        try requireNaming()
         try reserve(size)
     }
 
@@ -80,7 +85,7 @@ final class PartFile {
     ///   the owner may read it in any case.
     /// - Throws: `destinationExists`, ... The part file is still there then, to be discarded.
     func commit(permissions: UInt16, withLink: Bool = false) throws(DocumentError) -> FilePath {
-        let mode = mode_t(permissions & 0o777 | 0o400) & ~ProcessUmask.current
+        let mode = mode_t(permissions & 0o777 | 0o400) & ~umask
         let number = file.rawValue
         do throws(Errno) {
             do throws(Errno) {
@@ -97,6 +102,11 @@ final class PartFile {
             throw DocumentError(.writeFailed, label.description, underlyingError: .noSuchFileOrDirectory)
         }
         try folder.rename(record.name, to: label, withLink: withLink)
+        // Somebody who may write to the folder can exchange the part file between a look and the renaming: what stands
+        // under the name now has to be what was received.
+        guard folder.holds(label.bytes, inode: record.inode) else {
+            throw DocumentError(.writeFailed, label.description, underlyingError: .staleNFSFileHandle)
+        }
         state = .committed
         ledger.remove(record)
         do {
@@ -114,6 +124,17 @@ final class PartFile {
         state = .discarded
         if folder.holds(record.name, inode: record.inode) { folder.remove(record.name) }
         ledger.remove(record)
+    }
+
+    /// Makes sure, before a byte is asked for, that the file system can name a file without replacing another.
+    private func requireNaming() throws(DocumentError) {
+        guard !folder.isKnownToName else { return }
+        let tag = PartFileName.makeTag()
+        let other = PartFileRecord(folder: folder.resolvedPath, name: PartFileName.make(for: label, tag: tag), tag: tag)
+        try ledger.enter(other)
+        defer { ledger.remove(other) }
+        try folder.rename(record.name, toPartFile: other.name, for: label)
+        try folder.rename(other.name, toPartFile: record.name, for: label)
     }
 
     private func reserve(_ size: UInt64) throws(DocumentError) {
@@ -159,7 +180,7 @@ final class PartFile {
                 }
                 ledger.remove(record)
             } catch {
-                folder.remove(record.name)
+                if record.inode != 0, folder.holds(record.name, inode: record.inode) { folder.remove(record.name) }
                 ledger.remove(record)
                 throw error as? DocumentError ?? DocumentError(writingFailed: error as? Errno, label)
             }

@@ -1,3 +1,4 @@
+import BatonEventLoop
 import Glibc
 import Synchronization
 public import SystemPackage
@@ -59,6 +60,15 @@ public final class PartFileLedger: Sendable {
             }
         }
         return removed
+    }
+
+    /// The folder of the records, to be named in the rules of a confined thread.
+    func openFolder() throws(DocumentError) -> OwnedDescriptor {
+        do {
+            return try SystemCalls.open(folder, O_RDONLY | O_DIRECTORY)
+        } catch {
+            throw DocumentError(.stateUnavailable, folder.displayed, underlyingError: error)
+        }
     }
 
     /// Records a part file that is about to be made (`inode` 0) or was just made.

@@ -56,6 +56,16 @@ public struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible {
         self.init(code, error.message)
     }
 
+    /// What any error means for the handoff that it ended; itself where it is one of these.
+    public init(wrapping error: any Error) {
+        switch error {
+        case let error as HandoffError: self = error
+        case let error as TransportError: self.init(error)
+        case is CancellationError: self.init(.cancelled, "it was cancelled")
+        default: self.init(.internal, "\(error)")
+        }
+    }
+
     /// A stream that is aborted in the middle says why by its code alone.
     private static func code(ofReset code: ApplicationErrorCode) -> Code {
         switch code {

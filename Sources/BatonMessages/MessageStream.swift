@@ -52,12 +52,8 @@ extension Connection {
             }
             if case .failure(let failure) = kind { throw HandoffError(failure) }
             return (kind, stream)
-        } catch let error as TransportError {
-            throw HandoffError(error)
-        } catch let error as HandoffError {
-            throw error
         } catch {
-            throw HandoffError(.internal, "\(error)")
+            throw HandoffError(wrapping: error)
         }
     }
 }
@@ -123,8 +119,7 @@ public struct RecordSequence<Record: Message>: AsyncSequence {
     /// Keeps at most one record and one buffer.
     public struct Iterator: AsyncIteratorProtocol {
         let stream: Stream
-        private var pending: [UInt8] = []
-        private var position = 0
+        private var parser = RecordParser<Record>()
 
         init(stream: Stream) {
             self.stream = stream
@@ -139,7 +134,7 @@ public struct RecordSequence<Record: Message>: AsyncSequence {
         /// - Throws: ``HandoffError`` for a record that is too long, cut short or not of this type.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(HandoffError) -> Record? {
             while true {
-                if let record = try takeRecord() { return record }
+                if let record = try parser.next() { return record }
                 let buffer: Buffer?
                 do {
                     buffer = try await stream.read()
@@ -147,41 +142,13 @@ public struct RecordSequence<Record: Message>: AsyncSequence {
                     throw HandoffError(error)
                 }
                 guard let buffer else {
-                    guard position == pending.count else {
+                    guard parser.isBetweenRecords else {
                         throw HandoffError(.internal, "the other side ended in the middle of a record")
                     }
                     return nil
                 }
-                pending.removeFirst(position)
-                position = 0
-                withExtendedLifetime(buffer) { pending.append(contentsOf: buffer.bytes) }
+                buffer.withBytes { parser.append($0) }
             }
-        }
-
-        private mutating func takeRecord() throws(HandoffError) -> Record? {
-            var length = 0
-            var shift = 0
-            var cursor = position
-            while true {
-                guard cursor < pending.count else { return nil }
-                let byte = pending[cursor]
-                cursor += 1
-                length |= Int(byte & 0x7F) << shift
-                guard length <= MessageLimits.size, shift <= 14 else {
-                    throw HandoffError(.internal, "the other side sent a record over \(MessageLimits.size) bytes")
-                }
-                if byte & 0x80 == 0 { break }
-                shift += 7
-            }
-            guard pending.count - cursor >= length else { return nil }
-            position = cursor + length
-            guard
-                let record = try? Record(
-                    serializedBytes: Array(pending[cursor..<position]), options: MessageLimits.decoding)
-            else {
-                throw HandoffError(.internal, "the other side sent a record that cannot be read")
-            }
-            return record
         }
     }
 }

@@ -134,6 +134,14 @@ public nonisolated struct WireRequest: Sendable {
     set {kind = .release(newValue)}
   }
 
+  public var accountState: WireAccountStateRequest {
+    get {
+      if case .accountState(let v)? = kind {return v}
+      return WireAccountStateRequest()
+    }
+    set {kind = .accountState(newValue)}
+  }
+
   /// On the local socket, from an application or the command to its node.
   public var status: WireStatusRequest {
     get {
@@ -183,6 +191,14 @@ public nonisolated struct WireRequest: Sendable {
     set {kind = .accept(newValue)}
   }
 
+  public var adoptState: WireAdoptStateRequest {
+    get {
+      if case .adoptState(let v)? = kind {return v}
+      return WireAdoptStateRequest()
+    }
+    set {kind = .adoptState(newValue)}
+  }
+
   /// On the local socket, from the node to the application. ContinuationStreamRequest goes this way as well.
   public var willSave: WireWillSaveRequest {
     get {
@@ -203,6 +219,7 @@ public nonisolated struct WireRequest: Sendable {
     case continuationStream(WireContinuationStreamRequest)
     case continued(WireContinuedRequest)
     case release(WireReleaseRequest)
+    case accountState(WireAccountStateRequest)
     /// On the local socket, from an application or the command to its node.
     case status(WireStatusRequest)
     case devices(WireDevicesRequest)
@@ -210,6 +227,7 @@ public nonisolated struct WireRequest: Sendable {
     case offer(WireOfferRequest)
     case withdraw(WireWithdrawRequest)
     case accept(WireAcceptRequest)
+    case adoptState(WireAdoptStateRequest)
     /// On the local socket, from the node to the application. ContinuationStreamRequest goes this way as well.
     case willSave(WireWillSaveRequest)
 
@@ -290,6 +308,14 @@ public nonisolated struct WireResponse: Sendable {
     set {kind = .release(newValue)}
   }
 
+  public var accountState: WireAccountStateResponse {
+    get {
+      if case .accountState(let v)? = kind {return v}
+      return WireAccountStateResponse()
+    }
+    set {kind = .accountState(newValue)}
+  }
+
   public var status: WireStatusResponse {
     get {
       if case .status(let v)? = kind {return v}
@@ -338,6 +364,14 @@ public nonisolated struct WireResponse: Sendable {
     set {kind = .accept(newValue)}
   }
 
+  public var adoptState: WireAdoptStateResponse {
+    get {
+      if case .adoptState(let v)? = kind {return v}
+      return WireAdoptStateResponse()
+    }
+    set {kind = .adoptState(newValue)}
+  }
+
   public var willSave: WireWillSaveResponse {
     get {
       if case .willSave(let v)? = kind {return v}
@@ -357,12 +391,14 @@ public nonisolated struct WireResponse: Sendable {
     case continuationStream(WireContinuationStreamResponse)
     case continued(WireContinuedResponse)
     case release(WireReleaseResponse)
+    case accountState(WireAccountStateResponse)
     case status(WireStatusResponse)
     case devices(WireDevicesResponse)
     case activities(WireActivitiesResponse)
     case offer(WireOfferResponse)
     case withdraw(WireWithdrawResponse)
     case accept(WireAcceptResponse)
+    case adoptState(WireAdoptStateResponse)
     case willSave(WireWillSaveResponse)
 
   }
@@ -1001,6 +1037,50 @@ public nonisolated struct WireReleaseResponse: Sendable {
   public init() {}
 }
 
+/// Asks for the revocation lists that the other device holds. Says what the asking one holds, so that the other can ask
+/// in turn. The only request that is served to a device whose lists have a lower number.
+public nonisolated struct WireAccountStateRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// number of the list in the upper half, hash over all lists in the lower; 0: none
+  public var revision: UInt64 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// DATA: a record SignedList for each list, at most 16, then END.
+public nonisolated struct WireAccountStateResponse: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var revision: UInt64 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+public nonisolated struct WireSignedList: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// as it was signed
+  public var list: Data = Data()
+
+  /// K_adv, K_gate and K_join, 96 bytes, of each list that has the highest number
+  public var keys: Data = Data()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
 public nonisolated struct WireStatusRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1033,6 +1113,9 @@ public nonisolated struct WireStatusResponse: Sendable {
 
   public var processID: UInt32 = 0
 
+  /// what is wrong with the accept policy, which then asks about everything
+  public var policyProblem: String = String()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -1054,6 +1137,9 @@ public nonisolated struct WireDevicesResponse: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// revocation lists were signed apart: the next revocation brings them together
+  public var listsApart: Bool = false
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -1073,6 +1159,35 @@ public nonisolated struct WireDevice: Sendable {
   /// seconds since 1970
   public var seen: UInt64 = 0
 
+  /// it has the revocation lists that this device has
+  public var knows: Bool = false
+
+  /// it is announced on the network now
+  public var present: Bool = false
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// Hands revocation lists to the node, which takes them over and tells the other devices.
+public nonisolated struct WireAdoptStateRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var lists: [WireSignedList] = []
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+public nonisolated struct WireAdoptStateResponse: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -1088,6 +1203,9 @@ public nonisolated struct WireActivitiesRequest: Sendable {
 
   /// Do not ask devices for more than they advertise: no connection is made.
   public var advertisedOnly: Bool = false
+
+  /// List what the accept policy of this device refuses as well, with `refused_by`. Not when watching.
+  public var withRefused: Bool = false
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1127,6 +1245,9 @@ public nonisolated struct WireActivityListing: Sendable {
 
   /// The device offers more and did not tell what in time: only what it advertises is listed.
   public var incomplete: Bool = false
+
+  /// The rule of the accept policy that refuses it; it cannot be accepted.
+  public var refusedBy: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1537,7 +1658,7 @@ nonisolated extension WireActivityKind: SwiftProtobuf._ProtoNameProviding {
 
 nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Request"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{2}\u{19}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{4}\u{1b}will_save\0\u{c}\u{8}\u{1}")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{3}account_state\0\u{2}\u{18}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{4}\u{b}adopt_state\0\u{4}\u{10}will_save\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1636,6 +1757,19 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
           self.kind = .release(v)
         }
       }()
+      case 8: try {
+        var v: WireAccountStateRequest?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .accountState(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .accountState(v)
+        }
+      }()
       case 32: try {
         var v: WireStatusRequest?
         var hadOneofValue = false
@@ -1714,6 +1848,19 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
           self.kind = .accept(v)
         }
       }()
+      case 48: try {
+        var v: WireAdoptStateRequest?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .adoptState(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .adoptState(v)
+        }
+      }()
       case 64: try {
         var v: WireWillSaveRequest?
         var hadOneofValue = false
@@ -1766,6 +1913,10 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
       guard case .release(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 7)
     }()
+    case .accountState?: try {
+      guard case .accountState(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
+    }()
     case .status?: try {
       guard case .status(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 32)
@@ -1790,6 +1941,10 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
       guard case .accept(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 37)
     }()
+    case .adoptState?: try {
+      guard case .adoptState(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 48)
+    }()
     case .willSave?: try {
       guard case .willSave(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 64)
@@ -1808,7 +1963,7 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Response"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}failure\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{2}\u{18}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{4}\u{1b}will_save\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}failure\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{3}account_state\0\u{2}\u{17}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{4}\u{b}adopt_state\0\u{4}\u{10}will_save\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1920,6 +2075,19 @@ nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._Messag
           self.kind = .release(v)
         }
       }()
+      case 9: try {
+        var v: WireAccountStateResponse?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .accountState(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .accountState(v)
+        }
+      }()
       case 32: try {
         var v: WireStatusResponse?
         var hadOneofValue = false
@@ -1998,6 +2166,19 @@ nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._Messag
           self.kind = .accept(v)
         }
       }()
+      case 48: try {
+        var v: WireAdoptStateResponse?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .adoptState(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .adoptState(v)
+        }
+      }()
       case 64: try {
         var v: WireWillSaveResponse?
         var hadOneofValue = false
@@ -2054,6 +2235,10 @@ nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._Messag
       guard case .release(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 8)
     }()
+    case .accountState?: try {
+      guard case .accountState(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 9)
+    }()
     case .status?: try {
       guard case .status(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 32)
@@ -2077,6 +2262,10 @@ nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._Messag
     case .accept?: try {
       guard case .accept(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 37)
+    }()
+    case .adoptState?: try {
+      guard case .adoptState(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 48)
     }()
     case .willSave?: try {
       guard case .willSave(let v)? = self.kind else { preconditionFailure() }
@@ -3014,6 +3203,101 @@ nonisolated extension WireReleaseResponse: SwiftProtobuf.Message, SwiftProtobuf.
   }
 }
 
+nonisolated extension WireAccountStateRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".AccountStateRequest"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularFixed64Field(value: &self.revision) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.revision != 0 {
+      try visitor.visitSingularFixed64Field(value: self.revision, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireAccountStateRequest, rhs: WireAccountStateRequest) -> Bool {
+    if lhs.revision != rhs.revision {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireAccountStateResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".AccountStateResponse"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}revision\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularFixed64Field(value: &self.revision) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.revision != 0 {
+      try visitor.visitSingularFixed64Field(value: self.revision, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireAccountStateResponse, rhs: WireAccountStateResponse) -> Bool {
+    if lhs.revision != rhs.revision {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireSignedList: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".SignedList"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}list\0\u{1}keys\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBytesField(value: &self.list) }()
+      case 2: try { try decoder.decodeSingularBytesField(value: &self.keys) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.list.isEmpty {
+      try visitor.visitSingularBytesField(value: self.list, fieldNumber: 1)
+    }
+    if !self.keys.isEmpty {
+      try visitor.visitSingularBytesField(value: self.keys, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireSignedList, rhs: WireSignedList) -> Bool {
+    if lhs.list != rhs.list {return false}
+    if lhs.keys != rhs.keys {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
 nonisolated extension WireStatusRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".StatusRequest"
   public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
@@ -3035,7 +3319,7 @@ nonisolated extension WireStatusRequest: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".StatusResponse"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}port\0\u{1}responder\0\u{1}peers\0\u{1}offers\0\u{1}connections\0\u{3}process_id\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}port\0\u{1}responder\0\u{1}peers\0\u{1}offers\0\u{1}connections\0\u{3}process_id\0\u{4}0policy_problem\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3051,6 +3335,7 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
       case 6: try { try decoder.decodeSingularUInt32Field(value: &self.offers) }()
       case 7: try { try decoder.decodeSingularUInt32Field(value: &self.connections) }()
       case 8: try { try decoder.decodeSingularUInt32Field(value: &self.processID) }()
+      case 56: try { try decoder.decodeSingularStringField(value: &self.policyProblem) }()
       default: break
       }
     }
@@ -3081,6 +3366,9 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
     if self.processID != 0 {
       try visitor.visitSingularUInt32Field(value: self.processID, fieldNumber: 8)
     }
+    if !self.policyProblem.isEmpty {
+      try visitor.visitSingularStringField(value: self.policyProblem, fieldNumber: 56)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3093,6 +3381,7 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.offers != rhs.offers {return false}
     if lhs.connections != rhs.connections {return false}
     if lhs.processID != rhs.processID {return false}
+    if lhs.policyProblem != rhs.policyProblem {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3119,18 +3408,29 @@ nonisolated extension WireDevicesRequest: SwiftProtobuf.Message, SwiftProtobuf._
 
 nonisolated extension WireDevicesResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".DevicesResponse"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}lists_apart\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    // Load everything into unknown fields
-    while try decoder.nextFieldNumber() != nil {}
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBoolField(value: &self.listsApart) }()
+      default: break
+      }
+    }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.listsApart != false {
+      try visitor.visitSingularBoolField(value: self.listsApart, fieldNumber: 1)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireDevicesResponse, rhs: WireDevicesResponse) -> Bool {
+    if lhs.listsApart != rhs.listsApart {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3138,7 +3438,7 @@ nonisolated extension WireDevicesResponse: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Device"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{3}device_id\0\u{1}addresses\0\u{1}seen\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{3}device_id\0\u{1}addresses\0\u{1}seen\0\u{1}knows\0\u{1}present\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3150,6 +3450,8 @@ nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 2: try { try decoder.decodeSingularStringField(value: &self.deviceID) }()
       case 3: try { try decoder.decodeRepeatedStringField(value: &self.addresses) }()
       case 4: try { try decoder.decodeSingularUInt64Field(value: &self.seen) }()
+      case 5: try { try decoder.decodeSingularBoolField(value: &self.knows) }()
+      case 6: try { try decoder.decodeSingularBoolField(value: &self.present) }()
       default: break
       }
     }
@@ -3168,6 +3470,12 @@ nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.seen != 0 {
       try visitor.visitSingularUInt64Field(value: self.seen, fieldNumber: 4)
     }
+    if self.knows != false {
+      try visitor.visitSingularBoolField(value: self.knows, fieldNumber: 5)
+    }
+    if self.present != false {
+      try visitor.visitSingularBoolField(value: self.present, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3176,6 +3484,57 @@ nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.deviceID != rhs.deviceID {return false}
     if lhs.addresses != rhs.addresses {return false}
     if lhs.seen != rhs.seen {return false}
+    if lhs.knows != rhs.knows {return false}
+    if lhs.present != rhs.present {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireAdoptStateRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".AdoptStateRequest"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}lists\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.lists) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.lists.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.lists, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireAdoptStateRequest, rhs: WireAdoptStateRequest) -> Bool {
+    if lhs.lists != rhs.lists {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireAdoptStateResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".AdoptStateResponse"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireAdoptStateResponse, rhs: WireAdoptStateResponse) -> Bool {
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3183,7 +3542,7 @@ nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WireActivitiesRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".ActivitiesRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}watch\0\u{3}advertised_only\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}watch\0\u{3}advertised_only\0\u{4}6with_refused\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3193,6 +3552,7 @@ nonisolated extension WireActivitiesRequest: SwiftProtobuf.Message, SwiftProtobu
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularBoolField(value: &self.watch) }()
       case 2: try { try decoder.decodeSingularBoolField(value: &self.advertisedOnly) }()
+      case 56: try { try decoder.decodeSingularBoolField(value: &self.withRefused) }()
       default: break
       }
     }
@@ -3205,12 +3565,16 @@ nonisolated extension WireActivitiesRequest: SwiftProtobuf.Message, SwiftProtobu
     if self.advertisedOnly != false {
       try visitor.visitSingularBoolField(value: self.advertisedOnly, fieldNumber: 2)
     }
+    if self.withRefused != false {
+      try visitor.visitSingularBoolField(value: self.withRefused, fieldNumber: 56)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireActivitiesRequest, rhs: WireActivitiesRequest) -> Bool {
     if lhs.watch != rhs.watch {return false}
     if lhs.advertisedOnly != rhs.advertisedOnly {return false}
+    if lhs.withRefused != rhs.withRefused {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3237,7 +3601,7 @@ nonisolated extension WireActivitiesResponse: SwiftProtobuf.Message, SwiftProtob
 
 nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".ActivityListing"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}change\0\u{1}activity\0\u{1}device\0\u{3}device_id\0\u{1}incomplete\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}change\0\u{1}activity\0\u{1}device\0\u{3}device_id\0\u{1}incomplete\0\u{4}3refused_by\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3250,6 +3614,7 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
       case 3: try { try decoder.decodeSingularStringField(value: &self.device) }()
       case 4: try { try decoder.decodeSingularStringField(value: &self.deviceID) }()
       case 5: try { try decoder.decodeSingularBoolField(value: &self.incomplete) }()
+      case 56: try { try decoder.decodeSingularStringField(value: &self.refusedBy) }()
       default: break
       }
     }
@@ -3275,6 +3640,9 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
     if self.incomplete != false {
       try visitor.visitSingularBoolField(value: self.incomplete, fieldNumber: 5)
     }
+    if !self.refusedBy.isEmpty {
+      try visitor.visitSingularStringField(value: self.refusedBy, fieldNumber: 56)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3284,6 +3652,7 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs.device != rhs.device {return false}
     if lhs.deviceID != rhs.deviceID {return false}
     if lhs.incomplete != rhs.incomplete {return false}
+    if lhs.refusedBy != rhs.refusedBy {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

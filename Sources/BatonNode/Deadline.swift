@@ -22,14 +22,8 @@ func withDeadline<Value: Sendable>(
             guard let value = try await group.next() else { throw CancellationError() }
             return value
         }
-    } catch let error as HandoffError {
-        throw error
-    } catch let error as TransportError {
-        throw HandoffError(error)
-    } catch is CancellationError {
-        throw HandoffError(.cancelled, "it was cancelled")
     } catch {
-        throw HandoffError(.internal, "\(error)")
+        throw HandoffError(wrapping: error)
     }
 }
 

@@ -88,6 +88,7 @@ public actor Node {
         let sending: TransferLimit
         let monitor: NetworkMonitor?
         let discovering: Task<Void, Never>
+        let automatic: Task<Void, Never>
         let accepting: Accepting
     }
 
@@ -127,6 +128,10 @@ public actor Node {
         let storage = try Self.executor("baton-storage")
 
         try prepareFolders()
+        if case .unavailable(let error) = Landlock.support {
+            logger.warning(
+                "this kernel has no Landlock (\(error)): documents are written without its confinement to their folder")
+        }
         // The socket comes first: it tells whether another node writes to this home.
         let local: Listener
         do {
@@ -149,6 +154,7 @@ public actor Node {
         parts.listener.close()
         parts.accepting.doorkeeper.close()
         parts.accepting.admitted.finish()
+        parts.automatic.cancel()
         await parts.offers.withdrawAll()
         // What stays in the caches of others is an idle device.
         await parts.announcer.publish(isWithdrawal: true)
@@ -168,7 +174,8 @@ public actor Node {
         _ local: Listener, _ loop: EventLoop, _ loops: EventLoopGroup, _ storage: BlockingExecutor
     ) async throws(NodeError) -> Parts {
         let store = AccountStore(folder: AccountStore.folder(in: home))
-        let (account, epoch, replayGuard) = try load(store)
+        let (stored, epoch, replayGuard, known) = try load(store)
+        let account = CurrentAccount(stored)
         let ledger: PartFileLedger
         do {
             ledger = try PartFileLedger(stateFolder: FilePath(home.stateFolder).appending("parts"))
@@ -189,24 +196,35 @@ public actor Node {
         let documents = DocumentService(
             offers: offers, pool: BufferPool(), ledger: ledger, limit: sending)
         let directory = PeerDirectory(
-            account: account, store: store, replayGuard: replayGuard, discovery: discovery, storage: storage,
-            on: loop, logger: logger)
+            account: account, store: store, replayGuard: replayGuard, known: known, discovery: discovery,
+            storage: storage, on: loop, logger: logger)
+        let exchange = StateExchange(
+            account: account, store: store, storage: storage, directory: directory, on: loop, logger: logger)
         let connections = PeerConnections(
-            context: context, keys: account.keys, directory: directory,
-            service: PeerService(offers: offers, documents: documents), offers: offers, loops: loops, on: loop,
-            logger: logger)
+            context: context, account: account, exchange: exchange, directory: directory,
+            service: PeerService(offers: offers, documents: documents, exchange: exchange), offers: offers,
+            loops: loops, on: loop, logger: logger)
         let announcer = Announcer(
-            account: account, epoch: epoch, port: port, gate: gate, offers: offers, discovery: discovery, on: loop,
+            account: stored, epoch: epoch, port: port, gate: gate, offers: offers, discovery: discovery, on: loop,
             logger: logger)
         let handoffs = HandoffTable()
         let control = ControlServer(listener: local, logger: logger)
+        let policy = PolicyKeeper(
+            path: AcceptPolicyFile.path(in: home), userHome: AcceptPolicyFile.userHome, on: storage, logger: logger)
+        let automatic = AutomaticAcceptance(
+            policy: policy,
+            taken: TakenActivities(path: home.stateFolder + "/taken-activities", on: storage), directory: directory,
+            connections: connections, documents: documents, handoffs: handoffs, on: loop, logger: logger)
 
         await control.start(
             ControlService(
                 account: account, port: port, offers: offers, directory: directory, connections: connections,
-                activities: PeerActivities(directory: directory, connections: connections, on: loop),
-                documents: documents, handoffs: handoffs))
-        let accepting = accept(from: listener, over: loops, by: context, into: connections)
+                exchange: exchange,
+                activities: PeerActivities(
+                    directory: directory, connections: connections, policy: policy, on: loop),
+                documents: documents, handoffs: handoffs, policy: policy))
+        await exchange.start(connections: connections, announcer: announcer)
+        let accepting = accept(from: listener, over: loops, by: context, for: account, into: connections)
         let discovering = Task { [logger] in
             await withDiscardingTaskGroup { group in
                 group.addTask {
@@ -217,6 +235,9 @@ public actor Node {
                 }
                 group.addTask {
                     for await _ in rotations { await announcer.rotate() }
+                }
+                group.addTask {
+                    for await device in directory.otherwiseKeyed { await exchange.inform(device) }
                 }
                 group.addTask {
                     for await change in changes {
@@ -236,7 +257,8 @@ public actor Node {
         return Parts(
             listener: listener, control: control, discovery: discovery, directory: directory, announcer: announcer,
             offers: offers, connections: connections, handoffs: handoffs, sending: sending,
-            monitor: monitor(on: loop, announcer), discovering: discovering, accepting: accepting)
+            monitor: monitor(on: loop, announcer), discovering: discovering,
+            automatic: Task { await automatic.run() }, accepting: accepting)
     }
 
     /// A new network is a new period: what was announced on the old one must not be found on this one.
@@ -250,10 +272,13 @@ public actor Node {
     }
 
     private func accept(
-        from listener: Listener, over loops: EventLoopGroup, by context: TLSContext, into connections: PeerConnections
+        from listener: Listener, over loops: EventLoopGroup, by context: TLSContext, for account: CurrentAccount,
+        into connections: PeerConnections
     ) -> Accepting {
         let (admitted, continuation) = AsyncStream<Connection>.makeStream(bufferingPolicy: .bufferingNewest(64))
-        let doorkeeper = Doorkeeper(context: context, limits: PeerConnections.limits) { continuation.yield($0) }
+        let doorkeeper = Doorkeeper(
+            account, context: context, limits: PeerConnections.limits, budget: connections.budget
+        ) { continuation.yield($0) }
         listener.start(
             socketsOn: loops,
             onTrouble: { [logger] in logger.warning("other devices cannot connect at the moment: \($0)") },
@@ -268,15 +293,18 @@ public actor Node {
         return Accepting(doorkeeper: doorkeeper, admitted: continuation)
     }
 
-    private func load(_ store: AccountStore) throws(NodeError) -> (Account, UInt64, ReplayGuard) {
+    private func load(
+        _ store: AccountStore
+    ) throws(NodeError) -> (Account, UInt64, ReplayGuard, KnownDevices) {
         do {
             let account = try store.load()
             let epoch = try store.nextEpoch(unixTime: UInt64(Date().timeIntervalSince1970))
+            let known = try store.loadKnownDevices()
             do {
-                return (account, epoch, try store.loadReplayGuard())
+                return (account, epoch, try store.loadReplayGuard(), known)
             } catch {
                 logger.warning("what was seen of other devices is lost: \(error)")
-                return (account, epoch, ReplayGuard())
+                return (account, epoch, ReplayGuard(), known)
             }
         } catch {
             throw .account(error)
@@ -306,22 +334,12 @@ public actor Node {
         }
     }
 
-    private func context(_ account: Account, _ gate: GateKeeper) throws(NodeError) -> TLSContext {
-        let material = account.identity.tlsMaterial
+    private func context(_ account: CurrentAccount, _ gate: GateKeeper) throws(NodeError) -> TLSContext {
         do {
             return try TLSContext(
-                identity: material.certificate.withUnsafeBytes { certificate in
-                    try material.authorityCertificate.withUnsafeBytes { authority in
-                        try material.privateKey.withUnsafeBytes { key throws(TLSError) in
-                            try TLSIdentity(certificate: certificate, privateKey: key, accountCA: authority)
-                        }
-                    }
-                },
-                gate: { gate.admit($0) })
-        } catch let error as TLSError {
-            throw .identity(error)
+                identity: TLSIdentity(account.value.identity), gate: { gate.admit($0) }, refuses: account.isRevoked)
         } catch {
-            throw .folder(path: home.stateFolder, reason: "\(error)")
+            throw .identity(error)
         }
     }
 

@@ -12,6 +12,8 @@
 #include <linux/openat2.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 
 /// Declared here because unistd.h hides it without _GNU_SOURCE, which cannot be set any more once another module has
@@ -57,6 +59,56 @@ static inline int baton_start_writeback(int file, int64_t offset, int64_t length
 #else
     return baton_result(syscall(SYS_sync_file_range2, file, write, offset, length));
 #endif
+}
+
+/// The kind of file system that a file is on, as statfs(2) numbers them (all below 2^32); 0 where nobody can tell.
+static inline uint32_t baton_file_system(int file) {
+    struct statfs status;
+    return fstatfs(file, &status) == 0 ? (uint32_t)status.f_type : 0;
+}
+
+/// The version of Landlock that the kernel speaks, 1 or more. -ENOSYS where it was built without (or before Linux 5.13),
+/// -EOPNOTSUPP where it is switched off. The numbers of its three calls are the same on every architecture; older
+/// headers of the C library do not name them, nor what later versions added, so both stand here.
+static inline int baton_landlock_version(void) {
+    return baton_result(syscall(444, (void *)0, (size_t)0, 1u /* LANDLOCK_CREATE_RULESET_VERSION */));
+}
+
+/// landlock_create_ruleset(2): the descriptor of a rule set that denies what it names: `files` (LANDLOCK_ACCESS_FS_*),
+/// `network` (version 4) and `scopes` (version 6). A kernel that knows fewer fields takes the others as long as they are
+/// 0.
+static inline int baton_landlock_create(uint64_t files, uint64_t network, uint64_t scopes) {
+    struct {
+        uint64_t files, network, scopes;
+    } attributes = {files, network, scopes};
+    return baton_result(syscall(444, &attributes, sizeof attributes, 0u));
+}
+
+/// landlock_add_rule(2): allows `access` beneath the folder that `folder` is open on, wherever it is moved.
+static inline int baton_landlock_allow_beneath(int rules, int folder, uint64_t access) {
+    struct {
+        uint64_t access;
+        int32_t folder;
+    } __attribute__((packed)) rule = {access, folder};
+    return baton_result(syscall(445, rules, 1 /* LANDLOCK_RULE_PATH_BENEATH */, &rule, 0u));
+}
+
+/// landlock_restrict_self(2): binds the calling thread, and every thread and process that it makes, to the rules, for
+/// good. The kernel asks first for a promise to gain no privileges by exec, which binds the same thread.
+static inline int baton_landlock_restrict_thread(int rules) {
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -errno;
+    return baton_result(syscall(446, rules, 0u));
+}
+
+/// prctl(2) with PR_SET_DUMPABLE 0 (variadic, which Swift does not import): no core of this process is made, not even
+/// through a pipe, and its files under /proc and its memory are root's alone. exec takes it back.
+static inline int baton_forbid_dumping(void) {
+    return baton_result(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
+}
+
+/// prctl(2) with PR_GET_DUMPABLE: 0 after baton_forbid_dumping.
+static inline int baton_is_dumpable(void) {
+    return baton_result(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0));
 }
 
 #endif

@@ -224,19 +224,6 @@ import Testing
         }
     }
 
-    @Test func olderGenerationsAreRead() throws {
-        let secrets = AccountSecrets(account.key)
-        guard let files = try AccountFolder.open(folder) else { throw AccountError.noAccount }
-        for generation in [2, 5] as [UInt32] {
-            try files.write(AccountFile.keys(of: generation), secrets.keys(generation: generation).concatenated)
-        }
-        try write(
-            #"{"format":1,"accountID":"\#(device.account.id)","deviceName":"a","generation":5}"#, to: "account.json")
-        let read = try device.store.load()
-        #expect(read.keys == [5, 2, 0].map { secrets.keys(generation: $0) })
-        #expect(read.currentKeys.generation == 5)
-    }
-
     @Test func epochsRise() throws {
         let store = device.store
         #expect(try store.nextEpoch(unixTime: 1000) == 1000)

@@ -43,8 +43,8 @@ func record(_ strings: [[UInt8]]) -> [UInt8] {
         var sealer = try account.devices[0].makeSealer(unixTime: 2_000_000_000)
         let nonce = sealer.gateNonce
         for sequence in 1...3 as ClosedRange<UInt64> {
-            let (opened, generation) = try account.devices[1].makeOpener().open(record(try sealer.seal(content)))
-            #expect(generation == 0)
+            let (opened, keys) = try account.devices[1].makeOpener().open(record(try sealer.seal(content)))
+            #expect(keys.generation == 0)
             #expect(opened.device == account.devices[0].id && opened.epoch == 2_000_000_000)
             #expect(opened.sequence == sequence && opened.gateNonce == nonce)
             #expect(opened.content == content)
@@ -206,7 +206,7 @@ func record(_ strings: [[UInt8]]) -> [UInt8] {
             var sealer = AdvertisementSealer(identity: identity, keys: keys[generation], epoch: 1)
             let raw = record(try sealer.seal(content()))
             if generation < 3 {
-                #expect(try opener.open(raw).generation == UInt32(generation))
+                #expect(try opener.open(raw).keys.generation == UInt32(generation))
             } else {
                 #expect(throws: AdvertisementRejection.unopenable) { try opener.open(raw) }
             }

@@ -16,6 +16,7 @@ struct AdvertisementAttacks {
     private let account: TestAccount
     private var laptop: TestAccount.Device { account.devices[0] }
     private var desktop: TestAccount.Device { account.devices[1] }
+    private var keys: GenerationKeys { laptop.account.currentKeys }
 
     init() throws {
         account = try TestAccount(devices: 3)
@@ -42,12 +43,11 @@ struct AdvertisementAttacks {
         _ table: inout PeerTable
     ) {
         let opener = opener ?? desktop.makeOpener()
-        guard let (advertisement, generation) = try? opener.open(record) else { return }
+        guard let (advertisement, keys) = try? opener.open(record) else { return }
         switch replayGuard.judge(advertisement) {
         case .accepted, .standing:
             table.receive(
-                advertisement, generation: generation, instance: "i", interface: 1,
-                now: Instant(nanoseconds: 1), unixTime: 1)
+                advertisement, keys: keys, instance: "i", interface: 1, now: Instant(nanoseconds: 1), unixTime: 1)
         case .duplicate, .replayed: break
         }
     }
@@ -106,7 +106,7 @@ struct AdvertisementAttacks {
             var sealer = try laptop.makeSealer()
             let yesterday = Self.record(try sealer.seal(Self.content("Yesterday")))
             let today = Self.record(try sealer.seal(Self.content("Today")))
-            var (replayGuard, table) = (ReplayGuard(), PeerTable())
+            var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: keys))
             receive(yesterday, &replayGuard, &table)
             receive(today, &replayGuard, &table)
             if !defence.isOn { replayGuard = ReplayGuard() }
@@ -118,13 +118,13 @@ struct AdvertisementAttacks {
             let home = Self.record(try sealer.seal(Self.content("At home")))
             sealer.beginPeriod()
             let office = Self.record(try sealer.seal(Self.content("At the office")))
-            var (replayGuard, table) = (ReplayGuard(), PeerTable())
+            var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: keys))
             receive(home, &replayGuard, &table)
             receive(office, &replayGuard, &table)
             // The defence is that it was saved.
             if defence.isOn { try desktop.store.save(replayGuard) }
             replayGuard = defence.isOn ? try desktop.store.loadReplayGuard() : ReplayGuard()
-            table = PeerTable()
+            table = PeerTable(keys: keys)
             receive(home, &replayGuard, &table)
             return Outcome(succeeds: table.peers[laptop.id] != nil)
         }
@@ -145,7 +145,7 @@ struct AdvertisementAttacks {
             let signature = try thief.account.identity.sign(AdvertisementSeal.signedMessage(salt: salt, plain: plain))
             let record = try Self.record(thief.seal(plain, signature, salt: salt))
 
-            var (replayGuard, table) = (ReplayGuard(), PeerTable())
+            var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: keys))
             receive(record, &replayGuard, &table)
             // Without the look at the signature.
             if !defence.isOn {
@@ -180,7 +180,7 @@ struct AdvertisementAttacks {
             let record = Self.record(try sealer.seal(Self.content("Click me")))
             let keys = desktop.account.keys + (defence.isOn ? [] : attacker.devices[0].account.keys)
             let opener = AdvertisementOpener(keys: keys, ownDevice: desktop.id)
-            var (replayGuard, table) = (ReplayGuard(), PeerTable())
+            var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: laptop.account.currentKeys))
             receive(record, by: opener, &replayGuard, &table)
             return Outcome(succeeds: !table.peers.isEmpty)
         }
@@ -202,8 +202,8 @@ struct AdvertisementAttacks {
             return Outcome(succeeds: decoded?.content.port == 22)
         }
         await attack("a port below 1024 that has come so far is dialled") { defence in
-            var table = PeerTable(lowestPort: defence.isOn ? Advertisement.minimumPort : 1)
-            table.receive(advertisement(Self.content(nil, port: 22)))
+            var table = PeerTable(keys: keys, lowestPort: defence.isOn ? Advertisement.minimumPort : 1)
+            table.receive(advertisement(Self.content(nil, port: 22)), keys)
             return Outcome(succeeds: table.peers[laptop.id]?.addresses.isEmpty == false)
         }
     }
@@ -215,8 +215,8 @@ struct AdvertisementAttacks {
         for text in ["255.255.255.255", "224.0.0.251", "0.0.0.0", "ff02::fb", "::", "::ffff:10.0.0.1"] {
             var content = Self.content(nil)
             content.addresses = [try #require(NetworkAddress(text))]
-            var table = PeerTable()
-            table.receive(advertisement(content))
+            var table = PeerTable(keys: keys)
+            table.receive(advertisement(content), keys)
             #expect(table.peers[laptop.id]?.addresses.isEmpty == true, "\(text)")
         }
     }
@@ -229,9 +229,9 @@ struct AdvertisementAttacks {
 }
 
 extension PeerTable {
-    fileprivate mutating func receive(_ advertisement: Advertisement) {
+    fileprivate mutating func receive(_ advertisement: Advertisement, _ keys: GenerationKeys) {
         receive(
-            advertisement, generation: 0, instance: "i", interface: 1, now: Instant(nanoseconds: 1), unixTime: 1)
+            advertisement, keys: keys, instance: "i", interface: 1, now: Instant(nanoseconds: 1), unixTime: 1)
     }
 }
 

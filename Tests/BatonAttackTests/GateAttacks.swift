@@ -33,9 +33,10 @@ struct GateAttacks {
 
     /// A door with that gate, or with one that lets everybody in.
     private func door(_ defence: Defence, _ gate: Gate? = nil) throws -> Door {
-        guard defence.isOn else { return try Door(laptop.context(gate: { _ in 0 })) }
+        guard defence.isOn else { return try Door(of: laptop, laptop.context(gate: { _ in 0 })) }
         let gate = Lock(gate ?? self.gate())
         return try Door(
+            of: laptop,
             laptop.context(gate: { name in
                 gate.withLock { try? $0.admit(name, uptime: .seconds(2), unixTime: Self.time) }
             }))
@@ -115,6 +116,7 @@ struct GateAttacks {
                 let name = token()
                 let gate = Lock(gate())
                 let door = try Door(
+                    of: laptop,
                     laptop.context(gate: { name in
                         gate.withLock { gate in
                             // A gate that forgets what was used is a copy.
@@ -152,7 +154,7 @@ struct GateAttacks {
     func slowHandshake() async throws {
         try await attack("half a first message, and no more") { defence in
             let deadline = defence.isOn ? Doorkeeper.deadline : .seconds(3600)
-            let door = try Door(laptop.context(gate: { _ in 0 }), deadline: deadline)
+            let door = try Door(of: laptop, laptop.context(gate: { _ in 0 }), deadline: deadline)
             let visit = try await door.connect()
             try visit.send(Array(hello(nil).prefix(60)))
             let reaction = try await visit.reaction(
@@ -162,7 +164,7 @@ struct GateAttacks {
         try await attack("so many halves from one address that no other gets in") { defence in
             let bound = defence.isOn ? Doorkeeper.waitingBoundPerAddress : Doorkeeper.waitingBound
             let door = try Door(
-                laptop.context(gate: { _ in 0 }), deadline: .seconds(3600), boundPerAddress: bound)
+                of: laptop, laptop.context(gate: { _ in 0 }), deadline: .seconds(3600), boundPerAddress: bound)
             let half = Array(try hello(nil).prefix(60))
             var visits: [Visit] = []
             for _ in 0..<Doorkeeper.waitingBound {

@@ -82,7 +82,7 @@ struct HandoffAttacks {
         try await attack("an origin that sends half of the document and stays") { defence in
             let folder = try scratch.folder("slow-\(defence)")
             let origin = HostileOrigin(records: Array(HostileOrigin.records("evil").prefix(3)), ends: false)
-            return try await isStuck {
+            return try await isStuck(after: defence.isOn ? .seconds(60) : .seconds(3)) {
                 try await origin.fetch(
                     title: "report.pdf", into: folder, stallDeadline: defence.isOn ? .milliseconds(600) : .seconds(3600)
                 )
@@ -93,7 +93,7 @@ struct HandoffAttacks {
                 bytes: 8 << 20, stallDeadline: defence.isOn ? .milliseconds(300) : .seconds(3600))
             let device = PeerName(id: "thief", name: "thief")
             let claim = try await origin.grantClaim(to: device)
-            return try await isStuck {
+            return try await isStuck(after: defence.isOn ? .seconds(60) : .seconds(3)) {
                 try await origin.sendUnread(
                     .documentRanges(
                         .with {
@@ -104,8 +104,10 @@ struct HandoffAttacks {
         }
     }
 
-    /// Whether an operation has not ended after three seconds.
-    private func isStuck(_ operation: @escaping @Sendable () async throws -> Void) async throws -> Outcome {
+    /// Whether an operation has not ended after so long a time.
+    private func isStuck(
+        after time: Duration, _ operation: @escaping @Sendable () async throws -> Void
+    ) async throws -> Outcome {
         try await withThrowingTaskGroup { group in
             group.addTask {
                 // It does not matter here how it ends.
@@ -113,7 +115,7 @@ struct HandoffAttacks {
                 return Outcome.refused
             }
             group.addTask {
-                try await Task.sleep(for: .seconds(3))
+                try await Task.sleep(for: time)
                 return Outcome.succeeded
             }
             defer { group.cancelAll() }

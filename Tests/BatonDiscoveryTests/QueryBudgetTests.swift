@@ -185,6 +185,19 @@ import Testing
         #expect(times == [1, 2, 4, 8, 16, 32, 60, 60, 60])
     }
 
+    @Test func whatWasRejectedIsReconsideredAtOnce() {
+        var bench = Bench()
+        bench.appear("friend", "a", "b")
+        bench.budget.keep("friend", now: bench.now)
+        for name in ["a", "b", "gone"] { bench.budget.reject(name, now: bench.now) }
+        bench.settle()
+        bench.advance(to: .seconds(100))
+        #expect(bench.open == ["friend"])
+        bench.budget.reconsider(now: bench.now)
+        bench.appear("gone")
+        #expect(bench.open == ["friend", "a", "b", "gone"] && bench.budget.usage == (1, 3))
+    }
+
     @Test func afterAResetTheKnownAreKeptAtOnce() {
         var bench = Bench()
         bench.appear("friend", "other")

@@ -173,7 +173,8 @@ struct DestinationTests {
     @Test func longestNameAndAForeignEncoding() async throws {
         for bytes in [[UInt8](repeating: 0x78, count: 255), [0xFF, 0xC0, 0x0A, 0x20]] {
             let writer = try await DocumentWriter.create(
-                try DocumentLabel(bytes), documentSize: 0, in: fixture.folder, ledger: fixture.ledger)
+                try DocumentLabel(bytes), documentSize: 0, in: try DestinationFolder(fixture.folder),
+                ledger: fixture.ledger)
             let path = try await writer.commit()
             #expect(path.lastComponent?.withPlatformString { [UInt8](bytesOf: $0) } == bytes)
             #expect(try SystemCalls.status(at: path).st_size == 0)
@@ -192,7 +193,8 @@ struct DestinationTests {
             let label = try DocumentLabel(Array("report.pdf".utf8))
             for path in [folder, "/proc/1"] {
                 let code = await DocumentFixture.code {
-                    _ = try await DocumentWriter.create(label, documentSize: 9, in: FilePath(path), ledger: ledger)
+                    _ = try await DocumentWriter.create(
+                        label, documentSize: 9, in: try DestinationFolder(FilePath(path)), ledger: ledger)
                 }
                 #expect(code == .destinationNotWritable || path == "/proc/1" && code != nil)
             }
@@ -250,5 +252,23 @@ struct DestinationTests {
         let mounted = try MountedFolder(readOnly: fixture.folder, at: try fixture.scratch.makeFolder("readonly"))
         #expect(await code(in: mounted.path) == .destinationNotWritable)
         fixture.expectOnly([])
+    }
+
+    @Test(.enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
+    func unknownFileSystemIsTriedBeforeTheFirstByte()
+        async throws
+    {
+        #expect(try DestinationFolder("/dev/shm").isKnownToName)
+        let mounted = try MountedFolder(ramfsAt: try fixture.scratch.makeFolder("unknown"))
+        #expect(try !DestinationFolder(mounted.path).isKnownToName)
+        let writer = try await fixture.writer(1000, in: mounted.path)
+        // It has its own name again, and one record.
+        let name = try #require(DocumentFixture.names(in: mounted.path).first)
+        #expect(DocumentFixture.names(in: mounted.path).count == 1 && name.hasPrefix(".report.pdf."))
+        #expect(fixture.records.count == 1 && fixture.records[0].hasPrefix(name.split(separator: ".")[2]))
+        try await writer.write(DocumentFixture.records(content))
+        #expect(try DocumentFixture.read(try await writer.commit()) == content)
+        #expect(DocumentFixture.names(in: mounted.path) == ["report.pdf"])
+        #expect(fixture.records.isEmpty)
     }
 }

@@ -167,6 +167,12 @@ struct MountedFolder: ~Copyable {
         try SystemCalls.call { mount("baton-test", path.string, "tmpfs", 0, "size=\(size)") }
     }
 
+    /// A ramfs: a file system that nothing is known of.
+    init(ramfsAt path: FilePath) throws {
+        self.path = path
+        try SystemCalls.call { mount("baton-test", path.string, "ramfs", 0, nil) }
+    }
+
     /// A folder again, read-only, at another place.
     init(readOnly folder: FilePath, at path: FilePath) throws {
         self.path = path

@@ -12,7 +12,8 @@ struct DocumentTransferTests {
         _ source: DocumentSource, to folder: FilePath, ledger: PartFileLedger, pool: BufferPool
     ) async throws -> FilePath {
         let writer = try await DocumentWriter.create(
-            source.label, documentSize: source.size, permissions: source.permissions, in: folder, ledger: ledger)
+            source.label, documentSize: source.size, permissions: source.permissions,
+            in: try DestinationFolder(folder), ledger: ledger)
         let reader = try await DocumentReader.open(source, pool: pool)
         while let buffer = try await reader.next() {
             defer { pool.release(buffer) }

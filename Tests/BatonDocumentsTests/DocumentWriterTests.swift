@@ -25,7 +25,7 @@ struct WriterFixture {
     func writer(_ size: Int, permissions: UInt16 = 0o644, in other: FilePath? = nil) async throws -> DocumentWriter {
         try await DocumentWriter.create(
             try DocumentLabel(Array("report.pdf".utf8)), documentSize: UInt64(size), permissions: permissions,
-            in: other ?? folder, ledger: ledger)
+            in: try DestinationFolder(other ?? folder), ledger: ledger)
     }
 
     /// That nothing but `expected` is left: no part file, no record, no open descriptor.
@@ -155,7 +155,7 @@ struct DocumentWriterTests {
         for size in [UInt64.max, UInt64(Int64.max) + 1, UInt64(Int64.max)] {
             let code = await DocumentFixture.code {
                 _ = try await DocumentWriter.create(
-                    label, documentSize: size, in: fixture.folder, ledger: fixture.ledger)
+                    label, documentSize: size, in: try DestinationFolder(fixture.folder), ledger: fixture.ledger)
             }
             #expect(code == .tooLarge || code == .destinationFull)
             fixture.expectOnly([])
@@ -167,7 +167,8 @@ struct DocumentWriterTests {
         for number in 0..<PartFileLedger.recordLimit {
             let label = try DocumentLabel(Array("document \(number)".utf8))
             writers.append(
-                try await DocumentWriter.create(label, documentSize: 1, in: fixture.folder, ledger: fixture.ledger))
+                try await DocumentWriter.create(
+                    label, documentSize: 1, in: try DestinationFolder(fixture.folder), ledger: fixture.ledger))
         }
         #expect(await DocumentFixture.code { _ = try await fixture.writer(1) } == .busy)
         #expect(fixture.names.count == PartFileLedger.recordLimit)

@@ -25,7 +25,7 @@ struct PartFileLedgerTests {
             let ledger = try PartFileLedger(stateFolder: scratch.appending("parts"))
             let writer = try await DocumentWriter.create(
                 try DocumentLabel(Array("report.pdf".utf8)), documentSize: 8 << 20,
-                in: scratch.appending("destination"), ledger: ledger)
+                in: try DestinationFolder(scratch.appending("destination")), ledger: ledger)
             try await writer.write(DocumentFixture.records(DocumentFixture.content(3 << 20, seed: 40)))
             kill(getpid(), SIGKILL)
         }

@@ -23,6 +23,16 @@ struct HandoffErrorTests {
         #expect(HandoffError(newer) == HandoffError(.internal, "out of cheese"))
     }
 
+    @Test("Any error is one, and one stays what it is")
+    func wrapsAnything() {
+        struct Strange: Error {}
+        let own = HandoffError(.claimHeld, "it is taken", device: "desktop")
+        #expect(HandoffError(wrapping: own) == own)
+        #expect(HandoffError(wrapping: TransportError(.unreachable, "why")) == HandoffError(.peerUnreachable, "why"))
+        #expect(HandoffError(wrapping: CancellationError()).code == .cancelled)
+        #expect(HandoffError(wrapping: Strange()).code == .internal)
+    }
+
     @Test(
         "What became of a connection or stream",
         arguments: [

@@ -17,9 +17,10 @@ struct DoorkeeperTests {
 
     init() throws {
         account = try TestAccount()
-        let gate = GateKeeper(account.devices[0].account, crowded: {})
+        let current = CurrentAccount(account.devices[0].account)
+        let gate = GateKeeper(current, crowded: {})
         gate.beginPeriod(nonce: nonce)
-        door = try Door(Self.context(account.devices[0]) { gate.admit($0) })
+        door = try Door(current, Self.context(account.devices[0]) { gate.admit($0) })
     }
 
     /// A listener with the door behind it, and who has come in.
@@ -29,10 +30,12 @@ struct DoorkeeperTests {
         let doorkeeper: Doorkeeper
         let admitted: AsyncStream<Connection>
 
-        init(_ context: TLSContext) throws {
+        init(_ account: CurrentAccount, _ context: TLSContext) throws {
             let (admitted, continuation) = AsyncStream<Connection>.makeStream()
             self.admitted = admitted
-            let doorkeeper = Doorkeeper(context: context, limits: PeerConnections.limits) { continuation.yield($0) }
+            let doorkeeper = Doorkeeper(account, context: context, limits: PeerConnections.limits) {
+                continuation.yield($0)
+            }
             self.doorkeeper = doorkeeper
             listener = try Listener.onAllAddresses(port: 0, on: loop)
             listener.start { doorkeeper.receive($0) }
@@ -47,15 +50,7 @@ struct DoorkeeperTests {
     }
 
     private static func context(_ device: TestAccount.Device, gate: TLSContext.Gate? = nil) throws -> TLSContext {
-        let material = device.tlsMaterial
-        return try TLSContext(
-            identity: material.certificate.withUnsafeBytes { certificate in
-                try material.authorityCertificate.withUnsafeBytes { authority in
-                    try material.privateKey.withUnsafeBytes { key in
-                        try TLSIdentity(certificate: certificate, privateKey: key, accountCA: authority)
-                    }
-                }
-            }, gate: gate)
+        try TLSContext(identity: TLSIdentity(device.account.identity), gate: gate)
     }
 
     /// The first message of the other device.

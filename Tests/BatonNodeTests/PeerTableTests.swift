@@ -9,6 +9,8 @@ import Testing
 struct PeerTableTests {
     private let start = Instant(nanoseconds: 1_000_000_000)
 
+    private static let keys = AccountSecrets(AccountKey()).keys(generation: 0)
+
     private func device(_ number: UInt8) throws -> DeviceID {
         DeviceID(ed25519PublicKey: [UInt8](repeating: number, count: 32))
     }
@@ -35,13 +37,13 @@ struct PeerTableTests {
         now: Instant? = nil, unixTime: UInt64 = 1000
     ) {
         table.receive(
-            advertisement, generation: 0, instance: instance, interface: interface, now: now ?? start,
+            advertisement, keys: Self.keys, instance: instance, interface: interface, now: now ?? start,
             unixTime: unixTime)
     }
 
     @Test("One entry a device, whichever instances and interfaces show it")
     func folding() throws {
-        var table = PeerTable()
+        var table = PeerTable(keys: Self.keys)
         let first = try advertisement(1, activity: 9)
         receive(first, in: &table)
         table.receiveAgain(first, instance: "a", interface: 3)
@@ -67,7 +69,7 @@ struct PeerTableTests {
 
     @Test("An advertisement is believed for its time to live")
     func expiry() throws {
-        var table = PeerTable()
+        var table = PeerTable(keys: Self.keys)
         receive(try advertisement(1, timeToLive: 10), in: &table)
         receive(try advertisement(2, timeToLive: 20), in: &table, instance: "b")
         #expect(table.nextExpiry == start + .seconds(10))
@@ -85,7 +87,7 @@ struct PeerTableTests {
 
     @Test("An activity keeps the time that it was first seen with, and a new one gets its own")
     func currentSince() throws {
-        var table = PeerTable()
+        var table = PeerTable(keys: Self.keys)
         receive(try advertisement(1, activity: 9, age: 5), in: &table, unixTime: 1000)
         let id = try device(1)
         #expect(table.peers[id]?.currentSince == 995)
@@ -101,7 +103,7 @@ struct PeerTableTests {
 
     @Test("The table is bounded, and the device that was gone longest makes room")
     func bound() throws {
-        var table = PeerTable()
+        var table = PeerTable(keys: Self.keys)
         for number in 0..<UInt8(PeerTable.bound) {
             receive(
                 try advertisement(number), in: &table, instance: "\(number)", unixTime: 1000 + UInt64(number))
@@ -123,7 +125,7 @@ struct PeerTableTests {
 
     @Test("A link-local address is dialled on each interface that it was seen on, and no other address is")
     func addresses() throws {
-        var table = PeerTable()
+        var table = PeerTable(keys: Self.keys)
         let advertised = try advertisement(1, addresses: ["fe80::1", "10.0.0.1", "127.0.0.1", "2001:db8::1"])
         receive(advertised, in: &table, interface: 7)
         table.receiveAgain(advertised, instance: "a", interface: 4)
@@ -137,14 +139,14 @@ struct PeerTableTests {
 
     @Test("Loopback is dialled only where there is nothing else")
     func loopback() throws {
-        var table = PeerTable()
+        var table = PeerTable(keys: Self.keys)
         receive(try advertisement(1, addresses: ["127.0.0.1"]), in: &table)
         #expect(table.present.first?.addresses == [.ip(.ipv4Loopback, port: 4000)])
     }
 
     @Test("Nobody is dialled on a port of the system", arguments: [(1023 as UInt16, 0), (1024, 1), (0, 0), (65535, 1)])
     func ports(port: UInt16, count: Int) throws {
-        var table = PeerTable()
+        var table = PeerTable(keys: Self.keys)
         receive(try advertisement(1, port: port), in: &table)
         #expect(table.present.first?.addresses.count == count)
     }

@@ -10,6 +10,9 @@ public final class HandoffLab: Sendable {
     /// For documents and destinations; gone with the lab.
     public let folder: URL
 
+    /// The account key in a file that only its owner can read, which real devices would not have.
+    public let keyFile: URL
+
     private let names: [String]
     /// Everything that was started here: it runs for as long as the lab does, or until it is told to end.
     private let programs = Mutex<[LabProgram]>([])
@@ -22,10 +25,13 @@ public final class HandoffLab: Sendable {
         lab = try Lab(hosts: names.count)
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-handoff-" + lab.name)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        keyFile = folder.appendingPathComponent("account-key")
         let created = try await run(1, "account", "create", "--name", names[0])
         guard let key = created.lines.first else { throw Lab.Failure(description: created.errors) }
+        try Data((key + "\n").utf8).write(to: keyFile)
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: keyFile.path)
         for host in 1..<(members ?? names.count) {
-            let joining = try start(host + 1, "account", "join", "--name", names[host])
+            let joining = try start(host + 1, "account", "join", "--no-wait", "--name", names[host])
             joining.program.send(key)
             joining.program.closeInput()
             let joined = try await joining.end()

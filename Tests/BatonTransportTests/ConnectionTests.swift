@@ -10,19 +10,22 @@ struct ConnectedPair {
     let dialer: Connection
     let acceptor: Connection
 
-    init(limits: Limits = .patient) async throws {
+    /// - Parameter budget: of the acceptor.
+    init(limits: Limits = .patient, budget: ReceiveBudget? = nil) async throws {
         let loops = (EventLoop(name: "dialer"), EventLoop(name: "acceptor"))
         let (first, second) = try Socket.pair(on: loops.0, loops.1)
-        try await self.init(first, second, on: loops, limits: limits)
+        try await self.init(first, second, on: loops, limits: limits, budget: budget)
     }
 
     init(
-        _ first: Socket, _ second: Socket, on loops: (EventLoop, EventLoop), limits: Limits = .patient
+        _ first: Socket, _ second: Socket, on loops: (EventLoop, EventLoop), limits: Limits = .patient,
+        budget: ReceiveBudget? = nil
     ) async throws {
         dialer = Connection(
             socket: first, channel: PlainChannel(peer: .localUser(0)), role: .dialer, limits: limits, on: loops.0)
         acceptor = Connection(
-            socket: second, channel: PlainChannel(peer: .localUser(0)), role: .acceptor, limits: limits, on: loops.1)
+            socket: second, channel: PlainChannel(peer: .localUser(0)), role: .acceptor, limits: limits,
+            budget: budget, on: loops.1)
         await dialer.start()
         await acceptor.start()
         try await dialer.ready()

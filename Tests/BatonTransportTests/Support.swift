@@ -111,15 +111,18 @@ actor RawPeer {
     private(set) var received: [UInt8] = []
     private(set) var hasEnded = false
 
-    /// - Parameter limits: those of the connection at the other end.
+    /// - Parameters:
+    ///   - limits: those of the connection at the other end.
+    ///   - budget: likewise.
     static func facing(
-        _ role: Role, limits: Limits = .patient
+        _ role: Role, limits: Limits = .patient, budget: ReceiveBudget? = nil
     ) async throws -> (peer: RawPeer, connection: Connection) {
         let loops = (EventLoop(name: "connection"), EventLoop(name: "raw"))
         let (first, second) = try Socket.pair(on: loops.0, loops.1)
         let peer = await start(second, on: loops.1)
         let connection = Connection(
-            socket: first, channel: PlainChannel(peer: .localUser(0)), role: role, limits: limits, on: loops.0)
+            socket: first, channel: PlainChannel(peer: .localUser(0)), role: role, limits: limits,
+            budget: budget, on: loops.0)
         await connection.start()
         return (peer, connection)
     }

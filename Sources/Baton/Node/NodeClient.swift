@@ -37,14 +37,23 @@ package struct NodeClient: Sendable {
         return status
     }
 
-    /// The devices of the account that this node knows.
-    package func devices() async throws(HandoffError) -> [WireDevice] {
+    /// The devices of the account that this node knows, and whether revocation lists were signed apart.
+    package func devices() async throws(HandoffError) -> (devices: [WireDevice], listsApart: Bool) {
         let (response, stream) = try await connection.request(.devices(WireDevicesRequest()))
         await stream.finish()
-        guard case .devices = response else { throw .unexpectedAnswer }
+        guard case .devices(let answer) = response else { throw .unexpectedAnswer }
         var devices: [WireDevice] = []
         for try await device in stream.records(of: WireDevice.self) { devices.append(device) }
-        return devices
+        return (devices, answer.listsApart)
+    }
+
+    /// Hands revocation lists over: the node keeps to them from now on, and tells the other devices.
+    package func adopt(_ lists: [WireSignedList]) async throws(HandoffError) {
+        var request = WireAdoptStateRequest()
+        request.lists = lists
+        let (response, stream) = try await connection.request(.adoptState(request))
+        await stream.finish()
+        guard case .adoptState = response else { throw .unexpectedAnswer }
     }
 
     /// The activities that other devices offer.
@@ -52,12 +61,14 @@ package struct NodeClient: Sendable {
     /// - Parameters:
     ///   - watch: goes on with every change after those that are there now; otherwise the records end.
     ///   - advertisedOnly: makes no connection to ask a device for more than it advertises.
+    ///   - withRefused: those that this device's accept policy refuses as well, marked. Not when watching.
     package func activities(
-        watch: Bool = false, advertisedOnly: Bool = false
+        watch: Bool = false, advertisedOnly: Bool = false, withRefused: Bool = false
     ) async throws(HandoffError) -> RecordSequence<WireActivityListing> {
         var request = WireActivitiesRequest()
         request.watch = watch
         request.advertisedOnly = advertisedOnly
+        request.withRefused = withRefused
         let (response, stream) = try await connection.request(.activities(request))
         // A watch ends when its stream is let go.
         if !watch { await stream.finish() }
@@ -135,7 +146,7 @@ package struct NodeClient: Sendable {
             case .continuationStream(let request):
                 return .continuationStream(device: request.device, opened.stream)
             case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .status, .devices,
-                .activities, .offer, .withdraw, .accept:
+                .activities, .offer, .withdraw, .accept, .accountState, .adoptState:
                 throw HandoffError(.unsupported, "an application does not answer this request")
             }
         } catch {

@@ -19,23 +19,16 @@ public struct AdvertisementOpener: Sendable {
 
     /// Opens a raw TXT record: strings, each behind a byte with its length.
     ///
-    /// - Returns: The advertisement, sealed with the account's key and signed by the device it names, and the
-    ///   generation of the key that opened it, which is the generation to mint a ``GateToken`` with.
+    /// - Returns: The advertisement, sealed with the account's key and signed by the device it names, and the keys that
+    ///   opened it, which are the ones to mint a ``GateToken`` with.
     /// - Throws: Why the record counts for nothing.
     public func open(
         _ record: [UInt8]
-    ) throws(AdvertisementRejection) -> (advertisement: Advertisement, generation: UInt32) {
+    ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {
         let blob = try AdvertisementTXT.blob(in: record)
         for generation in keys {
             guard let opened = AdvertisementSeal.open(blob, key: generation.advertisement) else { continue }
-            let advertisement = try AdvertisementCodec.decode(opened.plain)
-            guard
-                AdvertisementSeal.isValid(
-                    signature: opened.signature, salt: blob.prefix(AdvertisementSeal.saltCount), plain: opened.plain,
-                    publicKey: advertisement.publicKey)
-            else { throw .badSignature }
-            guard advertisement.device != ownDevice else { throw .own }
-            return (advertisement, generation.generation)
+            return (try opened.verified(salt: blob.prefix(AdvertisementSeal.saltCount), notOf: ownDevice), generation)
         }
         throw .unopenable
     }

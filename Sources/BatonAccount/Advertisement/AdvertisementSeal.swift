@@ -34,8 +34,27 @@ enum AdvertisementSeal {
         return salt + nonce + box.ciphertext + box.tag
     }
 
+    /// What was in a sealed form; its signature is not verified yet.
+    struct Opened {
+        let plain: [UInt8]
+        let signature: [UInt8]
+
+        /// The advertisement, when the device that it names signed it.
+        func verified(
+            salt: some Sequence<UInt8>, notOf ownDevice: DeviceID
+        ) throws(AdvertisementRejection) -> Advertisement {
+            let advertisement = try AdvertisementCodec.decode(plain)
+            guard
+                AdvertisementSeal.isValid(
+                    signature: signature, salt: salt, plain: plain, publicKey: advertisement.publicKey)
+            else { throw .badSignature }
+            guard advertisement.device != ownDevice else { throw .own }
+            return advertisement
+        }
+    }
+
     /// Opens a sealed form; nil when the key is not the one.
-    static func open(_ blob: [UInt8], key: SecretBytes) -> (plain: [UInt8], signature: [UInt8])? {
+    static func open(_ blob: [UInt8], key: SecretBytes) -> Opened? {
         let body = saltCount + nonceCount
         guard
             blob.count == size, let nonce = try? AES.GCM.Nonce(data: blob[saltCount..<body]),
@@ -43,7 +62,9 @@ enum AdvertisementSeal {
                 nonce: nonce, ciphertext: blob[body..<(size - tagCount)], tag: blob[(size - tagCount)...]),
             let opened = try? AES.GCM.open(box, using: derive(key, salt: Array(blob[..<saltCount])))
         else { return nil }
-        return (Array(opened.prefix(AdvertisementCodec.size)), Array(opened.dropFirst(AdvertisementCodec.size)))
+        return Opened(
+            plain: Array(opened.prefix(AdvertisementCodec.size)),
+            signature: Array(opened.dropFirst(AdvertisementCodec.size)))
     }
 
     /// Whether the device's key made the signature.

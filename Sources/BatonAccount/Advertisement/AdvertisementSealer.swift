@@ -3,7 +3,7 @@
 /// A value; the node keeps one for as long as it runs, under the epoch of this run.
 public struct AdvertisementSealer: Sendable {
     private let identity: DeviceIdentity
-    private let keys: GenerationKeys
+    private var keys: GenerationKeys
     private let epoch: UInt64
     private var sequence: UInt64 = 0
     private var salt: [UInt8]
@@ -21,15 +21,21 @@ public struct AdvertisementSealer: Sendable {
         self.identity = identity
         self.keys = keys
         self.epoch = epoch
-        self.salt = randomBytes(AdvertisementSeal.saltCount)
+        self.salt = JoiningSalt.make(for: keys)
         self.gateNonce = randomBytes(GateToken.nonceCount)
     }
 
     /// Begins the next period, together with a new instance name: nothing sealed later can be linked to what was
     /// sealed before by anyone outside the account.
     public mutating func beginPeriod() {
-        salt = randomBytes(AdvertisementSeal.saltCount)
+        salt = JoiningSalt.make(for: keys)
         gateNonce = randomBytes(GateToken.nonceCount)
+    }
+
+    /// Begins the next period under the keys of another generation.
+    public mutating func beginPeriod(with keys: GenerationKeys) {
+        self.keys = keys
+        beginPeriod()
     }
 
     /// Seals an advertisement, under the next sequence number.

@@ -68,6 +68,14 @@ enum CertificateProfile {
             && issuer.publicKey.isValidSignature(leaf.signature, for: leaf)
     }
 
+    /// The 32 bytes of the Ed25519 key in an authority's certificate; none for any other certificate.
+    static func publicKey(ofAuthority certificate: [UInt8]) -> [UInt8] {
+        guard let authority = try? Certificate(derEncoded: certificate),
+            let key = Curve25519.Signing.PublicKey(authority.publicKey)
+        else { return [] }
+        return Array(key.rawRepresentation)
+    }
+
     /// The Ed25519 key of a seed.
     static func signingKey(_ seed: SecretBytes) throws -> Curve25519.Signing.PrivateKey {
         try seed.withUnsafeBytes { try Curve25519.Signing.PrivateKey(rawRepresentation: $0) }

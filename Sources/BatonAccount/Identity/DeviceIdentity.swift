@@ -49,6 +49,11 @@ public struct DeviceIdentity: Sendable {
     /// The private key as PKCS#8 in DER (RFC 8410), 48 bytes.
     var privateKey: SecretBytes { Ed25519DER.privateKey(seed: seed) }
 
+    /// What verifies the account's revocation lists.
+    public var authorityKey: AuthorityKey {
+        AuthorityKey(publicKey: CertificateProfile.publicKey(ofAuthority: authorityCertificate))
+    }
+
     /// What a TLS context of this device needs.
     public var tlsMaterial: TLSMaterial {
         TLSMaterial(authorityCertificate: authorityCertificate, certificate: certificate, privateKey: privateKey)

@@ -4,13 +4,15 @@ import Glibc
 
 /// What an account key is good for: everything that the devices of an account share is derived from it.
 ///
-/// HKDF is RFC 5869 with SHA-256; labels are ASCII, `<g>` is the generation in decimal:
+/// HKDF is RFC 5869 with SHA-256; labels are ASCII, `<g>` is the generation in decimal, `<d>` the digest of the
+/// revocation list that began it, 16 hexadecimal digits. Generation 0 has no list: its labels end after `<g>`.
 ///
 ///     PRK        = HKDF-Extract(salt "baton/1", secret)
 ///     CA key     = Ed25519 seed: HKDF-Expand(PRK, "ca-ed25519", 32)
 ///     account id = HKDF-Expand(PRK, "account-id", 32)[0..<8]
-///     K_adv[g]   = HKDF-Expand(PRK, "advertisement/<g>", 32)
-///     K_gate[g]  = HKDF-Expand(PRK, "gate/<g>", 32)
+///     K_adv[g]   = HKDF-Expand(PRK, "advertisement/<g>/<d>", 32)
+///     K_gate[g]  = HKDF-Expand(PRK, "gate/<g>/<d>", 32)
+///     K_join[g]  = HKDF-Expand(PRK, "joining/<g>", 32), from g = 1; see ``JoiningSalt``
 public struct AccountSecrets: Sendable {
     private let pseudoRandomKey: SecretBytes
 
@@ -27,17 +29,30 @@ public struct AccountSecrets: Sendable {
     /// The seed of the Ed25519 key that signs the certificates of the account's devices.
     var certificateAuthoritySeed: SecretBytes { expand("ca-ed25519") }
 
+    /// Signs with the authority's key (Ed25519, RFC 8032); 64 bytes.
+    func sign(_ message: [UInt8]) throws -> [UInt8] {
+        try Array(CertificateProfile.signingKey(certificateAuthoritySeed).signature(for: message))
+    }
+
     /// What tells one account from another on this device; never sent.
     public var accountID: AccountID {
         expand("account-id").withUnsafeBytes { AccountID(rawValue: $0.loadUnaligned(as: UInt64.self).bigEndian) }
     }
 
-    /// The two keys of a generation.
-    public func keys(generation: UInt32) -> GenerationKeys {
-        GenerationKeys(
-            generation: generation, advertisement: expand("advertisement/\(generation)"),
-            gate: expand("gate/\(generation)"))
+    /// The keys of a generation.
+    ///
+    /// - Parameter list: the list that began it, which its label includes, so that two lists signed apart under one
+    ///   number have different keys; nil for generation 0.
+    public func keys(generation: UInt32, list: ListDigest? = nil) -> GenerationKeys {
+        let label = list.map { "\(generation)/\($0)" } ?? "\(generation)"
+        return GenerationKeys(
+            id: GenerationID(number: generation, list: list), advertisement: expand("advertisement/" + label),
+            gate: expand("gate/" + label), joining: list == nil ? nil : joiningKey(generation: generation))
     }
+
+    /// The key with which the holder of the account key finds the digest of a generation's list; it is the same for
+    /// all lists of one number.
+    func joiningKey(generation: UInt32) -> SecretBytes { expand("joining/\(generation)") }
 
     /// HKDF-Expand to 32 bytes.
     private func expand(_ label: String) -> SecretBytes {
@@ -46,21 +61,6 @@ public struct AccountSecrets: Sendable {
                 .withUnsafeBytes { SecretBytes(copying: $0) }
         }
     }
-}
-
-/// The keys that all devices of an account hold until one is revoked; a revocation begins the next generation.
-public struct GenerationKeys: Sendable, Equatable {
-    /// How many bytes each key has.
-    static let keyCount = 32
-
-    /// The generation's number, from 0.
-    public let generation: UInt32
-
-    /// `K_adv[g]`: opens and seals advertisements.
-    public let advertisement: SecretBytes
-
-    /// `K_gate[g]`: makes and checks the gate's tokens.
-    public let gate: SecretBytes
 }
 
 /// Eight bytes that tell one account from another, on this device only: they never cross the network.

@@ -1,5 +1,9 @@
 /// What a device of an account holds: its own identity and the account's shared keys, but not the account key.
 public struct Account: Sendable {
+    /// The most generations whose keys are used: each costs a record that nobody can open about 30 µs, and 12 KiB.
+    /// A device that slept through more revocations joins again.
+    static let maximumKeys = 64
+
     /// Which account, on this device only.
     public let id: AccountID
 
@@ -9,12 +13,18 @@ public struct Account: Sendable {
     /// The name this device shows to the account's other devices.
     public let deviceName: String
 
-    /// The generation that is sealed and minted with; grows with each revocation.
-    public let generation: UInt32
+    /// The revocation lists that hold.
+    public internal(set) var state: AccountState = .initial
 
     /// The keys of the current generation and of the older ones that are known, newest first; never empty.
-    public let keys: [GenerationKeys]
+    ///
+    /// Where lists were signed apart, each has its keys here; those of the lowest digest come first on every device.
+    /// The older ones serve one purpose: exchanging the account's state with devices that slept.
+    public internal(set) var keys: [GenerationKeys]
 
-    /// The keys of the current generation.
+    /// The keys that are sealed and minted with.
     public var currentKeys: GenerationKeys { keys[0] }
+
+    /// The generation that is sealed and minted with; grows with each revocation.
+    public var generation: UInt32 { currentKeys.generation }
 }

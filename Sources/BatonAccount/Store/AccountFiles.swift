@@ -10,16 +10,31 @@ enum AccountFile {
     static let epoch = "epoch"
     static let replay = "replay"
 
-    static func keys(of generation: UInt32) -> String { "generation-\(generation).keys" }
+    static let state = "account-state"
+    static let devices = "devices"
+
+    private static let keysPrefix = "generation-"
+    private static let keysSuffix = ".keys"
+
+    static func keys(of generation: GenerationID) -> String {
+        keysPrefix + (generation.list.map { "\(generation.number)-\($0)" } ?? "\(generation.number)") + keysSuffix
+    }
+
+    /// Whose keys are in a file of this name; nil for any other file.
+    static func generation(ofKeys name: String) -> GenerationID? {
+        guard name.hasPrefix(keysPrefix), name.hasSuffix(keysSuffix) else { return nil }
+        let parts = name.dropFirst(keysPrefix.count).dropLast(keysSuffix.count).split(
+            separator: "-", omittingEmptySubsequences: false)
+        guard (1...2).contains(parts.count), let number = UInt32(parts[0]) else { return nil }
+        let id = GenerationID(number: number, list: parts.count == 2 ? ListDigest(parts[1]) : nil)
+        return keys(of: id) == name ? id : nil
+    }
 }
 
 /// The content of `account.json`: what is not a secret.
 struct AccountRecord {
     /// The format that this code writes, and the only one it reads.
     static let format = 1
-
-    /// The highest generation this code accepts; it reads one file for each.
-    static let maximumGeneration: UInt32 = 1024
 
     let accountID: AccountID
     let deviceName: String
@@ -39,7 +54,7 @@ struct AccountRecord {
         guard version.format == Self.format else { throw .unknownFormat(path: path, format: version.format) }
         guard
             let content = try? decoder.decode(Content.self, from: Data(bytes)),
-            let id = AccountID(content.accountID), content.generation <= Self.maximumGeneration,
+            let id = AccountID(content.accountID), content.generation <= RevocationList.maximumNumber,
             let name = try? DeviceName.validated(content.deviceName)
         else {
             throw .damaged(path: path, reason: "a field is missing or out of range")
@@ -70,28 +85,6 @@ struct AccountRecord {
         let accountID: String
         let deviceName: String
         let generation: UInt32
-    }
-}
-
-extension GenerationKeys {
-    /// K_adv, then K_gate.
-    var concatenated: SecretBytes {
-        SecretBytes(count: 2 * Self.keyCount) { target in
-            advertisement.withUnsafeBytes { target.copyMemory(from: $0) }
-            gate.withUnsafeBytes { target[Self.keyCount...].copyBytes(from: $0) }
-        }
-    }
-
-    /// The keys from ``concatenated``; nil for another count.
-    init?(generation: UInt32, concatenated bytes: SecretBytes) {
-        guard bytes.count == 2 * Self.keyCount else { return nil }
-        self.generation = generation
-        (self.advertisement, self.gate) = bytes.withUnsafeBytes {
-            (
-                SecretBytes(copying: UnsafeRawBufferPointer(rebasing: $0[..<Self.keyCount])),
-                SecretBytes(copying: UnsafeRawBufferPointer(rebasing: $0[Self.keyCount...]))
-            )
-        }
     }
 }
 

@@ -47,7 +47,7 @@ extension AccountStore {
         try openExisting().write(AccountFile.replay, replayGuard.encoded())
     }
 
-    private func openExisting() throws(AccountError) -> AccountFolder {
+    func openExisting() throws(AccountError) -> AccountFolder {
         guard let files = try AccountFolder.open(folder) else { throw .noAccount }
         return files
     }

@@ -7,7 +7,10 @@ public import SystemPackage
 /// | `account.json` | format, account id, device name, current generation |
 /// | `device-key.der` | this device's private key, PKCS#8 |
 /// | `device-certificate.der`, `authority-certificate.der` | X.509 |
-/// | `generation-<g>.keys` | K_adv[g], then K_gate[g]: 64 bytes |
+/// | `account-state` | the signed lists of ``AccountState``; none before the first revocation |
+/// | `generation-0.keys` | K_adv, then K_gate: 64 bytes |
+/// | `generation-<g>-<digest>.keys` | K_adv, K_gate, then K_join of the list with this digest: 96 bytes |
+/// | `devices` | what ``KnownDevices`` knows of the other devices |
 /// | `epoch` | the last epoch this device announced under, decimal |
 /// | `replay` | what ``ReplayGuard`` knows of the other devices |
 ///
@@ -30,16 +33,72 @@ public struct AccountStore: Sendable {
     /// - Parameter deviceName: At most 63 bytes of UTF-8; nil takes the host's name.
     public func create(deviceName: String? = nil) throws(AccountError) -> (account: Account, key: AccountKey) {
         let key = AccountKey()
-        return (try enrol(key, deviceName: deviceName), key)
+        return (try join(key, deviceName: deviceName), key)
     }
 
     /// Makes this device one of the account's, and returns what was stored.
     ///
-    /// The caller drops the key then, which wipes it.
+    /// The caller drops the key then, which wipes it. Revocations are not looked for; see ``begin(_:deviceName:)``.
     ///
     /// - Parameter deviceName: At most 63 bytes of UTF-8; nil takes the host's name.
     public func join(_ key: AccountKey, deviceName: String? = nil) throws(AccountError) -> Account {
-        try enrol(key, deviceName: deviceName)
+        try finish(begin(key, deviceName: deviceName))
+    }
+
+    /// Makes this device's part of an account, in memory alone, so that the account's state can be looked for while
+    /// the account key is at hand. ``finish(_:)`` stores it.
+    ///
+    /// - Parameter deviceName: At most 63 bytes of UTF-8; nil takes the host's name.
+    public func begin(_ key: AccountKey, deviceName: String? = nil) throws(AccountError) -> Enrolment {
+        let name: String
+        if let deviceName { name = try DeviceName.validated(deviceName) } else { name = DeviceName.fromHost() }
+        let secrets = AccountSecrets(key)
+        try withExclusiveAccess { () throws(AccountError) in try refuseExisting(secrets.accountID) }
+        let account = Account(
+            id: secrets.accountID, identity: try DeviceIdentity(issuedBy: secrets), deviceName: name,
+            keys: [secrets.keys(generation: 0)])
+        return Enrolment(account: account, secrets: secrets)
+    }
+
+    /// Stores what was begun.
+    public func finish(_ enrolment: Enrolment) throws(AccountError) -> Account {
+        try withExclusiveAccess { () throws(AccountError) in
+            try refuseExisting(enrolment.account.id)
+            try place(enrolment.account) { fresh throws(AccountError) in
+                // Onto an empty folder this succeeds, onto any other it fails: nothing is ever overwritten.
+                try check(rename(fresh, to: folder), "make", folder)
+            }
+            return enrolment.account
+        }
+    }
+
+    /// Puts a new account, with a new key, in the place of this device's, under the same device name.
+    ///
+    /// - Parameter show: shows the new key to the user. It runs before the old account goes: when it throws, nothing
+    ///   has changed.
+    public func rotate(
+        showing show: (AccountKey) throws(AccountError) -> Void
+    ) throws(AccountError) -> Account {
+        let old = try load()
+        let key = AccountKey()
+        let secrets = AccountSecrets(key)
+        let account = Account(
+            id: secrets.accountID, identity: try DeviceIdentity(issuedBy: secrets), deviceName: old.deviceName,
+            keys: [secrets.keys(generation: 0)])
+        try withExclusiveAccess { () throws(AccountError) in
+            try place(account) { fresh throws(AccountError) in
+                try show(key)
+                let leaving = sibling("leaving")
+                try check(rename(folder, to: leaving), "replace", folder)
+                guard rename(fresh, to: folder) == 0 else {
+                    let error = Errno(rawValue: systemErrorNumber())
+                    _ = rename(leaving, to: folder)
+                    throw .system(doing: "replace", path: folder, error: error)
+                }
+                try removeWiped(leaving)
+            }
+        }
+        return account
     }
 
     /// Reads the account.
@@ -60,9 +119,10 @@ public struct AccountStore: Sendable {
             throw .damaged(
                 path: folder.appending(AccountFile.certificate), reason: "it does not belong to this device's key")
         }
+        let state = try readState(of: identity, atLeast: record.generation, in: files)
         return Account(
-            id: record.accountID, identity: identity, deviceName: record.deviceName, generation: record.generation,
-            keys: try readKeys(upTo: record.generation, in: files))
+            id: record.accountID, identity: identity, deviceName: record.deviceName, state: state,
+            keys: try readKeys(of: state, in: files))
     }
 
     /// Removes the account from this device: every file is overwritten, then removed.
@@ -84,28 +144,19 @@ public struct AccountStore: Sendable {
 
     // MARK: - Enrolment
 
-    private func enrol(_ key: AccountKey, deviceName: String?) throws(AccountError) -> Account {
-        let name: String
-        if let deviceName { name = try DeviceName.validated(deviceName) } else { name = DeviceName.fromHost() }
-        let secrets = AccountSecrets(key)
-        return try withExclusiveAccess { () throws(AccountError) in
-            try refuseExisting(secrets.accountID)
-            let identity = try DeviceIdentity(issuedBy: secrets)
-            let account = Account(
-                id: secrets.accountID, identity: identity, deviceName: name, generation: 0,
-                keys: [secrets.keys(generation: 0)])
-            let fresh = sibling("new")
-            do throws(AccountError) {
-                try write(account, into: fresh)
-                // Onto an empty folder this succeeds, onto any other it fails: nothing is ever overwritten.
-                try check(rename(fresh, to: folder), "make", folder)
-            } catch {
-                try? removeWiped(fresh)
-                throw error
-            }
-            try AccountFolder.open(parent, checkingAccess: false)?.synchronize()
-            return account
+    /// Writes a new account's folder beside its place, and lets `move` put it there.
+    private func place(
+        _ account: Account, _ move: (FilePath) throws(AccountError) -> Void
+    ) throws(AccountError) {
+        let fresh = sibling("new")
+        do throws(AccountError) {
+            try write(account, into: fresh)
+            try move(fresh)
+        } catch {
+            try? removeWiped(fresh)
+            throw error
         }
+        try AccountFolder.open(parent, checkingAccess: false)?.synchronize()
     }
 
     private func refuseExisting(_ id: AccountID) throws(AccountError) {
@@ -125,10 +176,7 @@ public struct AccountStore: Sendable {
         try files.write(AccountFile.privateKey, identity.privateKey)
         try files.write(AccountFile.certificate, identity.certificate)
         try files.write(AccountFile.authority, identity.authorityCertificate)
-        for keys in account.keys {
-            try files.write(AccountFile.keys(of: keys.generation), keys.concatenated)
-        }
-        try files.write(AccountFile.record, AccountRecord(account).encoded())
+        try write(stateOf: account, into: files)
     }
 
     // MARK: - Reading
@@ -139,25 +187,7 @@ public struct AccountStore: Sendable {
             decoding: bytes.withUnsafeBytes { Array($0) }, path: files.path.appending(AccountFile.record))
     }
 
-    private func readKeys(
-        upTo generation: UInt32, in files: borrowing AccountFolder
-    ) throws(AccountError) -> [GenerationKeys] {
-        var found: [GenerationKeys] = []
-        for number in (0...generation).reversed() {
-            let name = AccountFile.keys(of: number)
-            // Only the current one must be there: a device that joined late may lack the older ones.
-            guard let bytes = number == generation ? try required(name, in: files) : try files.read(name) else {
-                continue
-            }
-            guard let keys = GenerationKeys(generation: number, concatenated: bytes) else {
-                throw .damaged(path: files.path.appending(name), reason: "it has \(bytes.count) bytes")
-            }
-            found.append(keys)
-        }
-        return found
-    }
-
-    private func required(
+    func required(
         _ name: String, in files: borrowing AccountFolder
     ) throws(AccountError) -> SecretBytes {
         guard let bytes = try files.read(name) else {

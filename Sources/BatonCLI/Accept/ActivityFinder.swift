@@ -11,24 +11,38 @@ struct ActivityFinder {
     /// - Parameter waiting: how long to wait for one that matches; `nil` looks once.
     func find(waiting: Duration?) async throws -> ListedActivity {
         let activities: [ListedActivity]
+        var refused: [(activity: ListedActivity, rule: String)] = []
         if let waiting {
             activities = try await watch(for: waiting)
         } else {
-            activities = try await list()
+            (activities, refused) = try await list()
         }
         switch choice.pick(from: activities) {
-        case .none: throw choice.nothingFound(among: activities, waited: waiting)
+        case .none:
+            if let first = refused.first(where: { choice.matches($0.activity) }) {
+                throw CommandError(
+                    .refused, code: "refused",
+                    "the accept policy of this device refuses \(first.activity.shownTitle) from"
+                        + " \(SafeText.escaped(first.activity.device)), \(SafeText.escaped(first.rule)); see `baton policy`"
+                )
+            }
+            throw choice.nothingFound(among: activities, waited: waiting)
         case .one(let activity): return activity
         case .several(let activities): return try await ask(activities)
         }
     }
 
-    private func list() async throws -> [ListedActivity] {
+    private func list() async throws -> ([ListedActivity], refused: [(activity: ListedActivity, rule: String)]) {
         var activities: [ListedActivity] = []
-        for try await listing in try await client.activities() where listing.hasActivity {
-            activities.append(ListedActivity(listing))
+        var refused: [(activity: ListedActivity, rule: String)] = []
+        for try await listing in try await client.activities(withRefused: true) where listing.hasActivity {
+            if listing.refusedBy.isEmpty {
+                activities.append(ListedActivity(listing))
+            } else {
+                refused.append((ListedActivity(listing), listing.refusedBy))
+            }
         }
-        return activities
+        return (activities, refused)
     }
 
     /// What there is as soon as something matches, or when the time is over.

@@ -34,7 +34,8 @@ struct PayloadRendering {
         do {
             return try UserInfo(payload.userInfo)
         } catch {
-            throw CommandError.failed("the other device sent what this version cannot read: \(error)")
+            throw CommandError.failed(
+                "the other device sent what this version cannot read: \(SafeText.escaped("\(error)"))")
         }
     }
 }

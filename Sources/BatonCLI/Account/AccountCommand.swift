@@ -4,8 +4,9 @@ import ArgumentParser
 struct AccountCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "account",
-        abstract: "Make, join, show or leave the account that your devices share.",
+        abstract: "Make, join, show, leave or replace the account that your devices share.",
         subcommands: [
             AccountCreateCommand.self, AccountJoinCommand.self, AccountShowCommand.self, AccountLeaveCommand.self,
+            AccountRotateCommand.self,
         ])
 }

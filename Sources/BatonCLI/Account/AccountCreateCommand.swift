@@ -44,7 +44,7 @@ struct AccountCreateCommand: ParsableCommand {
     }
 
     /// Prints the key from protected memory, without a `String`.
-    private static func print(_ key: AccountKey) throws {
+    static func print(_ key: AccountKey) throws {
         let text = key.formatted()
         let line = SecretBytes(count: text.count + 1) { target in
             text.withUnsafeBytes { target.copyMemory(from: $0) }

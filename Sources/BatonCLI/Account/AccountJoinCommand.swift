@@ -1,6 +1,6 @@
 import ArgumentParser
 import BatonAccount
-import SystemPackage
+import BatonNode
 
 /// `baton account join`
 struct AccountJoinCommand: AsyncParsableCommand {
@@ -10,6 +10,8 @@ struct AccountJoinCommand: AsyncParsableCommand {
         discussion: """
             Asks for the account key without showing what you type. Where standard input is not a terminal, the key is \
             its first line. Case, spaces and dashes do not matter, and a mistyped key is found by its checksum.
+
+            Before the key is forgotten, another device of the account is looked for, up to 10 s, so that this one knows             from the start who was revoked. Without an answer it learns that when it meets one.
 
             The key is never an argument and never in the environment, where other programs could read it.
 
@@ -25,23 +27,42 @@ struct AccountJoinCommand: AsyncParsableCommand {
     @Option(name: .long, help: "What the other devices call this one. (default: the host's name)")
     var name: String?
 
+    @Flag(name: .long, help: "Do not look for another device first.")
+    var noWait = false
+
+    /// How long another device is looked for.
+    private static let patience = Duration.seconds(10)
+
     func run() async throws {
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         try Self.refuseExisting(store)
-        let text = try await readKey()
-        let key: AccountKey
         do {
-            key = try AccountKey(parsing: text)
-        } catch {
-            throw CommandError(.usage, code: "accountKey", "\(error)")
-        }
-        do {
-            let account = try store.join(key, deviceName: name)
+            var enrolment = try store.begin(try await AccountKeyInput.read(from: keyFile), deviceName: name)
+            if !noWait { enrolment.account = await Self.lookedAround(enrolment) }
+            let account = try store.finish(enrolment)
             Output.say("This device, \(SafeText.escaped(account.deviceName)), is in account \(account.id) now.")
             Output.say("Compare the account id with `baton account show` on another device; start with `baton node`.")
-        } catch {
+        } catch let error as AccountError {
             throw CommandError(error)
         }
+    }
+
+    /// The account with what another device knows of it.
+    private static func lookedAround(_ enrolment: Enrolment) async -> Account {
+        Output.say("Looking for another device of the account, up to \(patience.components.seconds) s...")
+        let outcome = await AccountLookup(for: enrolment.account, with: enrolment.secrets).run(within: patience)
+        let later = "If a device was ever revoked, this one learns of it when it first meets another."
+        if outcome.answers > 0 {
+            let count = outcome.account.state.revoked.count
+            if count > 0 {
+                Output.say("Took over that \(count == 1 ? "1 device was" : "\(count) devices were") revoked.")
+            }
+        } else if let trouble = outcome.trouble {
+            Output.say("No other device can be looked for (\(SafeText.escaped(trouble))). \(later)")
+        } else {
+            Output.say("No other device of the account answered. \(later)")
+        }
+        return outcome.account
     }
 
     /// Before anyone types 39 characters for nothing.
@@ -54,18 +75,5 @@ struct AccountJoinCommand: AsyncParsableCommand {
             throw CommandError(error)
         }
         throw CommandError(AccountError.accountExists(isSame: false))
-    }
-
-    private func readKey() async throws -> SecretBytes {
-        let limit = AccountKey.maximumTextCount
-        do {
-            if let keyFile { return try KeyFile.read(keyFile, limit: limit) }
-            if Terminal.isTerminal(.standardInput) {
-                return try await HiddenInput.ask("Account key: ", limit: limit)
-            }
-            return try await BlockingReader().readSecret(from: .standardInput, limit: limit)
-        } catch let error as SecretReadingError {
-            throw CommandError(.usage, code: "accountKey", "\(error)")
-        }
     }
 }

@@ -26,24 +26,14 @@ struct AccountLeaveCommand: AsyncParsableCommand {
             await client.close()
             throw CommandError.failed("a node is running here with this account: stop `baton node` first")
         }
-        guard try await isConfirmed() else {
-            Output.say("Nothing was changed.")
-            throw CommandError.interrupted
-        }
+        try await Confirmation.require(
+            isGiven: yes, consequence: "leaving cannot be undone without the account key",
+            question: "Joining again will need the account key. Leave the account?")
         do {
             try CommandEnvironment.accountStore(home).leave()
         } catch {
             throw CommandError(error)
         }
         Output.say("This device is in no account any more.")
-    }
-
-    private func isConfirmed() async throws -> Bool {
-        if yes { return true }
-        guard Terminal.isTerminal(.standardInput) else {
-            throw CommandError.usage("leaving cannot be undone without the account key: say --yes to do it unasked")
-        }
-        Output.say("Joining again will need the account key. Leave the account? Type yes:")
-        return try await BlockingReader().readLine() == "yes"
     }
 }

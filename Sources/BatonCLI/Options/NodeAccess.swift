@@ -33,6 +33,7 @@ enum NodeAccess {
         switch error {
         case .noNode:
             var sentence = "\(error)"
+            ProcessSecrecy.protect()
             do {
                 _ = try CommandEnvironment.accountStore(home).load()
             } catch .noAccount {

@@ -151,6 +151,16 @@ struct QueryBudget {
         instances[name] = instance
     }
 
+    /// The owner can read more than before: what it rejected is worth another look.
+    mutating func reconsider(now: Duration) {
+        for name in rejections.keys {
+            guard case .waiting(_, let notBefore)? = instances[name]?.phase, notBefore > now else { continue }
+            let queued = next()
+            instances[name]?.phase = .waiting(queued: queued, notBefore: now)
+        }
+        rejections = [:]
+    }
+
     /// The query of an instance could not be opened, or failed.
     mutating func fail(_ name: String, now: Duration) {
         guard var instance = instances[name] else { return }

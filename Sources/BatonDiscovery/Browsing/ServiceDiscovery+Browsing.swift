@@ -65,6 +65,12 @@ extension ServiceDiscovery {
         pump()
     }
 
+    /// The rejected are probed again.
+    func reconsiderQueries() {
+        budget.reconsider(now: Self.now)
+        pump()
+    }
+
     /// A query failed by itself; when the responder is the reason, the browse says so as well.
     func loseQuery(_ name: String) {
         closeQuery(name)

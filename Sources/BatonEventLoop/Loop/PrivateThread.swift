@@ -54,6 +54,11 @@ public final class PrivateThread: Sendable {
         }
     }
 
+    /// Runs `work` on the thread, after what was asked for before, and does not wait. Callable from anywhere.
+    public func submit(_ work: @escaping @Sendable () -> Void) {
+        worker.append(work)
+    }
+
     private final class Answer<Value: Sendable, Failure: Error>: Sendable {
         let result = Lock<Result<Value, Failure>?>(nil)
     }

@@ -11,14 +11,16 @@ import SystemPackage
 
 /// Serves the applications and commands of this user over the local socket.
 struct ControlService: Sendable {
-    let account: Account
+    let account: CurrentAccount
     let port: UInt16
     let offers: Offers
     let directory: PeerDirectory
     let connections: PeerConnections
+    let exchange: StateExchange
     let activities: PeerActivities
     let documents: DocumentService
     let handoffs: HandoffTable
+    let policy: PolicyKeeper
 
     /// Serves one stream that an application opened.
     func serve(_ incoming: IncomingStream, of application: Connection) async {
@@ -41,7 +43,10 @@ struct ControlService: Sendable {
                 try await accept(request, on: stream)
             case .continuationStream(let request):
                 try await continuationStream(request, on: stream)
-            case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .willSave:
+            case .adoptState(let request):
+                try await adoptState(request, on: stream)
+            case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .accountState,
+                .willSave:
                 throw HandoffError(.unsupported, "this request is not for the local socket")
             }
         } catch let error as HandoffError {
@@ -53,20 +58,22 @@ struct ControlService: Sendable {
 
     private func status(on stream: BatonTransport.Stream) async throws(HandoffError) {
         var status = WireStatusResponse()
-        status.device = account.deviceName
-        status.deviceID = account.identity.id.description
+        status.device = account.value.deviceName
+        status.deviceID = account.value.identity.id.description
         status.port = UInt32(port)
         status.responder = await directory.responderDescription
         status.peers = UInt32(await directory.present.count)
         status.offers = UInt32(await offers.count)
         status.connections = UInt32(await connections.count)
+        status.policyProblem = await policy.currentProblem() ?? ""
         status.processID = UInt32(ProcessInfo.processInfo.processIdentifier)
         try await stream.respond(.status(status))
         await stream.finish()
     }
 
     private func devices(on stream: BatonTransport.Stream) async throws(HandoffError) {
-        try await stream.respond(.devices(.init()))
+        let current = account.value
+        try await stream.respond(.devices(.with { $0.listsApart = current.state.isApart }))
         for peer in await directory.all {
             try await stream.send(
                 record: WireDevice.with {
@@ -74,8 +81,18 @@ struct ControlService: Sendable {
                     $0.deviceID = peer.device.description
                     $0.addresses = peer.addresses.map(\.description)
                     $0.seen = peer.seen
+                    $0.knows = peer.knows(current)
+                    $0.present = peer.isPresent
                 })
         }
+        await stream.finish()
+    }
+
+    private func adoptState(
+        _ request: WireAdoptStateRequest, on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        try await exchange.adopt(request.lists)
+        try await stream.respond(.adoptState(.init()))
         await stream.finish()
     }
 
@@ -84,7 +101,8 @@ struct ControlService: Sendable {
     ) async throws(HandoffError) {
         let changes = request.watch ? try await directory.watch() : nil
         try await stream.respond(.activities(.init()))
-        var listed = await activities.all(advertisedOnly: request.advertisedOnly)
+        var listed = await activities.all(
+            advertisedOnly: request.advertisedOnly, withRefused: request.withRefused && !request.watch)
         for listing in listed { try await stream.send(record: listing) }
         guard let changes else { return await stream.finish() }
 
@@ -173,12 +191,12 @@ struct ControlService: Sendable {
         guard let id = ActivityID(request.activityID) else {
             throw HandoffError(.invalidRequest, "an activity's id has \(ActivityID.size) bytes")
         }
-        var destination: FilePath?
+        var destination: DestinationFolder?
         if !request.destination.isEmpty {
             guard let path = FilePath(bytes: request.destination), path.isAbsolute else {
                 throw HandoffError(.invalidRequest, "the destination has to be an absolute path")
             }
-            destination = path
+            destination = try await documents.openDestination(path)
         }
         let (summary, origin) = try await activities.find(id, on: request.deviceID)
         let handoff = Handoff(

@@ -10,7 +10,9 @@ extension HandoffError {
             case .sourceChanged: .documentChanged
             case .badRange: .invalidRequest
             case .destinationExists: .destinationExists
-            case .destinationMissing, .destinationNotWritable, .badName, .tooLarge, .writeFailed:
+            case .destinationMissing, .destinationNotWritable, .destinationUnsuitable, .notConfinable, .badName,
+                .tooLarge,
+                .writeFailed:
                 .destinationUnwritable
             case .destinationFull: .destinationFull
             case .checksumMismatch, .excess: .corrupted

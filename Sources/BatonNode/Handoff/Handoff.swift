@@ -5,7 +5,6 @@ import BatonProtocol
 import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf
-import SystemPackage
 
 /// One handoff on the continuing device, from the user's yes to *continued* or to one typed error.
 ///
@@ -25,10 +24,12 @@ actor Handoff {
         /// What the user saw and said yes to.
         let title: String
         let origin: PeerName
-        /// The folder that a document goes to; `nil` asks for the payload only.
-        let destination: FilePath?
+        /// The folder that a document goes to, opened when the user said yes; `nil` asks for the payload only.
+        let destination: DestinationFolder?
         /// The application opens continuation streams: the claim is kept until ``finish()``.
         let keepsClaim: Bool
+        /// The rule that accepts it; `nil` where the user does.
+        var rule: AcceptPolicy.Rule?
     }
 
     nonisolated let id = HandoffID()
@@ -99,6 +100,7 @@ actor Handoff {
 
     private func takeOver() async throws(HandoffError) -> WireAcceptEvent.Continued {
         let connection = try await connections.connection(to: plan.origin.id)
+        try plan.rule?.require(connection)
         let activityID = Data(plan.activityID.bytes)
         let answer = try await withDeadline(Self.payloadDeadline, "\(plan.origin.name) did not send the activity") {
             let (response, stream) = try await connection.request(.payload(.with { $0.activityID = activityID }))
@@ -117,12 +119,13 @@ actor Handoff {
             throw HandoffError(.internal, "\(plan.origin.name) sent another activity, or a URL that is no web page's")
         }
         try OfferedActivity.requireFitting(response.payload.userInfo)
+        try plan.rule?.require(type: response.payload.summary.type, size: response.payload.summary.documentSize)
         emit(.payload(response.payload))
 
         var continued = WireAcceptEvent.Continued()
         if let destination = plan.destination, response.payload.summary.kind == .document {
             let (path, size) = try await documents.fetch(
-                from: connection, claim: claim, title: plan.title, into: destination
+                from: connection, claim: claim, title: plan.title, into: destination, acceptedBy: plan.rule
             ) { progress in
                 self.eventContinuation.yield(.with { $0.progress = progress })
             }

@@ -55,6 +55,15 @@ actor Announcer {
         armRenewal()
     }
 
+    /// Begins a new period under other keys: who does not have them finds nothing that it knew.
+    func rotate(to keys: GenerationKeys) async {
+        sealer.beginPeriod(with: keys)
+        gate.beginPeriod(nonce: sealer.gateNonce)
+        guard let txt = await seal() else { return }
+        report { () throws(DiscoveryError) in try discovery.rotate(txt: txt) }
+        armRenewal()
+    }
+
     func stop() {
         isStopped = true
         renewal?.cancel()

@@ -1,3 +1,4 @@
+import BatonAccount
 import BatonEventLoop
 import BatonProtocol
 import BatonTLS
@@ -21,8 +22,10 @@ final class Doorkeeper: Sendable {
         var byAddress: [IPAddress: Int] = [:]
     }
 
+    private let account: CurrentAccount
     private let context: TLSContext
     private let limits: Limits
+    private let budget: ReceiveBudget?
     private let deadline: Duration
     private let boundPerAddress: Int
     private let waiting = Lock(Waiting())
@@ -31,15 +34,19 @@ final class Doorkeeper: Sendable {
     /// - Parameters:
     ///   - context: has the gate.
     ///   - limits: of the connections.
+    ///   - budget: what all of them share for what they receive.
     ///   - deadline: see ``Doorkeeper/deadline``.
     ///   - boundPerAddress: see ``waitingBoundPerAddress``.
     ///   - admitted: gets each connection that was let in, not started yet; on any loop.
     init(
-        context: TLSContext, limits: Limits, deadline: Duration = Doorkeeper.deadline,
-        boundPerAddress: Int = Doorkeeper.waitingBoundPerAddress, admitted: @escaping @Sendable (Connection) -> Void
+        _ account: CurrentAccount, context: TLSContext, limits: Limits, budget: ReceiveBudget? = nil,
+        deadline: Duration = Doorkeeper.deadline, boundPerAddress: Int = Doorkeeper.waitingBoundPerAddress,
+        admitted: @escaping @Sendable (Connection) -> Void
     ) {
+        self.account = account
         self.context = context
         self.limits = limits
+        self.budget = budget
         self.deadline = deadline
         self.boundPerAddress = boundPerAddress
         self.admitted = admitted
@@ -80,7 +87,8 @@ final class Doorkeeper: Sendable {
             let channel = TLSChannel(session, isClient: false)
             admitted(
                 Connection(
-                    socket: visitor.socket, channel: channel, role: .acceptor, limits: limits, on: visitor.socket.loop))
+                    socket: visitor.socket, channel: channel, role: .acceptor, limits: limits,
+                    revocationNumber: account.value.state.revision, budget: budget, on: visitor.socket.loop))
         }
         return true
     }

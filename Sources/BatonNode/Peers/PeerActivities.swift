@@ -27,18 +27,23 @@ actor PeerActivities {
 
     private let directory: PeerDirectory
     private let connections: PeerConnections
+    private let policy: PolicyKeeper
     private var answers: [DeviceID: Answer] = [:]
 
-    init(directory: PeerDirectory, connections: PeerConnections, on loop: EventLoop) {
+    init(directory: PeerDirectory, connections: PeerConnections, policy: PolicyKeeper, on loop: EventLoop) {
         self.loop = loop
         self.directory = directory
         self.connections = connections
+        self.policy = policy
     }
 
-    /// All activities, each device's current one first.
+    /// All activities that the user's policy does not refuse, each device's current one first.
     ///
-    /// - Parameter advertisedOnly: ask nobody.
-    func all(advertisedOnly: Bool) async -> [WireActivityListing] {
+    /// - Parameters:
+    ///   - advertisedOnly: ask nobody.
+    ///   - withRefused: the refused ones as well, marked.
+    func all(advertisedOnly: Bool, withRefused: Bool = false) async -> [WireActivityListing] {
+        let policy = await policy.current()
         let peers = await directory.present
         answers = answers.filter { entry in peers.contains { $0.device == entry.key } }
         return await withTaskGroup(of: (Int, [WireActivityListing]).self) { group in
@@ -47,7 +52,9 @@ actor PeerActivities {
             }
             var byPeer: [Int: [WireActivityListing]] = [:]
             for await (index, listings) in group { byPeer[index] = listings }
-            return peers.indices.flatMap { byPeer[$0] ?? [] }
+            return peers.indices.flatMap { index in
+                (byPeer[index] ?? []).compactMap { Self.judged($0, of: peers[index], by: policy, withRefused) }
+            }
         }
     }
 
@@ -58,9 +65,27 @@ actor PeerActivities {
         }
         for listing in await listings(of: peer, advertisedOnly: false)
         where ActivityID(listing.activity.id) == id {
+            if let rule = await policy.current().refusal(of: Self.subject(listing, of: peer)) {
+                throw HandoffError(.refused, "the accept policy of this device refuses it. Line \(rule.line): \(rule).")
+            }
             return (listing.activity, peer.peerName)
         }
         throw HandoffError(.noSuchActivity, "\(peer.name) no longer offers the activity", device: peer.name)
+    }
+
+    /// A listing as it is told: marked or left out where the policy refuses it.
+    private static func judged(
+        _ listing: WireActivityListing, of peer: Peer, by policy: AcceptPolicy, _ withRefused: Bool
+    ) -> WireActivityListing? {
+        guard let rule = policy.refusal(of: subject(listing, of: peer)) else { return listing }
+        guard withRefused else { return nil }
+        var listing = listing
+        listing.refusedBy = "line \(rule.line): \(rule)"
+        return listing
+    }
+
+    private static func subject(_ listing: WireActivityListing, of peer: Peer) -> AcceptPolicy.Subject {
+        AcceptPolicy.Subject(peer, type: listing.activity.type, size: listing.activity.documentSize)
     }
 
     private func listings(of peer: Peer, advertisedOnly: Bool) async -> [WireActivityListing] {
@@ -110,13 +135,25 @@ actor PeerActivities {
 
 extension WireActivitySummary {
     /// What a device says of an activity, cut to what a listing shows; `nil` when it is no activity at all.
-    fileprivate var bounded: WireActivitySummary? {
+    var bounded: WireActivitySummary? {
         guard id.count == ActivityID.size, !type.isEmpty, type.utf8.count <= AdvertisedActivity.maximumTypeCount else {
             return nil
         }
         var bounded = self
-        while bounded.title.utf8.count > OfferedActivity.titleBound { bounded.title.removeLast() }
+        bounded.title = Self.beginning(of: title, bytes: OfferedActivity.titleBound)
         return bounded
+    }
+
+    /// The longest beginning that fits into so many bytes and ends between two characters. From the front: to find the
+    /// last character of a row of flags, all of them have to be looked at.
+    private static func beginning(of text: String, bytes limit: Int) -> String {
+        guard text.utf8.count > limit else { return text }
+        var end = text.startIndex
+        while true {
+            let next = text.index(after: end)
+            guard text.utf8.distance(from: text.startIndex, to: next) <= limit else { return String(text[..<end]) }
+            end = next
+        }
     }
 
     /// What an advertisement tells of an activity.

@@ -46,11 +46,16 @@ actor PeerConnections {
 
     private let loops: EventLoopGroup
     private let context: TLSContext
-    private let keys: [GenerationKeys]
+    private let account: CurrentAccount
+    private let exchange: StateExchange
     private let directory: PeerDirectory
     private let service: PeerService
     private let offers: Offers
     private let logger: Logger
+    /// What all devices together can make this one hold.
+    nonisolated let budget = ReceiveBudget(
+        connections: bound + handshakeBound, initialWindow: limits.initialConnectionWindow,
+        maximumWindow: limits.maximumConnectionWindow)
     private var live: [String: [Live]] = [:]
     private var dialing: [String: Task<Connection, any Error>] = [:]
     private var handshakes = 0
@@ -59,13 +64,14 @@ actor PeerConnections {
     private var isStopped = false
 
     init(
-        context: TLSContext, keys: [GenerationKeys], directory: PeerDirectory, service: PeerService, offers: Offers,
-        loops: EventLoopGroup, on loop: EventLoop, logger: Logger
+        context: TLSContext, account: CurrentAccount, exchange: StateExchange, directory: PeerDirectory,
+        service: PeerService, offers: Offers, loops: EventLoopGroup, on loop: EventLoop, logger: Logger
     ) {
         self.loop = loop
         self.loops = loops
         self.context = context
-        self.keys = keys
+        self.account = account
+        self.exchange = exchange
         self.directory = directory
         self.service = service
         self.offers = offers
@@ -91,10 +97,8 @@ actor PeerConnections {
         }
         do {
             return try await task.valueUnlessCancelled
-        } catch is CancellationError {
-            throw HandoffError(.cancelled, "it was cancelled")
         } catch {
-            throw error as? HandoffError ?? HandoffError(.internal, "\(error)")
+            throw HandoffError(wrapping: error)
         }
     }
 
@@ -121,7 +125,7 @@ actor PeerConnections {
         guard !isStopped, count < Self.bound, handshakes < Self.handshakeBound,
             address.map({ handshakesByAddress[$0, default: 0] < Self.handshakeBoundPerAddress }) ?? true
         else {
-            logger.info("a connection from \(address.map(String.init(describing:)) ?? "?") was closed: too many are there")
+            logger.info("a connection from \(connection.remoteAddress) was closed: too many are there")
             return await connection.close()
         }
         if let address { handshakesByAddress[address, default: 0] += 1 }
@@ -135,10 +139,21 @@ actor PeerConnections {
             guard live[device, default: []].count < Self.boundPerDevice else {
                 return await connection.close(.limitExceeded)
             }
-            adopt(connection, of: device)
+            await adopt(connection, of: device)
+            // Not waited for: the place among the handshakes is free for another.
+            Task { await exchange.meet(connection, of: device) }
         } catch {
-            logger.info("a connection from \(address.map(String.init(describing:)) ?? "?") ended: \(error)")
+            logger.info("a connection from \(connection.remoteAddress) ended: \(error)")
         }
+    }
+
+    /// Ends every connection with devices that are of the account no more, in the middle of whatever it carries.
+    func dropRevoked() async {
+        for (device, entries) in live where account.isRevoked(device) {
+            logger.notice("connections with the revoked device \(device.prefix(8)) were ended")
+            for entry in entries { await entry.connection.abort() }
+        }
+        for (device, dial) in dialing where account.isRevoked(device) { dial.cancel() }
     }
 
     /// Closes every connection politely.
@@ -156,27 +171,26 @@ actor PeerConnections {
 
     private func dial(_ device: String) async throws(HandoffError) -> Connection {
         guard !isStopped else { throw HandoffError(.cancelled, "the node is stopping") }
-        guard let peer = await directory.peer(device) else {
+        guard let peer = await directory.peer(device), !peer.addresses.isEmpty else {
             throw HandoffError(.peerUnreachable, "the device \(device.prefix(8)) has not been seen on this network")
         }
         guard count < Self.bound else {
             throw HandoffError(.limitExceeded, "\(Self.bound) connections are open already: try again later")
-        }
-        guard let keys = keys.first(where: { $0.generation == peer.generation }) else {
-            throw HandoffError(.internal, "the keys of generation \(peer.generation) are not here")
         }
         do {
             let socket = try await Socket.connect(
                 toAnyOf: peer.addresses, on: loops.next(), timeout: Self.dialDeadline)
             let session = try TLSSession(
                 client: context,
-                serverName: GateToken.serverName(keys: keys, server: peer.device, gateNonce: peer.gateNonce),
+                serverName: GateToken.serverName(keys: peer.keys, server: peer.device, gateNonce: peer.gateNonce),
                 expectedPeer: device)
             let connection = Connection(
                 socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer,
-                limits: Self.limits, on: socket.loop)
+                limits: Self.limits, revocationNumber: account.value.state.revision, budget: budget, on: socket.loop)
             _ = try await establish(connection)
-            adopt(connection, of: device)
+            await adopt(connection, of: device)
+            // What this device lacks it has before anything is asked: the other side serves nothing else till then.
+            await exchange.meet(connection, of: device)
             return connection
         } catch let error as HandoffError where error.code == .connectionLost {
             // The gate of a device that does not know this one's token, or has revoked it, ends a connection like this.
@@ -185,14 +199,10 @@ actor PeerConnections {
                 "it ended the connection without an answer: try again, and if that stays so see there whether this"
                     + " device is still of the account"
             ).about(peer.name)
-        } catch let error as HandoffError {
-            throw error.about(peer.name)
-        } catch let error as TransportError {
-            throw HandoffError(error).about(peer.name)
         } catch let error as SocketError {
             throw HandoffError(TransportError(dialing: error)).about(peer.name)
         } catch {
-            throw HandoffError(.internal, "\(error)")
+            throw HandoffError(wrapping: error).about(peer.name)
         }
     }
 
@@ -217,7 +227,9 @@ actor PeerConnections {
     }
 
     /// Serves what the other side asks on a connection, until it ends.
-    private func adopt(_ connection: Connection, of device: String) {
+    private func adopt(_ connection: Connection, of device: String) async {
+        // The list may have come while the handshake went on.
+        guard !account.isRevoked(device) else { return await connection.abort() }
         live[device, default: []].append(Live(connection: connection))
         armSweep()
         Task {
@@ -225,7 +237,7 @@ actor PeerConnections {
                 for await incoming in connection.incoming {
                     group.addTask {
                         let name = await self.directory.name(of: device)
-                        await self.service.serve(incoming, from: name)
+                        await self.service.serve(incoming, from: name, on: connection)
                     }
                 }
             }

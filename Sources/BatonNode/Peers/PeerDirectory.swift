@@ -20,20 +20,23 @@ actor PeerDirectory {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private let discovery: ServiceDiscovery
-    private let opener: AdvertisementOpener
+    private let account: CurrentAccount
+    private var opener: AdvertisementOpener
     private let store: AccountStore
     private let storage: BlockingExecutor
     private let logger: Logger
     private var replayGuard: ReplayGuard
-    private var table = PeerTable()
+    private var table: PeerTable
+    private var saved: KnownDevices
+    private let (heard, hearing) = AsyncStream<String>.makeStream(bufferingPolicy: .bufferingNewest(PeerTable.bound))
     private var responder = ResponderState.idle
     private var watchers: [UUID: AsyncStream<Void>.Continuation] = [:]
     private var expiryTimer: BatonEventLoop.Timer?
     private var saveTimer: BatonEventLoop.Timer?
 
     init(
-        account: Account, store: AccountStore, replayGuard: ReplayGuard, discovery: ServiceDiscovery,
-        storage: BlockingExecutor, on loop: EventLoop, logger: Logger
+        account: CurrentAccount, store: AccountStore, replayGuard: ReplayGuard, known: KnownDevices,
+        discovery: ServiceDiscovery, storage: BlockingExecutor, on loop: EventLoop, logger: Logger
     ) {
         self.loop = loop
         self.discovery = discovery
@@ -41,13 +44,21 @@ actor PeerDirectory {
         self.storage = storage
         self.logger = logger
         self.replayGuard = replayGuard
-        opener = AdvertisementOpener(keys: account.keys, ownDevice: account.identity.id)
+        self.account = account
+        opener = account.opener
+        table = PeerTable(known: known, keys: account.value.currentKeys)
+        saved = known
+        for device in account.value.state.revoked { table.remove(device: device) }
     }
+
+    /// Devices whose advertisements were sealed with other keys than this device's: they may lack revocation lists, or
+    /// have more. To be iterated once.
+    nonisolated var otherwiseKeyed: AsyncStream<String> { heard }
 
     /// The devices that are announced now.
     var present: [Peer] { table.present }
 
-    /// Every device that was seen since the node started.
+    /// Every device that is known, the one seen last first.
     var all: [Peer] { table.peers.values.sorted { $0.seen > $1.seen } }
 
     /// What the DNS-SD responder of this machine does, in words.
@@ -68,6 +79,20 @@ actor PeerDirectory {
     /// What a device is called.
     func name(of id: String) -> PeerName {
         PeerName(id: id, name: peer(id)?.name ?? String(id.prefix(8)))
+    }
+
+    /// A device said which revocation lists it has.
+    func note(_ revision: UInt64, of device: DeviceID) {
+        table.note(revision, of: device)
+    }
+
+    /// The account has other lists or keys: revoked devices are forgotten, and what could not be opened is tried again.
+    func accountChanged() {
+        opener = account.opener
+        for device in account.value.state.revoked { table.remove(device: device) }
+        discovery.reconsider()
+        changed()
+        save()
     }
 
     /// A signal for every change, and one at once. Changes that nobody has looked at yet are one signal.
@@ -107,6 +132,7 @@ actor PeerDirectory {
         saveTimer?.cancel()
         for watcher in watchers.values { watcher.finish() }
         watchers = [:]
+        hearing.finish()
         save()
         await withCheckedContinuation { continuation in
             storage.submit { continuation.resume() }
@@ -114,7 +140,7 @@ actor PeerDirectory {
     }
 
     private func receive(_ txt: [UInt8], of instance: String, _ interface: UInt32) {
-        let opened: (advertisement: Advertisement, generation: UInt32)
+        let opened: (advertisement: Advertisement, keys: GenerationKeys)
         do {
             opened = try opener.open(txt)
         } catch {
@@ -123,11 +149,17 @@ actor PeerDirectory {
             if !table.knows(instance: instance) { discovery.reject(instance) }
             return
         }
+        let current = account.value
+        guard !current.isRevoked(opened.advertisement.device) else {
+            logger.debug("the advertisement of a revoked device was passed over")
+            return discovery.reject(instance)
+        }
         discovery.keep(instance)
+        if opened.keys.id != current.currentKeys.id { hearing.yield(opened.advertisement.device.description) }
         switch replayGuard.judge(opened.advertisement) {
         case .accepted, .standing:
             table.receive(
-                opened.advertisement, generation: opened.generation, instance: instance, interface: interface,
+                opened.advertisement, keys: opened.keys, instance: instance, interface: interface,
                 now: .now, unixTime: UInt64(Date().timeIntervalSince1970))
             changed()
         case .duplicate:
@@ -171,11 +203,14 @@ actor PeerDirectory {
     }
 
     private func save() {
-        guard replayGuard.saveNeed != .none else { return }
+        let known = table.known
+        guard replayGuard.saveNeed != .none || known != saved else { return }
         replayGuard.markSaved()
+        saved = known
         storage.submit { [store, replayGuard, logger] in
             do {
                 try store.save(replayGuard)
+                try store.save(known)
             } catch {
                 logger.warning("what was seen of other devices could not be saved: \(error)")
             }

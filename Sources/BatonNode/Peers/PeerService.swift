@@ -12,14 +12,18 @@ import SwiftProtobuf
 struct PeerService: Sendable {
     let offers: Offers
     let documents: DocumentService
+    let exchange: StateExchange
 
     /// Serves one stream to its end.
-    func serve(_ incoming: IncomingStream, from device: PeerName) async {
+    func serve(_ incoming: IncomingStream, from device: PeerName, on connection: Connection) async {
         let stream = incoming.stream
         do {
             let request = try WireRequest.decode(incoming.request)
             if case .continuationStream = request {} else { await stream.ignoreInput() }
+            if case .accountState = request {} else { try await exchange.requireCurrent(device.id) }
             switch request {
+            case .accountState(let request):
+                try await exchange.serve(request, to: device.id, on: stream, of: connection)
             case .activityList:
                 try await list(on: stream)
             case .payload(let request):
@@ -36,7 +40,7 @@ struct PeerService: Sendable {
                 await offers.release(try claimID(request.claimID), by: device)
                 try await stream.respond(.release(.init()))
                 await stream.finish()
-            case .status, .devices, .activities, .offer, .withdraw, .accept, .willSave:
+            case .status, .devices, .activities, .offer, .withdraw, .accept, .adoptState, .willSave:
                 throw HandoffError(.unsupported, "this request is for the local socket only")
             }
         } catch let error as HandoffError {

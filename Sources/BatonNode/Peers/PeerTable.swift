@@ -8,8 +8,8 @@ struct Peer: Sendable {
     var name: String
     var addresses: [SocketAddress]
     var gateNonce: [UInt8]
-    /// The generation of the account's keys that its advertisement was sealed with.
-    var generation: UInt32
+    /// The account's keys that its advertisement was sealed with.
+    var keys: GenerationKeys
     var current: AdvertisedActivity?
     /// Activities beside the current one.
     var others: Int
@@ -17,6 +17,8 @@ struct Peer: Sendable {
     var seen: UInt64
     /// When its current activity became current, by this device's clock.
     var currentSince: UInt64
+    /// The ``AccountState/revision`` that it is known to have.
+    var revision: UInt64 = 0
 
     /// Instances that show its advertisement now; none when it has gone.
     fileprivate(set) var instances: Set<String> = []
@@ -38,9 +40,28 @@ struct PeerTable {
     private(set) var peers: [DeviceID: Peer] = [:]
     private let lowestPort: UInt16
 
+    /// A table of devices that were known in an earlier run; none of them is present.
+    ///
     /// - Parameter lowestPort: below it no port is dialled.
-    init(lowestPort: UInt16 = Advertisement.minimumPort) {
+    init(
+        known: KnownDevices = KnownDevices(), keys: GenerationKeys, lowestPort: UInt16 = Advertisement.minimumPort
+    ) {
         self.lowestPort = lowestPort
+        for entry in known.entries.prefix(Self.bound) {
+            guard let device = DeviceID(entry.deviceID) else { continue }
+            peers[device] = Peer(
+                device: device, name: entry.name, addresses: [], gateNonce: [], keys: keys, others: 0,
+                seen: entry.seen, currentSince: entry.seen, revision: entry.revision, expiresAt: .init(nanoseconds: 0))
+        }
+    }
+
+    /// What is worth remembering in the next run.
+    var known: KnownDevices {
+        KnownDevices(
+            peers.values.map {
+                KnownDevices.Entry(
+                    deviceID: $0.device.description, name: $0.name, seen: $0.seen, revision: $0.revision)
+            })
     }
 
     var present: [Peer] {
@@ -56,24 +77,24 @@ struct PeerTable {
     ///   - interface: where it was seen; link-local addresses are dialled through it.
     ///   - unixTime: this device's clock, for people.
     mutating func receive(
-        _ advertisement: Advertisement, generation: UInt32, instance: String, interface: UInt32, now: Instant,
+        _ advertisement: Advertisement, keys: GenerationKeys, instance: String, interface: UInt32, now: Instant,
         unixTime: UInt64
     ) {
         let content = advertisement.content
         let known = peers[advertisement.device]
         var peer = Peer(
             device: advertisement.device, name: content.deviceName, addresses: [],
-            gateNonce: advertisement.gateNonce, generation: generation, current: content.current,
+            gateNonce: advertisement.gateNonce, keys: keys, current: content.current,
             others: Int(content.otherActivities), seen: unixTime,
             currentSince: unixTime - min(unixTime, UInt64(content.current?.age ?? 0)),
-            expiresAt: now + .seconds(Int(content.timeToLive)))
+            revision: known?.revision ?? 0, expiresAt: now + .seconds(Int(content.timeToLive)))
         // The age is in whole seconds: the same activity keeps the time it was first seen with.
         if let known, let before = known.current, before.id == content.current?.id {
             peer.currentSince = known.currentSince
         }
         peer.instances = (known?.instances ?? []).union([instance])
         peer.interfaces = (known?.interfaces ?? []).union([interface])
-        peer.addresses = addresses(of: content, interfaces: peer.interfaces)
+        peer.addresses = Self.addresses(of: content, interfaces: peer.interfaces, lowestPort: lowestPort)
         if known == nil { makeRoom() }
         peers[advertisement.device] = peer
     }
@@ -83,8 +104,19 @@ struct PeerTable {
         guard var peer = peers[advertisement.device] else { return }
         peer.instances.insert(instance)
         peer.interfaces.insert(interface)
-        peer.addresses = addresses(of: advertisement.content, interfaces: peer.interfaces)
+        peer.addresses = Self.addresses(
+            of: advertisement.content, interfaces: peer.interfaces, lowestPort: lowestPort)
         peers[advertisement.device] = peer
+    }
+
+    /// A device said which revocation lists it has.
+    mutating func note(_ revision: UInt64, of device: DeviceID) {
+        peers[device]?.revision = revision
+    }
+
+    /// A device is of the account no more.
+    mutating func remove(device: DeviceID) {
+        peers[device] = nil
     }
 
     /// An instance has gone.
@@ -121,7 +153,9 @@ struct PeerTable {
     }
 
     /// Where to dial, the advertised order kept; a link-local address once for each interface that it was seen on.
-    private func addresses(of content: AdvertisementContent, interfaces: Set<UInt32>) -> [SocketAddress] {
+    static func addresses(
+        of content: AdvertisementContent, interfaces: Set<UInt32>, lowestPort: UInt16 = Advertisement.minimumPort
+    ) -> [SocketAddress] {
         guard content.port >= lowestPort else { return [] }
         let hasMoreThanLoopback = content.addresses.contains { $0.scope != .loopback }
         return content.addresses.flatMap { address -> [IPAddress] in

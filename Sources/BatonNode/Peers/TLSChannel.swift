@@ -23,8 +23,6 @@ final class TLSChannel: Channel {
 
     var peer: PeerIdentity? { session.peerDeviceID.map(PeerIdentity.device) }
 
-    var admission: UInt32? { session.admission }
-
     func start() throws(TransportError) {
         guard isClient else { return }
         do {
@@ -95,7 +93,11 @@ extension TransportError {
         case .wrongAccount:
             self.init(.refused, "the other device is of another account")
         case .refused:
-            self.init(.refused, "the device has been revoked")
+            self.init(
+                .refused,
+                error.alert == nil
+                    ? "the device has been revoked"
+                    : "this device was revoked from the account, and its other devices serve it no more.")
         case .wrongPeer:
             self.init(.refused, "another device than the one that was dialled answered")
         case .ownIdentity:

@@ -127,12 +127,8 @@ struct DocumentService: Sendable {
             await stream.finish()
         } catch let error as DocumentError {
             throw HandoffError(error)
-        } catch let error as TransportError {
-            throw HandoffError(error)
-        } catch let error as HandoffError {
-            throw error
         } catch {
-            throw HandoffError(.internal, "\(error)")
+            throw HandoffError(wrapping: error)
         }
     }
 
@@ -175,18 +171,31 @@ struct DocumentService: Sendable {
 
     // MARK: Continuing side
 
+    /// Opens the folder that a document is to go to, before the other device hears of anything.
+    func openDestination(_ path: FilePath) async throws(HandoffError) -> DestinationFolder {
+        do {
+            return try await DestinationFolder.open(path)
+        } catch {
+            throw HandoffError(error)
+        }
+    }
+
     /// Fetches a claimed document into a folder.
     ///
-    /// - Parameter title: what the user saw and accepted.
+    /// - Parameters:
+    ///   - title: what the user saw and accepted.
+    ///   - folder: the destination, held open since the user said yes.
+    ///   - rule: what accepted it in place of the user, who then has seen no title.
     /// - Returns: where it is now, and its size.
     func fetch(
-        from connection: Connection, claim: ClaimID, title: String, into folder: FilePath,
-        progress: @escaping @Sendable (WireProgressReport) -> Void
+        from connection: Connection, claim: ClaimID, title: String, into folder: DestinationFolder,
+        acceptedBy rule: AcceptPolicy.Rule? = nil, progress: @escaping @Sendable (WireProgressReport) -> Void
     ) async throws(HandoffError) -> (path: [UInt8], size: UInt64) {
         let entry = try await withDeadline(Self.answerDeadline, "the document was not described") {
             try await self.manifestEntry(from: connection, claim: claim)
         }
-        try Self.refuseHidden(entry, title: title)
+        try Self.refuseHidden(entry, title: title, wasSeen: rule == nil)
+        try rule?.require(type: nil, size: entry.size)
         do {
             let writer = try await DocumentWriter.create(
                 DocumentLabel(entry.name), documentSize: entry.size, permissions: entry.executable ? 0o777 : 0o666,
@@ -201,20 +210,21 @@ struct DocumentService: Sendable {
             }
         } catch let error as DocumentError {
             throw HandoffError(error)
-        } catch let error as TransportError {
-            throw HandoffError(error)
-        } catch let error as HandoffError {
-            throw error
         } catch {
-            throw HandoffError(.internal, "\(error)")
+            throw HandoffError(wrapping: error)
         }
     }
 
     /// A name that begins with a dot is obeyed by shells and desktops and seen by nobody: it is taken only when the user
     /// said yes to one.
-    private static func refuseHidden(_ entry: WireDocumentEntry, title: String) throws(HandoffError) {
+    ///
+    /// - Parameter wasSeen: a user looked, and not a rule.
+    private static func refuseHidden(
+        _ entry: WireDocumentEntry, title: String, wasSeen: Bool
+    ) throws(HandoffError) {
         // What was listed may have been cut to what an advertisement has room for.
-        guard entry.name.first == UInt8(ascii: "."), title.utf8.first != UInt8(ascii: ".") else { return }
+        let isListed = wasSeen && title.utf8.first == UInt8(ascii: ".")
+        guard entry.name.first == UInt8(ascii: "."), !isListed else { return }
         throw HandoffError(
             .destinationUnwritable,
             "the other device calls “\(title)” by a hidden name, \(NameDisplay.escaped(Array(entry.name))): not taken")

@@ -9,7 +9,7 @@ struct ReceiveWindow {
     /// How far the granted offset may be ahead of the consumed one, in bytes.
     private(set) var size: Int
     /// The bound of `size`.
-    let maximum: Int
+    private(set) var maximum: Int
     /// The offset that the peer has been told.
     private(set) var granted: UInt64
     /// Bytes that the peer has sent.
@@ -56,6 +56,12 @@ struct ReceiveWindow {
     /// Raises the size to `size`, within the maximum. Sizes never shrink: credit that was granted cannot be taken back.
     mutating func grow(to size: Int) {
         self.size = max(self.size, min(size, maximum))
+    }
+
+    /// Raises the size and its bound. Neither shrinks.
+    mutating func widen(to size: Int, maximum: Int) {
+        self.maximum = max(self.maximum, maximum)
+        grow(to: size)
     }
 
     /// Whether a CREDIT is worth a frame: a quarter of the window or more would be granted.

@@ -151,6 +151,22 @@ extension Session {
     /// The present window of the connection, in bytes.
     public var connectionWindow: Int { receiveWindow.size }
 
+    /// Lets the peer send more on the connection than its HELLO was told: what a driver can promise once it knows who
+    /// the peer is. Windows never shrink.
+    ///
+    /// - Parameters:
+    ///   - size: the connection's window from now on, in bytes.
+    ///   - maximum: the most it grows to, in place of `Limits.maximumConnectionWindow`.
+    public mutating func widenConnectionWindow(to size: Int, maximum: Int) {
+        guard failure == nil else { return }
+        receiveWindow.widen(to: size, maximum: maximum)
+        // However little it is: it comes once. Where nothing is new, no frame is written.
+        if !isCreditQueued {
+            isCreditQueued = true
+            enqueue(.connectionCredit)
+        }
+    }
+
     func newReceiveWindow() -> ReceiveWindow {
         ReceiveWindow(initial: limits.initialStreamWindow, maximum: limits.maximumStreamWindow, now: present)
     }

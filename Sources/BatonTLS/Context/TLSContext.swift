@@ -76,7 +76,12 @@ public final class TLSContext: Sendable {
         // The machine's openssl.cnf may have set another level; 128 bits is what all of ours have.
         SSL_CTX_set_security_level(pointer, 2)
         try require(SSL_CTX_set_ciphersuites(pointer, Self.ciphers), "choosing ciphers")
-        try require(shim_SSL_CTX_set1_groups_list(pointer, "X25519:P-256"), "choosing groups")
+        // From OpenSSL 3.5 on with a key exchange that no quantum computer breaks (draft-ietf-tls-ecdhe-mlkem); an older
+        // one does not know the name and refuses the whole list.
+        if shim_SSL_CTX_set1_groups_list(pointer, "X25519MLKEM768:X25519:P-256") != 1 {
+            ErrorQueue.clear()
+            try require(shim_SSL_CTX_set1_groups_list(pointer, "X25519:P-256"), "choosing groups")
+        }
         try require(shim_SSL_CTX_set1_sigalgs_list(pointer, "ed25519:ECDSA+SHA256"), "choosing signature algorithms")
         SSL_CTX_set_options(pointer, shim_SSL_OP_for_baton())
         try require(SSL_CTX_set_num_tickets(pointer, 0), "turning tickets off")

@@ -14,9 +14,6 @@ public protocol Channel: AnyObject {
     /// Who the peer is; `nil` until the channel has verified it.
     var peer: PeerIdentity? { get }
 
-    /// What the peer was admitted by, where the channel has a gate: the generation of the account's keys.
-    var admission: UInt32? { get }
-
     /// Begins the handshake, if the channel has one and is the side that speaks first.
     func start() throws(TransportError)
 
@@ -37,10 +34,6 @@ public protocol Channel: AnyObject {
 
     /// Queues what tells the peer that no more bytes will come, such as TLS's `close_notify`.
     func finish()
-}
-
-extension Channel {
-    public var admission: UInt32? { nil }
 }
 
 /// The channel of the local socket: bytes as they are.

@@ -24,9 +24,6 @@ final class Wire {
     /// Who the other side is, as the channel has proved it.
     var peer: PeerIdentity? { channel.peer }
 
-    /// What the channel's gate admitted the other side by.
-    var admission: UInt32? { channel.admission }
-
     func startHandshake() throws(TransportError) {
         try channel.start()
     }

@@ -43,6 +43,7 @@ extension Connection {
         switch event {
         case .helloReceived:
             if case .handshaking = state { state = .open }
+            takeShare()
             wakeReadyWaiters()
         case .opened(let id, let request):
             streams.insert(id, StreamState(isLocal: false))

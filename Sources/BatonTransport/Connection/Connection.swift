@@ -31,6 +31,10 @@ public actor Connection {
     var session: Session
     var streams: StreamTable
     var arrivals = Arrivals()
+    private let budget: ReceiveBudget?
+    /// What the peer may make this connection hold: given back when nobody holds the connection any more, because what
+    /// has arrived can be read after its end.
+    private var share: ReceiveShare?
 
     var state = State.handshaking
     private let socket: Socket
@@ -59,14 +63,20 @@ public actor Connection {
     ///   - channel: fresh.
     ///   - role: who dialled.
     ///   - limits: what this side allows; the peer's come with its HELLO.
+    ///   - revocationNumber: what HELLO tells of the revocation lists held here; 0, the default, where there is none.
+    ///   - budget: what all connections share for what they receive. With one, the connection's window begins at its
+    ///     floor and becomes this connection's share, within `limits`, once the peer is known.
     public init(
-        socket: sending Socket, channel: sending any Channel, role: Role, limits: Limits = Limits(), on loop: EventLoop
+        socket: sending Socket, channel: sending any Channel, role: Role, limits: Limits = Limits(),
+        revocationNumber: UInt64 = 0, budget: ReceiveBudget? = nil, on loop: EventLoop
     ) {
+        let limits = budget?.limitingToFloor(limits) ?? limits
         self.loop = loop
         self.limits = limits
+        self.budget = budget
         self.socket = socket
         wire = Wire(socket: socket, channel: channel)
-        session = Session(role: role, limits: limits, now: .now)
+        session = Session(role: role, limits: limits, revocationNumber: revocationNumber, now: .now)
         streams = StreamTable(window: limits.initialConnectionWindow)
     }
 
@@ -113,17 +123,14 @@ public actor Connection {
         }
     }
 
-    /// The generation of the account's keys that a peer which dialled was admitted by; `nil` on the local socket, where
-    /// this side dialled, and before ``ready()``.
-    public var admission: UInt32? {
-        switch state {
-        case .handshaking: nil
-        case .open, .draining, .closing, .ended: wire.admission
-        }
-    }
+    /// What the peer's HELLO told of the revocation lists that it holds; `nil` before ``ready()``.
+    public var peerRevocationNumber: UInt64? { session.peer?.revocationNumber }
 
     /// Where the peer is.
     public nonisolated var remoteAddress: SocketAddress { socket.remoteAddress }
+
+    /// Where this side's end of the connection is.
+    public nonisolated var localAddress: SocketAddress { socket.localAddress }
 
     /// Whether no stream is open, in either direction.
     public var isIdle: Bool { streams.isIdle }
@@ -156,6 +163,12 @@ public actor Connection {
             break
         }
         while closing != nil { await withCheckedContinuation { self.closeWaiters.add($0) } }
+    }
+
+    /// Ends the connection at once: nothing that is queued leaves any more, and nothing is read.
+    public func abort() {
+        end(.connectionEnded)
+        closeSocket()
     }
 
     /// Lets what is queued leave, from now on and for a time.
@@ -201,6 +214,15 @@ public actor Connection {
         }
         timer.schedule(after: Self.closeDeadline)
         closing = timer
+    }
+
+    /// The peer is known now: its window becomes its share of what there is for all.
+    func takeShare() {
+        guard let budget, share == nil else { return }
+        let share = budget.share()
+        self.share = share
+        session.widenConnectionWindow(to: min(share.bytes, budget.initialWindow), maximum: share.bytes)
+        streams.widen(window: session.connectionWindow)
     }
 
     // MARK: - The protocol's time

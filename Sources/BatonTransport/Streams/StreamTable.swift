@@ -8,13 +8,18 @@ struct StreamTable {
     /// Bytes that arrived and that the peer has not been given credit for again: unread, or in an application's hands.
     private var held = 0
     /// Half of what the peer may send on the connection.
-    private let crowdedAt: Int
+    private var crowdedAt: Int
     /// Streams that sent something that nobody will read.
     private var talkative: Set<StreamID> = []
 
     /// - Parameter window: how much the peer may send on the connection before it is given more credit.
     init(window: Int) {
         crowdedAt = window / 2
+    }
+
+    /// The peer may send more from now on before it is given more credit.
+    mutating func widen(window: Int) {
+        crowdedAt = max(crowdedAt, window / 2)
     }
 
     subscript(id: StreamID) -> StreamState? { states[id] }

@@ -14,12 +14,14 @@ final class Door: Sendable {
     private let listener: Listener
     let doorkeeper: Doorkeeper
 
+    /// - Parameter device: whose door it is.
     init(
-        _ context: TLSContext, deadline: Duration = Doorkeeper.deadline,
+        of device: TestAccount.Device, _ context: TLSContext, deadline: Duration = Doorkeeper.deadline,
         boundPerAddress: Int = Doorkeeper.waitingBoundPerAddress
     ) throws {
         doorkeeper = Doorkeeper(
-            context: context, limits: Limits(), deadline: deadline, boundPerAddress: boundPerAddress
+            CurrentAccount(device.account), context: context, limits: Limits(), deadline: deadline,
+            boundPerAddress: boundPerAddress
         ) { connection in
             // Until it has ended somebody has to hold it.
             Task {

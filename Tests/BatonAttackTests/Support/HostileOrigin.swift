@@ -51,7 +51,8 @@ struct HostileOrigin: Sendable {
             }
         }
         _ = try await service.fetch(
-            from: near, claim: ClaimID(), title: title, into: FilePath(folder.path), progress: { _ in })
+            from: near, claim: ClaimID(), title: title, into: DestinationFolder.open(FilePath(folder.path)),
+            progress: { _ in })
     }
 
     private func serve(_ connection: Connection) async {

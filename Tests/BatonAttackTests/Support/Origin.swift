@@ -1,7 +1,10 @@
+import BatonAccount
+import BatonDiscovery
 import BatonEventLoop
 import BatonProtocol
 import BatonTestSupport
 import Foundation
+import Logging
 import SwiftProtobuf
 import SystemPackage
 import Testing
@@ -42,6 +45,7 @@ final class Origin: Sendable {
     let offers: Offers
     let activity: OfferedActivity
     private let service: PeerService
+    private let account: TestAccount
     private let loop = EventLoop(name: "origin")
     private let scratch: Scratch
     private let application: (node: Connection, program: Connection)
@@ -60,9 +64,24 @@ final class Origin: Sendable {
             offers: offers, pool: BufferPool(),
             ledger: try PartFileLedger(stateFolder: FilePath(scratch.url.appendingPathComponent("parts").path)),
             limit: TransferLimit(), stallDeadline: stallDeadline)
-        service = PeerService(offers: offers, documents: documents)
+        account = try TestAccount()
+        service = PeerService(
+            offers: offers, documents: documents, exchange: try Self.exchange(account.devices[0], on: loop))
         application = try await connectedPair(on: loop)
         _ = try await offers.offer(activity, from: application.node)
+    }
+
+    /// The exchange of revocation lists, of an account that has none.
+    private static func exchange(_ device: TestAccount.Device, on loop: EventLoop) throws -> StateExchange {
+        let account = CurrentAccount(device.account)
+        let storage = try BlockingExecutor(name: "storage")
+        let logger = Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() }
+        let directory = PeerDirectory(
+            account: account, store: device.store, replayGuard: ReplayGuard(), known: KnownDevices(),
+            discovery: ServiceDiscovery(loop: loop, executor: try BlockingExecutor(name: "discovery")),
+            storage: storage, on: loop, logger: logger)
+        return StateExchange(
+            account: account, store: device.store, storage: storage, directory: directory, on: loop, logger: logger)
     }
 
     /// Serves one request of a device, and returns the answer with all that followed it.
@@ -74,7 +93,7 @@ final class Origin: Sendable {
         let (near, far) = try await connectedPair(on: loop)
         let stream = try await far.open(try WireRequest.with { $0.kind = request }.encoded())
         let incoming = try #require(await near.incoming.makeAsyncIterator().next())
-        let serving = Task { await service.serve(incoming, from: device) }
+        let serving = Task { await service.serve(incoming, from: device, on: near) }
         let response = try await WireResponse(serializedBytes: stream.response())
         if case .continuationStream? = response.kind {} else { await stream.finish() }
         var data: [UInt8] = []
@@ -98,7 +117,7 @@ final class Origin: Sendable {
         let stream = try await far.open(try WireRequest.with { $0.kind = request }.encoded())
         let incoming = try #require(await near.incoming.makeAsyncIterator().next())
         await withTaskCancellationHandler {
-            await service.serve(incoming, from: device)
+            await service.serve(incoming, from: device, on: near)
         } onCancel: {
             Task { await far.close() }
         }

@@ -33,7 +33,7 @@ struct ProcessTests {
         #expect(result.status == 0)
         #expect(result.errors.isEmpty)
         for status in ExitStatus.allCases { #expect(result.output.contains(status.meaning)) }
-        for command in ["account", "node", "status", "devices", "activities", "offer", "accept", "withdraw"] {
+        for command in ["account", "node", "status", "devices", "activities", "offer", "accept", "withdraw", "policy"] {
             #expect(result.output.contains("\n  \(command) "))
             let own = try await BuiltCommand.run([command, "--help"])
             #expect(own.status == 0)
@@ -94,12 +94,13 @@ struct ProcessTests {
         #expect(!shown.output.contains(key))
 
         let piped = try await BuiltCommand.run(
-            ["account", "join", "--name", "desktop"], home: folder.path + "/2", input: key.uppercased() + "\nmore")
+            ["account", "join", "--no-wait", "--name", "desktop"], home: folder.path + "/2",
+            input: key.uppercased() + "\nmore")
         #expect(piped.status == 0)
         #expect(piped.output.isEmpty)
         let file = try folder.write(key + "\n", to: "key")
         let joined = try await BuiltCommand.run(
-            ["account", "join", "--key-file", file], home: folder.path + "/3")
+            ["account", "join", "--no-wait", "--key-file", file], home: folder.path + "/3")
         #expect(joined.status == 0)
         let account = shown.output.split(separator: "\"")[3]
         for home in ["/2", "/3"] {
@@ -108,6 +109,28 @@ struct ProcessTests {
         }
         let noNode = try await BuiltCommand.run(["status"], home: folder.path + "/2")
         #expect(noNode.errors == "baton: no node is running here: start one with `baton node`\n")
+
+        // Revoking without a node: by the id of a device that was never seen, since it stands in its certificate.
+        let lost = try await BuiltCommand.run(["account", "show", "--json"], home: folder.path + "/3")
+        let id = String(lost.output.split(separator: "\"")[11])
+        for said in ["is revoked", "was revoked before"] {
+            let revoked = try await BuiltCommand.run(
+                ["devices", "revoke", id, "--yes"], home: folder.path + "/1", input: key)
+            #expect(revoked.status == 0 && revoked.output.isEmpty)
+            #expect(revoked.errors.contains(said), "\(revoked.errors)")
+        }
+        let foreign = try await BuiltCommand.run(["account", "create"], home: folder.path + "/4")
+        let mistaken = try await BuiltCommand.run(
+            ["devices", "revoke", id, "--yes"], home: folder.path + "/1", input: foreign.output)
+        #expect(mistaken.status == ExitStatus.usage.rawValue && mistaken.errors.contains("another account"))
+
+        let kept = try await BuiltCommand.run(["account", "rotate"], home: folder.path + "/1")
+        #expect(kept.status == ExitStatus.usage.rawValue && kept.output.isEmpty)
+        let rotated = try await BuiltCommand.run(["account", "rotate", "--yes"], home: folder.path + "/1")
+        #expect(rotated.status == 0 && rotated.output.wholeMatch(of: /baton1(-[0-9a-z]{1,4})+\n/) != nil)
+        #expect(rotated.output.filter { $0 != "\n" } != key && rotated.errors.contains("baton account leave"))
+        let replaced = try await BuiltCommand.run(["account", "show"], home: folder.path + "/1")
+        #expect(!replaced.output.contains(account) && replaced.output.contains("laptop"))
 
         let unasked = try await BuiltCommand.run(["account", "leave"], home: folder.path + "/2")
         #expect(unasked.status == ExitStatus.usage.rawValue)

@@ -70,7 +70,7 @@ struct RenderingTests {
         #expect(
             DeviceRendering.json(device)
                 == #"{"name":"laptop","deviceID":"x","addresses":["192.0.2.1:7","[2001:db8::1]:7"],"#
-                + #""seen":"1970-01-01T00:00:00Z"}"#)
+                + #""seen":"1970-01-01T00:00:00Z","knows":false}"#)
         var status = WireStatusResponse()
         status.device = "laptop"
         status.port = 7
@@ -95,6 +95,23 @@ struct RenderingTests {
         ] as [(Double, String)])
     func ages(_ age: Double, _ text: String) {
         #expect(Moment.age(of: 1_000_000, now: 1_000_000 + age) == text)
+    }
+
+    @Test(
+        "controls of terminals and of right-to-left writing are escaped",
+        arguments: [
+            0...0x1F, 0x7F...0x9F, 0x61C...0x61C, 0x200E...0x200F, 0x2028...0x202E, 0x2060...0x2069, 0xFEFF...0xFEFF,
+            0xFFF9...0xFFFB, 0xE0001...0xE007F,
+        ] as [ClosedRange<UInt32>])
+    func dangerousScalars(_ range: ClosedRange<UInt32>) throws {
+        for value in range {
+            let scalar = try #require(Unicode.Scalar(value))
+            let text = "a" + String(scalar) + "b"
+            #expect(SafeText.escaped(text) == "a\\u{\(String(value, radix: 16))}b")
+            #expect(SafeText.escaped(path: Array(text.utf8)) == SafeText.escaped(text))
+        }
+        // As a byte that is no UTF-8 a C1 control (CSI is 0x9B) is one to some terminals.
+        for byte in UInt8(0x80)...0x9F { #expect(SafeText.escaped(path: [byte]) == "\\x\(String(byte, radix: 16))") }
     }
 
     @Test("what a terminal would act on is escaped")

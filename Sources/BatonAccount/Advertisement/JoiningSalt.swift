@@ -1,0 +1,77 @@
+import Crypto
+import FoundationEssentials
+
+/// The salt of an advertisement, from which a joining device learns under which list it was sealed.
+///
+/// The keys of generation `g >= 1` depend on the digest of the list that began it, and somebody who has the account
+/// key and has met no device yet does not know that digest. So the 16 bytes of salt are, from generation 1 on,
+///
+///     r | digest XOR HMAC-SHA256(K_join[g], "joining-salt/1" || r)[0..<8]        with 8 random bytes r
+///
+/// and 16 random bytes in generation 0. Without `K_join[g]` both look random, and two periods share nothing. A revoked
+/// device holds no `K_join` of a later generation; where it got one through a list signed apart, it learns a digest
+/// and no key.
+enum JoiningSalt {
+    private static let randomCount = 8
+    private static let label = Array("joining-salt/1".utf8)
+
+    /// A fresh salt for a period of a generation.
+    static func make(for keys: GenerationKeys) -> [UInt8] {
+        guard let joining = keys.joining, let list = keys.id.list else {
+            return randomBytes(AdvertisementSeal.saltCount)
+        }
+        let random = randomBytes(randomCount)
+        var digest: [UInt8] = []
+        digest.append(bigEndian: list.rawValue ^ mask(joining, random))
+        return random + digest
+    }
+
+    /// The digest in a salt, if it was made with this key: any salt gives one, and only opening the advertisement tells
+    /// whether it is right.
+    static func digest(in salt: some Collection<UInt8>, joining: SecretBytes) -> ListDigest {
+        let hidden = salt.dropFirst(randomCount).reduce(0) { $0 << 8 | UInt64($1) }
+        return ListDigest(rawValue: hidden ^ mask(joining, Array(salt.prefix(randomCount))))
+    }
+
+    private static func mask(_ key: SecretBytes, _ random: [UInt8]) -> UInt64 {
+        key.withUnsafeBytes {
+            HMAC<SHA256>.authenticationCode(for: label + random, using: SymmetricKey(data: $0))
+                .prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+        }
+    }
+}
+
+/// Opens advertisements with the account key itself: what a device does that joins.
+public struct JoiningOpener: Sendable {
+    /// The generations that are tried; one that an account reaches by as many revocations.
+    public static let generations: ClosedRange<UInt32> = 0...64
+
+    private let secrets: AccountSecrets
+    private let joining: [SecretBytes]
+    private let ownDevice: DeviceID
+
+    /// - Parameter ownDevice: Whose advertisements are rejected as ``AdvertisementRejection/own``.
+    public init(secrets: AccountSecrets, ownDevice: DeviceID) {
+        self.secrets = secrets
+        self.ownDevice = ownDevice
+        joining = Self.generations.map(secrets.joiningKey(generation:))
+    }
+
+    /// Opens a raw TXT record, sealed under any list that there may be.
+    ///
+    /// Costs at most 65 key derivations and decryptions: a few milliseconds, for a record that nobody can open.
+    public func open(
+        _ record: [UInt8]
+    ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {
+        let blob = try AdvertisementTXT.blob(in: record)
+        let salt = blob.prefix(AdvertisementSeal.saltCount)
+        for generation in Self.generations {
+            let list =
+                generation == 0 ? nil : JoiningSalt.digest(in: salt, joining: joining[Int(generation)])
+            let keys = secrets.keys(generation: generation, list: list)
+            guard let opened = AdvertisementSeal.open(blob, key: keys.advertisement) else { continue }
+            return (try opened.verified(salt: salt, notOf: ownDevice), keys)
+        }
+        throw .unopenable
+    }
+}

@@ -1,0 +1,171 @@
+import Crypto
+
+/// What the devices of an account know of its revocations: the signed lists that hold.
+///
+/// States merge: the same lists, met in any order and on any way, make the same state.
+///
+/// - The higher number wins. It alone says which generation of keys is current, and neither ever goes back.
+/// - Lists signed apart under one number, by somebody whose devices had not met, are all kept. Each has keys of its
+///   own, all of them revoke, and the next list jumps past them.
+/// - A list of a lower number that revokes somebody whom no higher one names stays: it was signed where the higher one
+///   was not known yet. It revokes and does nothing else, so that no order of meetings ever takes a revocation back.
+///   The next list names everybody, and then it goes.
+public struct AccountState: Sendable, Equatable {
+    /// The most lists that are held. More than one are signed apart, each by a person with the account key.
+    public static let maximumLists = 16
+
+    /// The most bytes that the lists have together.
+    public static let maximumSize = 56 << 10
+
+    /// The state of an account in which nobody was ever revoked.
+    public static let initial = AccountState(lists: [])
+
+    /// The lists: the highest number first, and those of one number by rising digest.
+    public let lists: [RevocationList]
+
+    private init(lists: [RevocationList]) {
+        self.lists = lists
+    }
+
+    /// The number of the lists that count most; 0 where there is none.
+    public var number: UInt32 { lists.first?.number ?? 0 }
+
+    /// The lists of the highest number. The keys of each are needed.
+    public var current: ArraySlice<RevocationList> { lists.prefix { $0.number == number } }
+
+    /// Whether lists were signed apart, and not brought together by another since. Until then a device that only one
+    /// of them revoked may hold keys of another.
+    public var isApart: Bool { lists.count > 1 }
+
+    /// Everybody who was ever revoked.
+    public var revoked: Set<DeviceID> { lists.reduce(into: []) { $0.formUnion($1.revoked) } }
+
+    /// What two devices compare to find out whether their states are the same: the number in the upper half, and 32
+    /// bits of a hash over all lists in the lower. 0 where there is no list.
+    public var revision: UInt64 {
+        guard !lists.isEmpty else { return 0 }
+        var bytes: [UInt8] = []
+        for list in lists { bytes.append(bigEndian: list.digest.rawValue) }
+        let hash = SHA256.hash(data: bytes).prefix(4).reduce(0) { $0 << 8 | UInt64($1) }
+        return UInt64(number) << 32 | hash
+    }
+
+    /// The number in a revision.
+    public static func number(ofRevision revision: UInt64) -> UInt64 { revision >> 32 }
+
+    /// This state and a list together; the same where the list says nothing new.
+    ///
+    /// - Throws: ``RevocationError/tooLarge`` where they pass a bound; nothing is taken then.
+    public func merging(_ list: RevocationList) throws(RevocationError) -> AccountState {
+        guard !lists.contains(list) else { return self }
+        let all = (lists + [list]).sorted { $0.generation.precedes($1.generation) }
+        var kept: [RevocationList] = []
+        var named: Set<DeviceID> = []
+        var rest = all[...]
+        while let number = rest.first?.number {
+            let peers = rest.prefix { $0.number == number }
+            kept += peers.filter { number == all[0].number || !$0.revoked.isSubset(of: named) }
+            for list in peers { named.formUnion(list.revoked) }
+            rest = rest.dropFirst(peers.count)
+        }
+        guard kept.count <= Self.maximumLists, kept.reduce(0, { $0 + $1.encoded.count }) <= Self.maximumSize else {
+            throw .tooLarge
+        }
+        return AccountState(lists: kept)
+    }
+
+    /// The next list: past all that are held, with everybody whom they revoke.
+    public func next(
+        revoking devices: Set<DeviceID>, signedWith secrets: AccountSecrets
+    ) throws(RevocationError) -> RevocationList {
+        try RevocationList(number: number + 1, revoked: revoked.union(devices), signedWith: secrets)
+    }
+}
+
+extension AccountState {
+    private static let header = Array("baton account state/1".utf8)
+
+    /// The form on disk: a header, then each list behind four bytes with its length.
+    func encoded() -> [UInt8] {
+        lists.reduce(into: Self.header) { bytes, list in
+            bytes.append(bigEndian: UInt32(list.encoded.count))
+            bytes += list.encoded
+        }
+    }
+
+    /// Reads the form on disk, and verifies every list.
+    init(decoding bytes: [UInt8], authority: AuthorityKey) throws(RevocationError) {
+        guard bytes.starts(with: Self.header) else { throw .malformed }
+        var rest = bytes.dropFirst(Self.header.count)
+        var state = AccountState.initial
+        while !rest.isEmpty {
+            guard rest.count > 4 else { throw .malformed }
+            let count = rest.prefix(4).reduce(0) { $0 << 8 | Int($1) }
+            rest = rest.dropFirst(4)
+            guard count <= rest.count else { throw .malformed }
+            state = try state.merging(RevocationList(decoding: Array(rest.prefix(count)), authority: authority))
+            rest = rest.dropFirst(count)
+        }
+        self = state
+    }
+}
+
+/// A list and the keys of the generation that it begins.
+public struct GivenList: Sendable {
+    /// The list.
+    public let list: RevocationList
+
+    /// Its keys; nil where it is not one of those that count most.
+    public let keys: GenerationKeys?
+
+    /// What another device, or the user, gave; nothing is checked before ``Account/take(_:)``.
+    public init(_ list: RevocationList, keys: GenerationKeys?) {
+        self.list = list
+        self.keys = keys
+    }
+}
+
+extension Account {
+    /// Takes lists that another device or the user gave: all that it has, together.
+    ///
+    /// - Returns: whether they said anything new.
+    /// - Throws: ``RevocationError``, such as `wrongKeys` where those of a list that counts most are missing or not the
+    ///   ones that it commits to; the account is what it was then.
+    public mutating func take(_ given: [GivenList]) throws(RevocationError) -> Bool {
+        var merged = state
+        for item in given { merged = try merged.merging(item.list) }
+        guard merged != state else { return false }
+        var all = keys
+        for list in merged.current where !state.current.contains(list) {
+            guard let new = given.first(where: { $0.list == list })?.keys, list.commits(to: new) else {
+                throw .wrongKeys
+            }
+            all.append(new)
+        }
+        keys = Array(all.sorted { $0.id.precedes($1.id) }.prefix(Self.maximumKeys))
+        state = merged
+        return true
+    }
+
+    /// Signs the next list, which revokes further devices, and takes it.
+    ///
+    /// - Returns: the list and its keys, to be given to the other devices.
+    public mutating func revoke(
+        _ devices: Set<DeviceID>, with secrets: AccountSecrets
+    ) throws(RevocationError) -> GivenList {
+        let list = try state.next(revoking: devices, signedWith: secrets)
+        let given = GivenList(list, keys: secrets.keys(generation: list.number, list: list.digest))
+        _ = try take([given])
+        return given
+    }
+
+    /// Everything that this device knows of the account's revocations, to be given to another.
+    public var givenLists: [GivenList] {
+        state.lists.map { list in GivenList(list, keys: keys.first { $0.id == list.generation && isCurrent(list) }) }
+    }
+
+    private func isCurrent(_ list: RevocationList) -> Bool { list.number == state.number }
+
+    /// Whether a device was revoked.
+    public func isRevoked(_ device: DeviceID) -> Bool { state.lists.contains { $0.revoked.contains(device) } }
+}

@@ -1,0 +1,200 @@
+import Crypto
+import FoundationEssentials
+
+/// One signed list of the devices that are of the account no more.
+///
+/// Whoever holds the account key signs the next one; see ``AccountState``. A value is always genuine: it was signed
+/// here, or its signature was verified when it was decoded. The encoding, numbers big endian:
+///
+///     u8 format = 1 | u32 number | u32 generation | u16 count | count times: 20 device id, rising
+///     32 SHA-256(K_adv) | 32 SHA-256(K_gate) | 32 SHA-256(K_join)
+///     64 Ed25519 by the account's CA key over "baton revocation list/1" and all before
+///
+/// The digest is SHA-256 of "baton revocation digest/1" and what stands before the commitments, `[0..<8]`. It cannot
+/// cover the commitments, because the keys they commit to are derived with it.
+public struct RevocationList: Sendable, Hashable {
+    /// The most device ids in one list. A list of so many has 20,651 bytes.
+    public static let maximumDevices = 1024
+
+    /// The highest number; the first list has 1. Each is a file of keys on every device.
+    public static let maximumNumber: UInt32 = 1024
+
+    static let format: UInt8 = 1
+    private static let headerCount = 11
+    private static let commitmentCount = 32
+    private static let commitments = 3
+    private static let signatureCount = 64
+    private static let tailCount = commitments * commitmentCount + signatureCount
+
+    /// The longest encoding, in bytes.
+    public static let maximumSize = headerCount + maximumDevices * DeviceID.count + tailCount
+
+    /// Rises with each revocation. In this version it is the generation of keys that the list begins as well; a list
+    /// where the two differ is not taken.
+    public let number: UInt32
+
+    /// Who was revoked, then or before.
+    public let revoked: Set<DeviceID>
+
+    /// What tells this list from another of the same number.
+    public let digest: ListDigest
+
+    /// The list as it travels and is stored, signature included.
+    public let encoded: [UInt8]
+
+    /// The keys of the generation that this list begins.
+    public var generation: GenerationID { GenerationID(number: number, list: digest) }
+
+    /// Signs a list.
+    ///
+    /// Equal numbers and ids give equal bytes, wherever and whenever they are signed.
+    public init(
+        number: UInt32, revoked: Set<DeviceID>, signedWith secrets: AccountSecrets
+    ) throws(RevocationError) {
+        guard (1...Self.maximumNumber).contains(number) else { throw .exhausted }
+        guard revoked.count <= Self.maximumDevices else { throw .tooManyDevices }
+        var bytes: [UInt8] = [Self.format]
+        bytes.append(bigEndian: number)
+        bytes.append(bigEndian: number)
+        bytes.append(bigEndian: UInt16(revoked.count))
+        for device in revoked.map(\.bytes).sorted(by: { $0.lexicographicallyPrecedes($1) }) { bytes += device }
+        let digest = ListDigest(of: bytes)
+        bytes += Self.commitments(to: secrets.keys(generation: number, list: digest))
+        do {
+            bytes += try secrets.sign(Self.signedMessage(bytes))
+        } catch {
+            throw .cryptography("\(error)")
+        }
+        self.number = number
+        self.revoked = revoked
+        self.digest = digest
+        self.encoded = bytes
+    }
+
+    /// Reads a list and verifies its signature.
+    public init(decoding bytes: [UInt8], authority: AuthorityKey) throws(RevocationError) {
+        guard bytes.count >= Self.headerCount + Self.tailCount, bytes.count <= Self.maximumSize else {
+            throw .malformed
+        }
+        guard bytes[0] == Self.format else { throw .unknownFormat(bytes[0]) }
+        let number = bytes[1..<5].reduce(0) { $0 << 8 | UInt32($1) }
+        let generation = bytes[5..<9].reduce(0) { $0 << 8 | UInt32($1) }
+        let count = Int(bytes[9]) << 8 | Int(bytes[10])
+        let body = Self.headerCount + count * DeviceID.count
+        guard number == generation, (1...Self.maximumNumber).contains(number), count <= Self.maximumDevices,
+            bytes.count == body + Self.tailCount
+        else { throw .malformed }
+        let signature = bytes.suffix(Self.signatureCount)
+        let message = Self.signedMessage(bytes.dropLast(Self.signatureCount))
+        guard authority.isValid(signature: signature, of: message) else { throw .badSignature }
+        var devices: Set<DeviceID> = []
+        var last: ArraySlice<UInt8> = []
+        for start in stride(from: Self.headerCount, to: body, by: DeviceID.count) {
+            let id = bytes[start..<(start + DeviceID.count)]
+            guard last.lexicographicallyPrecedes(id), let device = DeviceID(bytes: id) else { throw .malformed }
+            devices.insert(device)
+            last = id
+        }
+        self.number = number
+        self.revoked = devices
+        self.digest = ListDigest(of: bytes[..<body])
+        self.encoded = bytes
+    }
+
+    /// Whether keys are the ones of the generation that this list begins.
+    public func commits(to keys: GenerationKeys) -> Bool {
+        let stored = encoded.dropLast(Self.signatureCount).suffix(Self.commitments * Self.commitmentCount)
+        return keys.id == generation && stored.elementsEqual(Self.commitments(to: keys))
+    }
+
+    private static func commitments(to keys: GenerationKeys) -> [UInt8] {
+        [keys.advertisement, keys.gate, keys.joining].flatMap { key in
+            key.map { $0.withUnsafeBytes { Array(SHA256.hash(data: $0)) } } ?? []
+        }
+    }
+
+    private static func signedMessage(_ bytes: some Sequence<UInt8>) -> [UInt8] {
+        Array("baton revocation list/1".utf8) + bytes
+    }
+}
+
+/// Eight bytes that tell one revocation list from another.
+public struct ListDigest: Sendable, Hashable, CustomStringConvertible {
+    /// The eight bytes, read big endian.
+    public let rawValue: UInt64
+
+    init(rawValue: UInt64) {
+        self.rawValue = rawValue
+    }
+
+    /// The digest of a list's encoding up to its commitments.
+    init(of bytes: some Sequence<UInt8>) {
+        rawValue = SHA256.hash(data: Array("baton revocation digest/1".utf8) + bytes)
+            .prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    /// Reads the 16 hexadecimal digits of ``description``; nil for anything else.
+    init?(_ text: some StringProtocol) {
+        guard text.utf8.count == 16, let value = UInt64(text, radix: 16), !text.hasPrefix("+") else { return nil }
+        rawValue = value
+    }
+
+    /// Sixteen lower-case hexadecimal digits.
+    public var description: String {
+        let digits = String(rawValue, radix: 16)
+        return String(repeating: "0", count: 16 - digits.utf8.count) + digits
+    }
+}
+
+/// The public key of an account's authority: verifies what was signed with the account key.
+public struct AuthorityKey: Sendable {
+    private let bytes: [UInt8]
+
+    init(publicKey bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    func isValid(signature: some DataProtocol, of message: [UInt8]) -> Bool {
+        guard let key = try? Curve25519.Signing.PublicKey(rawRepresentation: bytes) else { return false }
+        return key.isValidSignature(signature, for: message)
+    }
+}
+
+/// Why a revocation list cannot be signed or taken.
+public enum RevocationError: Error, Equatable, CustomStringConvertible {
+    /// It is not the encoding of a list.
+    case malformed
+    /// It was written by a later version of this program.
+    case unknownFormat(UInt8)
+    /// The account's key did not sign it.
+    case badSignature
+    /// The keys that came with it are missing, or not those that it commits to.
+    case wrongKeys
+    /// It would have more devices than ``RevocationList/maximumDevices``.
+    case tooManyDevices
+    /// The numbers are used up.
+    case exhausted
+    /// It does not fit beside the lists that are held; see ``AccountState``.
+    case tooLarge
+    /// A cryptographic operation failed, which only a broken installation explains.
+    case cryptography(String)
+
+    /// One sentence that says what is wrong and, where Baton can know it, what to do.
+    public var description: String {
+        switch self {
+        case .malformed: "this is not a revocation list"
+        case .unknownFormat(let format):
+            "the revocation list was written by a later Baton (format \(format)); install a newer Baton here"
+        case .badSignature: "the revocation list was not signed with this account's key"
+        case .wrongKeys: "the keys that came with the revocation list are not its own"
+        case .tooManyDevices:
+            "a list holds \(RevocationList.maximumDevices) devices; make a new account with `baton account rotate`"
+        case .exhausted:
+            "an account has \(RevocationList.maximumNumber) revocations; make a new one with `baton account rotate`"
+        case .tooLarge:
+            "too many revocation lists were signed apart; revoke a device once more where they are all known"
+        case .cryptography(let detail):
+            "the cryptography library refused what it must be able to do; reinstall Baton (\(detail))"
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import FoundationEssentials
+
+/// What this device remembers of the account's other devices, so that one of them can be named when it is not there:
+/// above all the one that was lost.
+public struct KnownDevices: Sendable, Equatable {
+    /// The most devices that are remembered; the one that was longest not seen makes room. 64 are under 16 KiB on disk.
+    public static let capacity = 64
+
+    /// A device as it was last seen.
+    public struct Entry: Sendable, Equatable, Codable {
+        /// Its id, as text.
+        public var deviceID: String
+        /// What it calls itself.
+        public var name: String
+        /// Seconds since 1970, by this device's clock.
+        public var seen: UInt64
+        /// The ``AccountState/revision`` that it was known to have.
+        public var revision: UInt64
+
+        /// An entry; nothing is checked before it is read again.
+        public init(deviceID: String, name: String, seen: UInt64, revision: UInt64) {
+            self.deviceID = deviceID
+            self.name = name
+            self.seen = seen
+            self.revision = revision
+        }
+    }
+
+    /// The devices, the one seen last first.
+    public let entries: [Entry]
+
+    /// The devices that are worth remembering of these.
+    public init(_ entries: [Entry] = []) {
+        self.entries = Array(entries.sorted { $0.seen > $1.seen }.prefix(Self.capacity))
+    }
+}
+
+extension AccountStore {
+    /// The devices that were known when they were saved last; none where the file is missing or damaged, since they are
+    /// a convenience and nothing more.
+    public func loadKnownDevices() throws(AccountError) -> KnownDevices {
+        guard let bytes = try openExisting().read(AccountFile.devices),
+            let entries = bytes.withUnsafeBytes({
+                try? JSONDecoder().decode([KnownDevices.Entry].self, from: Data($0))
+            })
+        else { return KnownDevices() }
+        return KnownDevices(
+            entries.filter { DeviceID($0.deviceID) != nil && (try? DeviceName.validated($0.name)) == $0.name })
+    }
+
+    /// Saves the devices that are known.
+    public func save(_ devices: KnownDevices) throws(AccountError) {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+        do {
+            try openExisting().write(AccountFile.devices, Array(encoder.encode(devices.entries)))
+        } catch let error as AccountError {
+            throw error
+        } catch {
+            throw .cryptography("JSON: \(error)")
+        }
+    }
+}

@@ -1,0 +1,69 @@
+import ArgumentParser
+import Baton
+import BatonAccount
+import SystemPackage
+
+/// `baton account rotate`
+struct AccountRotateCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "rotate",
+        abstract: "Make a new account in place of this device's, because its key leaked.",
+        discussion: """
+            Whoever has the account key can add devices to the account, and no revocation keeps them out. So this makes \
+            a new account, with a new key, and takes this device into it; the old account is wiped from here. The new \
+            key is printed once, alone on standard output.
+
+            Each other device stays in the old account until you run `baton account leave` and `baton account join` \
+            there, with the new key. Until then it and this one do not see each other.
+
+            To lock a lost device out whose account key nobody has, use `baton devices revoke`.
+
+            EXAMPLES:
+              baton account rotate
+              (umask 077; baton account rotate --yes > key)
+            """)
+
+    @Flag(name: .shortAndLong, help: "Do not ask.")
+    var yes = false
+
+    func run() async throws {
+        let home = try CommandEnvironment.home()
+        let store = CommandEnvironment.accountStore(home)
+        let old: Account
+        do {
+            old = try store.load()
+        } catch {
+            throw CommandError(error)
+        }
+        if let client = try? await NodeClient.connect(to: home) {
+            await client.close()
+            throw CommandError.failed("a node is running here with this account: stop `baton node` first")
+        }
+        try await Confirmation.require(
+            isGiven: yes, consequence: "the old account goes from this device, and the others have to join the new one",
+            question: """
+                The account \(old.id) goes from this device, and a new one is made. Each other device has to leave and \
+                join the new one before it sees this one again. Go on?
+                """)
+        let new: Account
+        do {
+            new = try store.rotate { key throws(AccountError) in
+                Output.say("This is the new account key. It is shown this once and kept nowhere:")
+                Output.say("")
+                do {
+                    try AccountCreateCommand.print(key)
+                } catch {
+                    // Nobody has seen the key: the old account stays.
+                    throw .system(
+                        doing: "print the key to", path: "standard output", error: error as? Errno ?? .ioError)
+                }
+                Output.say("")
+            }
+        } catch {
+            throw CommandError(error)
+        }
+        Output.say("Write it down. This device, \(SafeText.escaped(new.deviceName)), is in account \(new.id) now.")
+        Output.say("On each other device: stop `baton node`, run `baton account leave`, then `baton account join` with")
+        Output.say("the new key. Start `baton node` here and there.")
+    }
+}

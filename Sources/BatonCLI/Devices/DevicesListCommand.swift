@@ -1,0 +1,77 @@
+import ArgumentParser
+import Baton
+import BatonAccount
+import BatonMessages
+import BatonTransport
+import FoundationEssentials
+import SystemPackage
+
+/// `baton devices list`
+struct DevicesListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list",
+        abstract: "List the other devices of the account that this one knows.",
+        discussion: """
+            KNOWS says whether the device has the revocation list that this one has. One that does not gets it when the \
+            two meet, and until then it still serves a device that was revoked.
+
+            EXAMPLES:
+              baton devices
+              baton devices --json
+            """)
+
+    @OptionGroup var output: JSONOption
+
+    func run() async throws {
+        let (devices, listsApart) = try await NodeAccess.withNode { try await $0.devices() }
+        if listsApart { Output.say(try DeviceRendering.listsApart(CommandEnvironment.home())) }
+        if output.json {
+            for device in devices { try Output.line(DeviceRendering.json(device)) }
+            return
+        }
+        guard !devices.isEmpty else {
+            Output.say("No other device has been seen yet: run `baton node` there, on the same network and account.")
+            return
+        }
+        let width = Terminal.width(of: .standardOutput)
+        for line in DeviceRendering.lines(devices, width: width, now: Date().timeIntervalSince1970) {
+            try Output.line(line)
+        }
+    }
+}
+
+/// How devices are printed.
+enum DeviceRendering {
+    static func listsApart(_ home: Home) -> String {
+        let revoked = (try? CommandEnvironment.accountStore(home).load().state.revoked.map(\.short).sorted()) ?? []
+        return """
+            Devices were revoked apart, on devices that had not met: \(revoked.joined(separator: ", ")). All of them are \
+            locked out. To give the others new keys as well, revoke one of them once more, by its id.
+            """
+    }
+
+    static func json(_ device: WireDevice) -> String {
+        JSONValue.object([
+            JSONValue.Member("name", .string(device.name)),
+            JSONValue.Member("deviceID", .string(device.deviceID)),
+            JSONValue.Member("addresses", .array(device.addresses.map(JSONValue.string))),
+            JSONValue.Member("seen", ISO8601.format(seconds: device.seen).map(JSONValue.string) ?? .null),
+            JSONValue.Member("knows", .boolean(device.knows)),
+        ]).text
+    }
+
+    static func lines(_ devices: [WireDevice], width: Int, now: Double) -> [String] {
+        var table = Table([
+            Table.Column("NAME", minimum: 8), Table.Column("ID"), Table.Column("ADDRESSES", minimum: 15),
+            Table.Column("KNOWS"), Table.Column("SEEN", alignsRight: true),
+        ])
+        table.rows = devices.map { device in
+            [
+                SafeText.escaped(device.name), SafeText.escaped(device.deviceID.prefix(8)),
+                SafeText.escaped(device.addresses.joined(separator: " ")), device.knows ? "yes" : "no",
+                Moment.age(of: device.seen, now: now),
+            ]
+        }
+        return table.lines(width: width)
+    }
+}

@@ -1,0 +1,156 @@
+import ArgumentParser
+import Baton
+import BatonAccount
+import BatonMessages
+import BatonNode
+import FoundationEssentials
+
+/// `baton devices revoke`
+struct DevicesRevokeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "revoke",
+        abstract: "Lock a device out of the account: a lost laptop, or one that you gave away.",
+        discussion: """
+            From then on this device refuses it, ends every connection with it, and announces itself under new keys; the \
+            account's other devices do the same as soon as they meet this one, or another that knows. It cannot be taken \
+            back: the device joins again as a new one, with the account key.
+
+            Asks for the account key, as `baton account join` does. Where the key itself may have leaked, use `baton \
+            account rotate`: whoever has the key can add devices.
+
+            EXAMPLES:
+              baton devices revoke phone
+              baton devices revoke 3kd7x2mq                    # the beginning of its id, as `baton devices` shows it
+              baton devices revoke phone --yes --key-file key  # for scripts
+            """)
+
+    @Argument(help: ArgumentHelp("The device's name, or the beginning of its id.", valueName: "name"))
+    var device: String
+
+    @Flag(name: .shortAndLong, help: "Do not ask.")
+    var yes = false
+
+    @Option(name: .long, help: ArgumentHelp("Read the account key from a file of mode 0600.", valueName: "file"))
+    var keyFile: String?
+
+    /// How long devices are looked for that know of revocations which this one does not.
+    private static let patience = Duration.seconds(3)
+    /// How long the others are given to take the list over before it is said who has not.
+    private static let spreading = Duration.seconds(5)
+
+    func run() async throws {
+        let home = try CommandEnvironment.home()
+        let store = CommandEnvironment.accountStore(home)
+        do {
+            let account = try store.load()
+            let node = try? await NodeClient.connect(to: home)
+            let known: [KnownDevice]
+            if let node {
+                known = try await node.devices().devices.map { KnownDevice(id: $0.deviceID, name: $0.name) }
+            } else {
+                known = try store.loadKnownDevices().entries.map { KnownDevice(id: $0.deviceID, name: $0.name) }
+            }
+            let chosen = try DeviceChoice(
+                ownID: account.identity.id.description, ownName: account.deviceName, known: known,
+                revoked: account.state.revoked.map(\.description)
+            ).find(device)
+            guard let id = DeviceID(chosen.id) else { throw CommandError.usage(DeviceChoice.noSuchDevice(device)) }
+            try await Confirmation.require(
+                isGiven: yes, consequence: "a revocation cannot be taken back",
+                question: "Lock \(chosen.shown) out of the account? This cannot be taken back.")
+            let secrets = try await AccountKeyInput.read(from: keyFile, of: account)
+            // What was revoked elsewhere meanwhile is in the new list as well.
+            let met = await AccountLookup(for: account, with: secrets).run(within: Self.patience).account
+            guard !met.isRevoked(id) || met.state != account.state || met.state.isApart else {
+                Output.say("\(chosen.shown) was revoked before.")
+                return
+            }
+            var revoking = met
+            _ = try revoking.revoke([id], with: secrets)
+            if let node {
+                // The keys of lists signed apart come with them: the node tells those who seal with these keys.
+                if met.state != account.state { try await node.adopt(met.givenLists.map(WireSignedList.init)) }
+                try await node.adopt(revoking.givenLists.map(WireSignedList.init))
+                Output.say("\(chosen.shown) is revoked.")
+                try await Self.sayWhoKnows(node)
+                await node.close()
+            } else {
+                try store.save(stateOf: revoking)
+                Output.say("\(chosen.shown) is revoked.")
+                Output.say(
+                    "No node is running here: the other devices learn of it when `baton node` runs and meets them.")
+            }
+        } catch let error as AccountError {
+            throw CommandError(error)
+        } catch let error as RevocationError {
+            throw CommandError.failed("\(error)")
+        } catch let error as HandoffError {
+            throw CommandError(error)
+        }
+    }
+
+    /// Waits a while for those who are there.
+    private static func sayWhoKnows(_ node: NodeClient) async throws {
+        let deadline = ContinuousClock.now + spreading
+        var devices = try await node.devices().devices
+        while devices.contains(where: { $0.present && !$0.knows }), ContinuousClock.now < deadline {
+            try await Task.sleep(for: .milliseconds(100))
+            devices = try await node.devices().devices
+        }
+        func names(_ knows: Bool) -> String {
+            devices.filter { $0.knows == knows }.map { SafeText.escaped($0.name) }.joined(separator: ", ")
+        }
+        if devices.contains(where: \.knows) { Output.say("Known to: this device, \(names(true)).") }
+        if devices.contains(where: { !$0.knows }) {
+            Output.say("Not yet known to: \(names(false)). They learn of it when they meet a device that knows.")
+        }
+    }
+}
+
+/// A device that can be named.
+struct KnownDevice: Sendable, Equatable {
+    let id: String
+    let name: String
+
+    /// Name and short id, for people.
+    var shown: String { "\(SafeText.escaped(name)) (\(SafeText.escaped(id.prefix(8))))" }
+}
+
+/// Finds the one device that a person means.
+struct DeviceChoice {
+    let ownID: String
+    let ownName: String
+    let known: [KnownDevice]
+    /// Ids of devices that were revoked before; their names are forgotten.
+    let revoked: [String]
+
+    private static let nameless = "the device"
+
+    /// The fewest characters of an id that name a device.
+    static let shortestPrefix = 4
+
+    /// - Parameter text: a name, or the beginning of an id; a name counts first. A whole id need not be known.
+    func find(_ text: String) throws(CommandError) -> KnownDevice {
+        let all = known + revoked.map { KnownDevice(id: $0, name: Self.nameless) }
+        let named = known.filter { $0.name == text }
+        let lower = text.lowercased()
+        let isPrefix = lower.utf8.count >= Self.shortestPrefix
+        let found = named.isEmpty && isPrefix ? all.filter { $0.id.hasPrefix(lower) } : named
+        if found.count == 1, let device = found.first { return device }
+        guard found.isEmpty else {
+            let lines = found.map { "  \($0.shown)" }.joined(separator: "\n")
+            throw .usage("\(found.count) devices are called so: give more of an id\n\(lines)")
+        }
+        if text == ownName || (isPrefix && ownID.hasPrefix(lower)) {
+            throw CommandError(
+                .refused, code: "refused",
+                "this is the device that you are at: to take it out of its account, use `baton account leave`")
+        }
+        if let id = DeviceID(lower) { return KnownDevice(id: id.description, name: Self.nameless) }
+        throw .usage(Self.noSuchDevice(text))
+    }
+
+    static func noSuchDevice(_ text: String) -> String {
+        "no device \"\(SafeText.escaped(text))\" is known here: see `baton devices`, or give its whole id"
+    }
+}

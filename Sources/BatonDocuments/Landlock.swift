@@ -1,0 +1,91 @@
+import BatonEventLoop
+import CLinux
+public import SystemPackage
+
+/// What a thread may still do to files once it has confined itself: the kernel's Landlock, which binds one thread and
+/// cannot be taken back.
+///
+/// It stands behind everything that the code does by itself (one component of a name, `openat2` beneath one folder, no
+/// links): should any of that be wrong, the kernel still lets the thread reach nothing else.
+public enum Landlock {
+    /// Whether this kernel can confine a thread.
+    public enum Support: Sendable, Hashable {
+        /// It can; the number is the version of its interface, 1 to 7 as of Linux 6.18.
+        case version(Int)
+        /// It was built without, is older than Linux 5.13, or has it switched off.
+        case unavailable(Errno)
+    }
+
+    /// Kinds of access to files, by the kernel's numbers.
+    struct Access: OptionSet {
+        let rawValue: UInt64
+
+        static let writeFile = Access(rawValue: 1 << 1)
+        static let readFile = Access(rawValue: 1 << 2)
+        static let readFolder = Access(rawValue: 1 << 3)
+        static let removeFolder = Access(rawValue: 1 << 4)
+        static let removeFile = Access(rawValue: 1 << 5)
+        static let makeFolder = Access(rawValue: 1 << 7)
+        static let makeFile = Access(rawValue: 1 << 8)
+        static let makeLink = Access(rawValue: 1 << 12)
+        static let moveBetweenFolders = Access(rawValue: 1 << 13)
+        static let truncate = Access(rawValue: 1 << 14)
+
+        /// All that a document may need in its destination: no devices, pipes and sockets, and nothing is executed.
+        static let receiving: Access = [
+            .readFile, .writeFile, .readFolder, .makeFile, .makeFolder, .makeLink, .removeFile, .removeFolder,
+            .moveBetweenFolders, .truncate,
+        ]
+        /// What keeping the records of unfinished files needs.
+        static let recording: Access = [.readFile, .writeFile, .makeFile, .removeFile]
+
+        /// Everything that a version can deny.
+        static func all(inVersion version: Int) -> Access {
+            // Version 1 knows 13 kinds; 2, 3 and 5 added one each.
+            let count = 13 + (version >= 2 ? 1 : 0) + (version >= 3 ? 1 : 0) + (version >= 5 ? 1 : 0)
+            return Access(rawValue: (1 << UInt64(count)) - 1)
+        }
+    }
+
+    /// Binding and connecting of TCP sockets: version 4.
+    private static let network: UInt64 = 0b11
+    /// Abstract Unix sockets of others, and signals to them: version 6.
+    private static let scopes: UInt64 = 0b11
+
+    /// What this kernel can do.
+    public static var support: Support {
+        do {
+            return .version(Int(try SystemCalls.kernel { baton_landlock_version() }))
+        } catch {
+            return .unavailable(error)
+        }
+    }
+
+    /// Confines the calling thread, and what it makes, for good: to a destination and to the folder of the records, and
+    /// to no network where the kernel can.
+    ///
+    /// Only on a ``BatonEventLoop/PrivateThread``. What was opened before stays open: so both folders are given as
+    /// descriptors, each with a rule of its own.
+    ///
+    /// - Returns: whether the thread is confined now: `false` where the kernel has no Landlock.
+    /// - Throws: what the kernel said when it has Landlock and refused all the same.
+    static func confineThread(
+        receivingIn destination: borrowing OwnedDescriptor, recordingIn records: borrowing OwnedDescriptor
+    ) throws(Errno) -> Bool {
+        guard case .version(let version) = support else { return false }
+        let all = Access.all(inVersion: version)
+        let rules = OwnedDescriptor(
+            takingOwnershipOf: try SystemCalls.kernel {
+                baton_landlock_create(all.rawValue, version >= 4 ? network : 0, version >= 6 ? scopes : 0)
+            })
+        let (number, destination, records) = (rules.rawValue, destination.rawValue, records.rawValue)
+        try SystemCalls.kernel {
+            baton_landlock_allow_beneath(number, destination, Access.receiving.intersection(all).rawValue)
+        }
+        try SystemCalls.kernel {
+            baton_landlock_allow_beneath(number, records, Access.recording.intersection(all).rawValue)
+        }
+        try SystemCalls.kernel { baton_landlock_restrict_thread(number) }
+        return true
+    }
+}

@@ -1,0 +1,52 @@
+import SwiftProtobuf
+
+/// Takes length-delimited records (a varint and the message) out of bytes that come in pieces.
+///
+/// A pure value. It keeps what was appended and not yet taken: less than one record when `next` was called until it
+/// gave `nil`, and the piece that was appended since.
+struct RecordParser<Record: Message> {
+    private var pending: [UInt8] = []
+    private var position = 0
+
+    /// Whether every byte so far belongs to a record that was taken.
+    var isBetweenRecords: Bool { position == pending.count }
+
+    /// Bytes that wait for the rest of their record.
+    var pendingCount: Int { pending.count - position }
+
+    /// Adds the next bytes of the peer.
+    mutating func append(_ bytes: UnsafeRawBufferPointer) {
+        pending.removeFirst(position)
+        position = 0
+        pending.append(contentsOf: bytes)
+    }
+
+    /// The next record that is whole; `nil` where more bytes are needed.
+    ///
+    /// - Throws: ``HandoffError`` for a record that is too long or not of this type.
+    mutating func next() throws(HandoffError) -> Record? {
+        var length = 0
+        var shift = 0
+        var cursor = position
+        while true {
+            guard cursor < pending.count else { return nil }
+            let byte = pending[cursor]
+            cursor += 1
+            length |= Int(byte & 0x7F) << shift
+            guard length <= MessageLimits.size, shift <= 14 else {
+                throw HandoffError(.internal, "the other side sent a record over \(MessageLimits.size) bytes")
+            }
+            if byte & 0x80 == 0 { break }
+            shift += 7
+        }
+        guard pending.count - cursor >= length else { return nil }
+        position = cursor + length
+        guard
+            let record = try? Record(
+                serializedBytes: Array(pending[cursor..<position]), options: MessageLimits.decoding)
+        else {
+            throw HandoffError(.internal, "the other side sent a record that cannot be read")
+        }
+        return record
+    }
+}

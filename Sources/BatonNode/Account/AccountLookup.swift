@@ -1,0 +1,139 @@
+public import BatonAccount
+import BatonDiscovery
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTLS
+import BatonTransport
+
+/// Looks for devices of an account while the account key is at hand, and takes over what they know of its revocations.
+///
+/// What `baton account join` does before it erases the key, and `baton devices revoke` before it signs. The key opens
+/// advertisements under any list (``JoiningOpener``), also under lists that were signed apart from those known here.
+public struct AccountLookup: Sendable {
+    /// What came of it.
+    public struct Outcome: Sendable {
+        /// The account, with everything that was found.
+        public var account: Account
+        /// How many devices answered.
+        public var answers = 0
+        /// Why nobody can be found: a sentence of the DNS-SD responder's.
+        public var trouble: String?
+    }
+
+    /// How long the search goes on for devices under other lists, after the first has answered.
+    private static let grace = Duration.seconds(1)
+    /// How long one device may take to be reached and to answer.
+    private static let answerDeadline = Duration.seconds(5)
+    /// Devices that are asked.
+    private static let bound = 16
+
+    private let account: Account
+    private let secrets: AccountSecrets
+
+    /// A search.
+    ///
+    /// - Parameters:
+    ///   - account: this device's part of the account, which must have been issued under the same key.
+    ///   - secrets: of the account key.
+    public init(for account: Account, with secrets: AccountSecrets) {
+        self.account = account
+        self.secrets = secrets
+    }
+
+    /// Looks for so long at the most; ends sooner when devices have answered, or when there is no DNS-SD responder.
+    public func run(within limit: Duration) async -> Outcome {
+        var outcome = Outcome(account: account)
+        let loop = EventLoop(name: "lookup")
+        let discovery: ServiceDiscovery
+        let context: TLSContext
+        do {
+            discovery = ServiceDiscovery(loop: loop, executor: try BlockingExecutor(name: "lookup"))
+            context = try TLSContext(identity: TLSIdentity(account.identity))
+        } catch {
+            outcome.trouble = "\(error)"
+            return outcome
+        }
+        let opener = JoiningOpener(secrets: secrets, ownDevice: account.identity.id)
+        let (notices, notice) = AsyncStream<Notice>.makeStream(bufferingPolicy: .bufferingNewest(256))
+        let searching = Task {
+            await discovery.start()
+            for await event in discovery.events { notice.yield(.discovery(event)) }
+        }
+        let end = Timer(on: loop) { notice.finish() }
+        end.schedule(after: limit)
+        await withDiscardingTaskGroup { group in
+            var asked: Set<DeviceID> = []
+            for await next in notices {
+                switch next {
+                case .discovery(.record(let instance, let interface, let txt)):
+                    guard let opened = try? opener.open(txt) else {
+                        discovery.reject(instance)
+                        continue
+                    }
+                    let device = opened.advertisement.device
+                    guard asked.count < Self.bound, asked.insert(device).inserted else { continue }
+                    let own = outcome.account
+                    group.addTask {
+                        let lists = await ask(opened, seenOn: interface, through: context, on: loop, having: own)
+                        notice.yield(.answer(lists))
+                    }
+                case .discovery(.responder(.unavailable(let reason, _))):
+                    outcome.trouble = reason
+                    notice.finish()
+                case .discovery:
+                    continue
+                case .answer(let lists):
+                    guard let lists else { continue }
+                    outcome.answers += 1
+                    _ = try? outcome.account.take(lists)
+                    end.schedule(after: Self.grace)
+                }
+            }
+            group.cancelAll()
+        }
+        end.cancel()
+        searching.cancel()
+        await discovery.stop()
+        return outcome
+    }
+
+    private enum Notice: Sendable {
+        case discovery(DiscoveryEvent)
+        /// What a device has; nil when it could not be asked.
+        case answer([GivenList]?)
+    }
+
+    private func ask(
+        _ opened: (advertisement: Advertisement, keys: GenerationKeys), seenOn interface: UInt32,
+        through context: TLSContext, on loop: EventLoop, having own: Account
+    ) async -> [GivenList]? {
+        let advertisement = opened.advertisement
+        do {
+            let socket = try await Socket.connect(
+                toAnyOf: PeerTable.addresses(of: advertisement.content, interfaces: [interface]), on: loop,
+                timeout: Self.answerDeadline)
+            let session = try TLSSession(
+                client: context,
+                serverName: GateToken.serverName(
+                    keys: opened.keys, server: advertisement.device, gateNonce: advertisement.gateNonce),
+                expectedPeer: advertisement.device.description)
+            let connection = Connection(
+                socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer,
+                revocationNumber: own.state.revision, on: loop)
+            await connection.start()
+            let answer: [WireSignedList]
+            do {
+                answer = try await connection.accountState(asking: own.state.revision, within: Self.answerDeadline)
+                    .lists
+            } catch {
+                await connection.abort()
+                throw error
+            }
+            await connection.close()
+            return try answer.map { try GivenList($0, authority: own.identity.authorityKey) }
+        } catch {
+            return nil
+        }
+    }
+}

@@ -1,0 +1,58 @@
+public import BatonAccount
+public import BatonMessages
+import BatonProtocol
+import BatonTransport
+import FoundationEssentials
+import SwiftProtobuf
+
+extension Connection {
+    /// Asks the other side for its revocation lists.
+    ///
+    /// - Parameter revision: what this side has, so that the other can ask in turn.
+    /// - Returns: what the other side has; at most ``AccountState/maximumLists`` lists.
+    nonisolated func accountState(
+        asking revision: UInt64, within deadline: Duration
+    ) async throws(HandoffError) -> (revision: UInt64, lists: [WireSignedList]) {
+        try await withDeadline(deadline, "it did not tell its revocation lists") {
+            let (response, stream) = try await self.request(.accountState(.with { $0.revision = revision }))
+            guard case .accountState(let answer) = response else {
+                throw HandoffError(.internal, "it answered something else than what it was asked")
+            }
+            await stream.finish()
+            var lists: [WireSignedList] = []
+            for try await list in stream.records(of: WireSignedList.self) {
+                guard lists.count < AccountState.maximumLists else { break }
+                lists.append(list)
+            }
+            return (answer.revision, lists)
+        }
+    }
+}
+
+extension WireSignedList {
+    /// A list and its keys as they travel, inside TLS and on the local socket alone.
+    public init(_ given: GivenList) {
+        self.init()
+        list = Data(given.list.encoded)
+        // SwiftProtobuf has no memory that is wiped: this copy lives for as long as the message.
+        if let keys = given.keys { self.keys = keys.concatenated.withUnsafeBytes { Data($0) } }
+    }
+}
+
+extension GivenList {
+    /// Reads a list and verifies its signature.
+    init(_ message: WireSignedList, authority: AuthorityKey) throws(RevocationError) {
+        let list = try RevocationList(decoding: Array(message.list), authority: authority)
+        let keys = message.keys.withUnsafeBytes { SecretBytes(copying: $0) }
+        self.init(list, keys: GenerationKeys(id: list.generation, concatenated: keys))
+    }
+}
+
+extension Peer {
+    /// Whether the device is known to have the revocation lists of an account: it said so, or its advertisement is
+    /// sealed with keys that only they give.
+    func knows(_ account: Account) -> Bool {
+        if revision == account.state.revision { return true }
+        return isPresent && !account.state.isApart && keys.id == account.currentKeys.id
+    }
+}

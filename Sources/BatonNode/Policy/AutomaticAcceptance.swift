@@ -1,0 +1,186 @@
+import BatonAccount
+import BatonDocuments
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+import FoundationEssentials
+import Logging
+
+import struct SystemPackage.FilePath
+
+/// Takes over, without being asked, the documents that a rule of the user's policy accepts.
+///
+/// A document is looked at once, when it becomes another device's current activity; what a rule accepts goes the road
+/// of every handoff. What is said before it is fetched is held against the rule again, because an advertisement is
+/// only what a device says of itself. Lives on the node's control loop.
+actor AutomaticAcceptance {
+    /// Documents that are fetched at once.
+    static let concurrency = 2
+    /// Documents that wait for their turn; one more is left to the user, as is said in the log.
+    static let queueBound = 32
+    /// Activities that are remembered as looked at: several times as many as devices can have current ones.
+    private static let seenBound = 1024
+
+    private struct Candidate {
+        let peer: Peer
+        let summary: WireActivitySummary
+        let rule: AcceptPolicy.Rule
+        let destination: FilePath
+    }
+
+    private struct Seen: Hashable {
+        let device: DeviceID
+        let activity: [UInt8]
+    }
+
+    nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    private let policy: PolicyKeeper
+    private let taken: TakenActivities
+    private let directory: PeerDirectory
+    private let connections: PeerConnections
+    private let documents: DocumentService
+    private let handoffs: HandoffTable
+    private let logger: Logger
+    private var seen: Set<Seen> = []
+    private var order: [Seen] = []
+    private var queue: [Candidate] = []
+    private var running = 0
+
+    init(
+        policy: PolicyKeeper, taken: TakenActivities, directory: PeerDirectory, connections: PeerConnections,
+        documents: DocumentService, handoffs: HandoffTable, on loop: EventLoop, logger: Logger
+    ) {
+        self.policy = policy
+        self.taken = taken
+        self.directory = directory
+        self.connections = connections
+        self.documents = documents
+        self.handoffs = handoffs
+        self.loop = loop
+        self.logger = logger
+    }
+
+    /// Follows what other devices offer until the task is cancelled; then nothing new is begun.
+    func run() async {
+        guard let changes = try? await directory.watch() else { return }
+        // A file that is wrong is said at the start, not when the first document comes.
+        _ = await policy.current()
+        for await _ in changes {
+            for peer in await directory.present where !Task.isCancelled { await consider(peer) }
+        }
+        queue = []
+    }
+
+    private func consider(_ peer: Peer) async {
+        guard let current = peer.current, current.flags.contains(.document),
+            note(Seen(device: peer.device, activity: current.id))
+        else { return }
+        let summary = WireActivitySummary(current, since: peer.currentSince)
+        let subject = AcceptPolicy.Subject(peer, type: summary.type, size: summary.documentSize)
+        guard let rule = await policy.current().rule(for: subject), rule.action == .accept,
+            let destination = rule.destination
+        else { return }
+        guard queue.count < Self.queueBound else {
+            return logger.warning(
+                "accept policy: “\(summary.title)” from \(peer.name) is left to you: \(Self.queueBound) wait already")
+        }
+        queue.append(Candidate(peer: peer, summary: summary, rule: rule, destination: destination))
+        startNext()
+    }
+
+    /// - Returns: whether it is looked at for the first time.
+    private func note(_ entry: Seen) -> Bool {
+        guard seen.insert(entry).inserted else { return false }
+        order.append(entry)
+        if order.count > Self.seenBound { seen.remove(order.removeFirst()) }
+        return true
+    }
+
+    private func startNext() {
+        while running < Self.concurrency, !queue.isEmpty {
+            let candidate = queue.removeFirst()
+            running += 1
+            Task {
+                await take(candidate)
+                running -= 1
+                startNext()
+            }
+        }
+    }
+
+    private func take(_ candidate: Candidate) async {
+        let (peer, summary, rule) = (candidate.peer, candidate.summary, candidate.rule)
+        let what = "accept policy, line \(rule.line): “\(summary.title)” from \(peer.name)"
+        do {
+            let destination = try await documents.openDestination(candidate.destination)
+            guard let id = ActivityID(summary.id), try await taken.insert(id, of: peer.device.description) else {
+                return
+            }
+            logger.notice("\(what) is taken over into \(candidate.destination)")
+            let handoff = Handoff(
+                Handoff.Plan(
+                    activityID: id, type: summary.type, title: summary.title, origin: peer.peerName,
+                    destination: destination, keepsClaim: false, rule: rule),
+                connections: connections, documents: documents)
+            try await handoffs.insert(handoff)
+            let task = Task { await handoff.run() }
+            await handoffs.setTask(task, of: handoff)
+            await follow(handoff, what)
+            await task.value
+            await handoffs.remove(handoff)
+        } catch {
+            logger.warning("\(what) was not taken over: \(error)")
+        }
+    }
+
+    private func follow(_ handoff: Handoff, _ what: String) async {
+        for await event in handoff.events {
+            switch event.kind {
+            case .continued(let continued):
+                logger.notice(
+                    "\(what) is here: \(NameDisplay.escaped(continued.path)), \(HumanUnits.bytes(continued.bytes))")
+            case .failed(let failure):
+                logger.warning("\(what) was not taken over: \(failure.message)")
+            case .willContinue, .payload, .progress, nil:
+                break
+            }
+        }
+    }
+}
+
+extension AcceptPolicy.Rule {
+    /// Holds what a device says when it is asked against the rule that accepted what it had advertised.
+    ///
+    /// - Parameter type: `nil` where nothing is said of it again.
+    /// - Throws: `refused`, with the rule.
+    func require(type: String?, size: UInt64) throws(HandoffError) {
+        if let type, let pattern = self.type, !Wildcard.matches(pattern, type) {
+            throw HandoffError(.refused, "its type is \(type) now, which the rule in line \(line) does not accept.")
+        }
+        guard maximumSize.map({ size <= $0 }) ?? true else {
+            throw HandoffError(
+                .refused, "it has \(HumanUnits.bytes(size)) now, more than the rule in line \(line) accepts.")
+        }
+    }
+
+    /// The same of the network that a connection goes over.
+    func require(_ connection: Connection) throws(HandoffError) {
+        guard let network else { return }
+        let isIn: Bool
+        switch network {
+        case .addresses:
+            isIn = connection.remoteAddress.ipAddress.map(network.contains) ?? false
+        case .interface(let name):
+            let local = connection.localAddress.ipAddress
+            let own = (try? InterfaceAddress.current(includingLoopback: true)) ?? []
+            isIn = own.contains { $0.address == local && $0.interfaceName == name }
+        }
+        guard isIn else {
+            throw HandoffError(
+                .refused, "the device is reached over another network than the rule in line \(line) says.")
+        }
+    }
+}

@@ -1,0 +1,71 @@
+import BatonAccount
+import BatonEventLoop
+import BatonProtocol
+import Glibc
+import Logging
+
+import struct SystemPackage.FilePath
+
+/// The policy in force: the file's, read again when it has changed; "ask about everything" while it is wrong.
+///
+/// It lives on the node's storage thread, because a configuration folder may be on a disk that blocks.
+actor PolicyKeeper {
+    private nonisolated let executor: BlockingExecutor
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    private let path: FilePath
+    private let userHome: FilePath?
+    private let logger: Logger
+    private var version: AcceptPolicyFile.Version?
+    private var hasLooked = false
+    private var policy = AcceptPolicy()
+    /// What is wrong with the file, for people; `nil` where nothing is.
+    private var problem: String?
+
+    init(path: FilePath, userHome: FilePath?, on executor: BlockingExecutor, logger: Logger) {
+        self.path = path
+        self.userHome = userHome
+        self.executor = executor
+        self.logger = logger
+    }
+
+    /// The policy as the file has it now. One `stat` unless it has changed.
+    func current() -> AcceptPolicy {
+        look()
+        return policy
+    }
+
+    /// What is wrong with the file as it is now.
+    func currentProblem() -> String? {
+        look()
+        return problem
+    }
+
+    private func look() {
+        // Before the reading: what is written meanwhile is read the next time.
+        let version = AcceptPolicyFile.Version(of: path)
+        guard !hasLooked || version != self.version else { return }
+        let isFirst = !hasLooked
+        hasLooked = true
+        self.version = version
+        do {
+            policy = try AcceptPolicyFile.read(path, userHome: userHome) ?? AcceptPolicy()
+            problem = nil
+            if !isFirst || !policy.rules.isEmpty { logger.notice("accept policy: \(policy.rules.count) rules") }
+        } catch {
+            policy = AcceptPolicy()
+            problem = "\(path): \(error)"
+            logger.warning("accept policy: \(path): \(error); until it is mended, everything is asked about")
+        }
+    }
+}
+
+extension AcceptPolicy.Subject {
+    /// What is known of one activity of a device.
+    init(_ peer: Peer, type: String, size: UInt64) {
+        self.init(
+            deviceID: peer.device.description, deviceName: peer.name, type: type, size: size,
+            interfaces: peer.interfaces.compactMap { InterfaceAddress.interfaceName($0) },
+            addresses: peer.addresses.compactMap(\.ipAddress))
+    }
+}

@@ -1,0 +1,46 @@
+import BatonEventLoop
+import FoundationEssentials
+
+import struct SystemPackage.FilePath
+
+/// Which activities were taken over by a rule: each once, also when the node is started again.
+///
+/// One line each, device and activity, in a file of the state folder. It lives on the node's storage thread.
+actor TakenActivities {
+    /// The most that are remembered; the oldest are forgotten. A line has at most 66 bytes.
+    static let bound = 512
+
+    private nonisolated let executor: BlockingExecutor
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    private let path: String
+    private var entries: [String]?
+
+    init(path: String, on executor: BlockingExecutor) {
+        self.path = path
+        self.executor = executor
+    }
+
+    /// Notes an activity, before it is taken.
+    ///
+    /// - Returns: whether it is new.
+    /// - Throws: what the system says when it cannot be written down: then it must not be taken.
+    func insert(_ activity: ActivityID, of device: String) throws -> Bool {
+        var known = entries ?? load()
+        let entry = "\(device) \(activity)"
+        guard !known.contains(entry) else { return false }
+        known.append(entry)
+        known.removeFirst(max(0, known.count - Self.bound))
+        try Data(known.map { $0 + "\n" }.joined().utf8).write(to: URL(filePath: path), options: .atomic)
+        entries = known
+        return true
+    }
+
+    /// What is there from earlier; what is no line of ours is passed over.
+    private func load() -> [String] {
+        guard let content = FileManager.default.contents(atPath: path), content.count <= 128 * Self.bound else {
+            return []
+        }
+        return String(decoding: content, as: UTF8.self).split(separator: "\n").map(String.init).suffix(Self.bound)
+    }
+}

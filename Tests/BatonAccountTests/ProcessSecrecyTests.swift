@@ -1,0 +1,64 @@
+import Foundation
+import SystemPackage
+import Testing
+
+@testable import BatonAccount
+
+@Suite("Secrecy of the process")
+struct ProcessSecrecyTests {
+    @Test func aProtectedProcessMakesNoCore() async {
+        // In a process of its own: it cannot be taken back.
+        await #expect(processExitsWith: .success) {
+            #expect(!ProcessSecrecy.isProtected)
+            ProcessSecrecy.protect()
+            #expect(ProcessSecrecy.isProtected)
+            ProcessSecrecy.protect()
+            #expect(ProcessSecrecy.isProtected)
+        }
+    }
+
+    @Test func secretsAreKeptOutOfCoresAndSwap() throws {
+        let secret = SecretBytes.random(count: 32)
+        let flags = try secret.withUnsafeBytes { bytes in
+            let address = UInt(bitPattern: bytes.baseAddress)
+            // Foundation reads no more than one page of such a file at once.
+            let file = try FileHandle(forReadingFrom: URL(filePath: "/proc/self/smaps"))
+            var content = Data()
+            while let part = try file.read(upToCount: 1 << 16), !part.isEmpty { content += part }
+            let maps = String(decoding: content, as: UTF8.self)
+            var isInside = false
+            for line in maps.split(separator: "\n") {
+                let range = line.prefix { $0 != " " }.split(separator: "-").compactMap { UInt($0, radix: 16) }
+                if range.count == 2 { isInside = (range[0]..<range[1]).contains(address) }
+                if isInside, line.hasPrefix("VmFlags:") {
+                    return line.split(separator: " ").dropFirst().map(String.init)
+                }
+            }
+            return []
+        }
+        // proc_pid_smaps(5): do not include in a core dump; pages are locked.
+        #expect(flags.contains("dd"), "\(flags)")
+        #expect(flags.contains("lo"), "\(flags)")
+    }
+
+    @Test func theAccountKeyIsInNoFileOfTheAccount() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-secrecy-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let store = AccountStore(folder: FilePath(folder.path))
+        let (_, key) = try store.create(deviceName: "laptop")
+        let text = key.formatted().withUnsafeBytes { Data($0) }
+        let compact = Data(text.filter { $0 != UInt8(ascii: "-") })
+        let raw = key.secret.withUnsafeBytes { Data($0) }
+        // What can enrol devices: the key's forms, and the key of the authority that is derived from it.
+        let authority = AccountSecrets(key).certificateAuthoritySeed.withUnsafeBytes { Data($0) }
+        let forms = [text, compact, compact.dropFirst(7), raw, raw.base64EncodedData(), authority]
+        let files = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
+        #expect(!files.isEmpty)
+        for file in files {
+            guard let content = FileManager.default.contents(atPath: folder.appendingPathComponent(file).path) else {
+                continue
+            }
+            for form in forms { #expect(content.range(of: form) == nil, "\(file)") }
+        }
+    }
+}

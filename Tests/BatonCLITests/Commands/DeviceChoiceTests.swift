@@ -1,0 +1,40 @@
+import Testing
+
+@testable import BatonCLI
+
+@Suite("which device a person means")
+struct DeviceChoiceTests {
+    private static let ids = ["aaaabbbb", "aaaacccc", "zzzzyyyy"].map { $0 + String(repeating: "q", count: 24) }
+    private let choice = DeviceChoice(
+        ownID: "mmmm" + String(repeating: "q", count: 28), ownName: "laptop",
+        known: [
+            KnownDevice(id: ids[0], name: "phone"), KnownDevice(id: ids[1], name: "tablet"),
+            KnownDevice(id: ids[2], name: "tablet"),
+        ], revoked: ["rrrr" + String(repeating: "q", count: 28)])
+
+    @Test("a name, the beginning of an id in any case, or a whole id that is not known")
+    func found() throws {
+        #expect(try choice.find("phone").id == Self.ids[0])
+        #expect(try choice.find("aaaab").id == Self.ids[0])
+        #expect(try choice.find("ZZZZ").id == Self.ids[2])
+        #expect(try choice.find("rrrr").id.hasPrefix("rrrr"))
+        let strange = String(repeating: "a", count: 32)
+        #expect(try choice.find(strange).id == strange)
+    }
+
+    @Test("what is ambiguous, unknown, too short or this device is refused in a sentence")
+    func refused() {
+        for (text, status, part) in [
+            ("tablet", ExitStatus.usage, "2 devices are called so"), ("aaaa", .usage, "2 devices are called so"),
+            ("aaa", .usage, "no device \"aaa\" is known"), ("watch", .usage, "no device"), ("", .usage, "no device"),
+            ("laptop", .refused, "baton account leave"), ("mmmm", .refused, "baton account leave"),
+        ] {
+            #expect {
+                try choice.find(text)
+            } throws: {
+                guard let error = $0 as? CommandError else { return false }
+                return error.status == status && error.message.contains(part)
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+import BatonAccount
+import BatonEventLoop
+import BatonTestSupport
+import Foundation
+import Logging
+import Testing
+
+import struct SystemPackage.FilePath
+
+@testable import BatonNode
+
+@Suite("Accept policy")
+struct AcceptPolicyTests {
+    private static let home = FilePath("/home/anna")
+    private static let deviceID = DeviceID(ed25519PublicKey: [UInt8](repeating: 7, count: 32)).description
+
+    private func parse(_ text: String) throws(AcceptPolicyError) -> AcceptPolicy {
+        try AcceptPolicy(parsing: Array(text.utf8), home: Self.home)
+    }
+
+    private func subject(
+        device: String = "laptop", id: String = deviceID, type: String = "public.data", size: UInt64 = 1000,
+        interfaces: [String] = ["wlan0"], addresses: [String] = ["192.168.1.7", "fe80::1"]
+    ) -> AcceptPolicy.Subject {
+        AcceptPolicy.Subject(
+            deviceID: id, deviceName: device, type: type, size: size, interfaces: interfaces,
+            addresses: addresses.compactMap { IPAddress($0) })
+    }
+
+    @Test("Without rules, and where none matches, everything is asked about")
+    func asksByDefault() throws {
+        #expect(AcceptPolicy().rule(for: subject()) == nil)
+        for text in ["", "\n\n", "# accept to=/tmp\n", "accept device=other to=/tmp", "refuse type=org.example.*"] {
+            #expect(try parse(text).rule(for: subject()) == nil, "\(text)")
+        }
+    }
+
+    @Test("The first rule that matches decides")
+    func firstWins() throws {
+        let policy = try parse("ask device=laptop max=999\nrefuse max=1000\naccept to=/tmp\n")
+        #expect(policy.rule(for: subject())?.action == .refuse)
+        #expect(policy.rule(for: subject())?.line == 2)
+        #expect(policy.rule(for: subject(size: 999))?.action == .ask)
+        #expect(policy.rule(for: subject(size: 1001))?.destination == "/tmp")
+        #expect(policy.refusal(of: subject()) != nil && policy.refusal(of: subject(size: 1001)) == nil)
+    }
+
+    @Test(
+        "A condition matches what it says",
+        arguments: [
+            ("device=laptop", true), ("device=LAPTOP", true), ("device=lap", false), ("device=*", true),
+            ("device=\(deviceID)", true), ("device=\(deviceID.uppercased())", true),
+            ("device=\(deviceID.prefix(8))", false),
+            ("type=public.data", true), ("type=Public.*", true), ("type=*.data", true), ("type=*c.d*a*", true),
+            ("type=public", false), ("type=*.dat", false), ("type=p*c.text", false),
+            ("max=1000", true), ("max=999", false), ("max=1KB", true), ("max=0.999KB", false), ("max=1KiB", true),
+            ("max=16EB", nil), ("max=\"1 kb\"", true), ("max=18446744073709551615", true),
+            ("network=wlan0", true), ("network=wlan1", false), ("network=192.168.1.0/24", true),
+            ("network=192.168.1.7", true), ("network=192.168.1.8", false), ("network=192.168.2.0/23", false),
+            ("network=192.168.1.200/25", false), ("network=192.168.1.100/25", true), ("network=0.0.0.0/0", true),
+            ("network=fe80::/10", true), ("network=fec0::/10", false), ("network=::/0", true),
+            ("network=192.168.1.0/33", nil), ("network=a/b", nil), ("network=interface-name-x", nil),
+            ("device=laptop type=public.* max=2MB network=wlan0", true),
+            ("device=laptop type=public.* max=2MB network=eth0", false),
+        ] as [(String, Bool?)])
+    func conditions(_ text: String, _ matches: Bool?) throws {
+        guard let matches else {
+            #expect(throws: AcceptPolicyError.self) { try parse("ask " + text) }
+            return
+        }
+        let policy = try parse("refuse " + text)
+        #expect((policy.refusal(of: subject()) != nil) == matches)
+        #expect(try parse(policy.rules.map(\.description).joined(separator: "\n")) == policy)
+    }
+
+    @Test("No device takes another's place by calling itself by its id")
+    func namesAreNoIDs() throws {
+        let policy = try parse("accept device=\(Self.deviceID) to=/tmp")
+        let other = DeviceID(ed25519PublicKey: [UInt8](repeating: 8, count: 32)).description
+        #expect(policy.rule(for: subject(device: Self.deviceID, id: other)) == nil)
+        #expect(policy.rule(for: subject(device: "any")) != nil)
+    }
+
+    @Test(
+        "What is wrong is told with its place",
+        arguments: [
+            ("allow", 1, 1, "begins with accept, ask or refuse"), ("ask\n\n  ask devise=x", 3, 7, "no condition"),
+            ("ask device", 1, 5, "NAME=VALUE"), ("ask device=", 1, 5, "no value"),
+            ("ask max=1 max=2", 1, 11, "twice"), ("ask max=much", 1, 5, "no size"),
+            ("ask max=1.2345GB", 1, 5, "no size"),
+            ("accept device=laptop", 1, 1, "to=FOLDER"), ("refuse to=/tmp", 1, 8, "is for accept"),
+            ("accept to=Scans", 1, 8, "begin with / or ~/"), ("ask device=\"a b", 1, 5, "never closed"),
+            ("ask device=a\u{1B}b", 1, 13, "control character"), ("accept to=~anna/x", 1, 8, "begin with"),
+        ])
+    func errors(_ text: String, _ line: Int, _ column: Int, _ problem: String) {
+        do {
+            _ = try parse(text)
+            Issue.record("\(text) was taken")
+        } catch {
+            #expect(error.line == line && error.column == column, "\(error)")
+            #expect(error.problem.contains(problem), "\(error)")
+        }
+    }
+
+    @Test("Comments, quotes, tabs and CR LF are understood; ~ is the user's folder")
+    func writing() throws {
+        let policy = try parse(
+            "# all of it\r\n\taccept\tdevice=\"Anna's laptop\" to=\"~/My Scans\" # home\r\n")
+        let rule = try #require(policy.rules.first)
+        #expect(rule.line == 2 && rule.destination == "/home/anna/My Scans")
+        #expect(rule.description == "accept device=\"Anna's laptop\" to=\"~/My Scans\"")
+        #expect(policy.rule(for: subject(device: "anna's laptop")) != nil)
+        #expect(try parse("accept to=~").rules.first?.destination == Self.home)
+        #expect(try parse("accept to=/a/../b/").rules.first?.destination == "/b")
+        #expect(throws: AcceptPolicyError.self) { try AcceptPolicy(parsing: Array("accept to=~/x".utf8), home: nil) }
+        #expect(throws: AcceptPolicyError.self) { try AcceptPolicy(parsing: [0x61, 0xFF], home: nil) }
+    }
+
+    @Test("There are at most 256 rules")
+    func bound() throws {
+        let full = String(repeating: "ask\n", count: AcceptPolicy.ruleBound)
+        #expect(try parse(full).rules.count == AcceptPolicy.ruleBound)
+        #expect(throws: AcceptPolicyError.self) { try parse(full + "ask") }
+    }
+
+    @Test("A wildcard agrees with its definition on random texts")
+    func wildcards() {
+        func matches(_ pattern: ArraySlice<Character>, _ text: ArraySlice<Character>) -> Bool {
+            guard let first = pattern.first else { return text.isEmpty }
+            if first == "*" {
+                return (text.startIndex...text.endIndex).contains { matches(pattern.dropFirst(), text[$0...]) }
+            }
+            return text.first == first && matches(pattern.dropFirst(), text.dropFirst())
+        }
+        let seed = UInt64.random(in: 0 ... .max)
+        var generator = SeededGenerator(seed: seed)
+        for _ in 0..<20_000 {
+            let pattern = (0..<Int.random(in: 0...6, using: &generator)).map { _ in
+                "ab**".randomElement(using: &generator)!
+            }
+            let text = (0..<Int.random(in: 0...8, using: &generator)).map { _ in "ab".randomElement(using: &generator)!
+            }
+            #expect(
+                Wildcard.matches(String(pattern), String(text)) == matches(pattern[...], text[...]),
+                "seed \(seed): \(String(pattern)) \(String(text))")
+        }
+    }
+
+    @Test("What a device says when it is asked is held against the rule again")
+    func heldAgain() throws {
+        let rule = try #require(try parse("accept type=public.* max=1MB to=/tmp").rules.first)
+        try rule.require(type: "public.text", size: 1_000_000)
+        try rule.require(type: nil, size: 0)
+        #expect(throws: (any Error).self) { try rule.require(type: "org.example.a", size: 1) }
+        #expect(throws: (any Error).self) { try rule.require(type: "public.text", size: 1_000_001) }
+    }
+}
+
+@Suite("Accept policy file")
+struct AcceptPolicyFileTests {
+    private final class Scratch: Sendable {
+        let folder = FileManager.default.temporaryDirectory.path + "/baton-policy-\(UUID().uuidString)"
+        var path: FilePath { FilePath(folder + "/accept-policy") }
+
+        init() throws { try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false) }
+        deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+        func write(_ text: String, mode: Int = 0o600) throws {
+            try Data(text.utf8).write(to: URL(filePath: path.string))
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path.string)
+        }
+    }
+
+    private let scratch: Scratch
+
+    init() throws { scratch = try Scratch() }
+
+    private func keeper() throws -> PolicyKeeper {
+        PolicyKeeper(
+            path: scratch.path, userHome: nil, on: try BlockingExecutor(name: "test-storage"),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+    }
+
+    @Test("The file is read again when it has changed, and asks about everything while it is wrong")
+    func changes() async throws {
+        let keeper = try keeper()
+        #expect(await keeper.current().rules.isEmpty)
+        #expect(await keeper.currentProblem() == nil)
+        try scratch.write("refuse device=a\n")
+        #expect(await keeper.current().rules.count == 1)
+        try scratch.write("refuse device=a\nallow\n")
+        #expect(await keeper.current().rules.isEmpty)
+        let problem = try #require(await keeper.currentProblem())
+        #expect(problem.contains("accept-policy: line 2, column 1:"))
+        try scratch.write("ask\nask\nask\n")
+        #expect(await keeper.current().rules.count == 3)
+        #expect(await keeper.currentProblem() == nil)
+        try FileManager.default.removeItem(atPath: scratch.path.string)
+        #expect(await keeper.current().rules.isEmpty)
+    }
+
+    @Test("What others could have written is not obeyed, nor what is no file or too large")
+    func untrusted() throws {
+        #expect(try AcceptPolicyFile.read(scratch.path, userHome: nil) == nil)
+        try scratch.write("ask", mode: 0o644)
+        #expect(try AcceptPolicyFile.read(scratch.path, userHome: nil)?.rules.count == 1)
+        for mode in [0o620, 0o602] {
+            try scratch.write("ask", mode: mode)
+            #expect(throws: AcceptPolicyError.self) { try AcceptPolicyFile.read(scratch.path, userHome: nil) }
+        }
+        try scratch.write(String(repeating: "#", count: AcceptPolicyFile.sizeBound))
+        #expect(try AcceptPolicyFile.read(scratch.path, userHome: nil)?.rules.isEmpty == true)
+        try scratch.write(String(repeating: "#", count: AcceptPolicyFile.sizeBound + 1))
+        #expect(throws: AcceptPolicyError.self) { try AcceptPolicyFile.read(scratch.path, userHome: nil) }
+        #expect(throws: AcceptPolicyError.self) { try AcceptPolicyFile.read(FilePath(scratch.folder), userHome: nil) }
+        #expect(throws: AcceptPolicyError.self) { try AcceptPolicyFile.read("/dev/null", userHome: nil) }
+    }
+
+    @Test("Each activity is taken once, also after a new start, and the list stays bounded")
+    func taken() async throws {
+        let path = scratch.folder + "/taken"
+        func start() throws -> TakenActivities {
+            TakenActivities(path: path, on: try BlockingExecutor(name: "test-storage"))
+        }
+        let first = try start()
+        let id = ActivityID()
+        #expect(try await first.insert(id, of: "a"))
+        #expect(try await !first.insert(id, of: "a"))
+        #expect(try await first.insert(id, of: "b"))
+        let second = try start()
+        #expect(try await !second.insert(id, of: "b"))
+        for _ in 0..<TakenActivities.bound - 1 { #expect(try await second.insert(ActivityID(), of: "c")) }
+        #expect(try await second.insert(id, of: "a"))
+        let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+        #expect(lines.count == TakenActivities.bound)
+        // Where it cannot be written down, nothing is taken.
+        let nowhere = TakenActivities(
+            path: scratch.folder + "/missing/taken", on: try BlockingExecutor(name: "test-storage"))
+        await #expect(throws: (any Error).self) { try await nowhere.insert(ActivityID(), of: "a") }
+    }
+}

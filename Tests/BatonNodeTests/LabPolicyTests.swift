@@ -1,0 +1,95 @@
+import BatonTestSupport
+import Foundation
+import Testing
+
+extension LabHandoffTests {
+    /// What a device takes over by itself, and what it refuses, by rules of its user.
+    @Suite(.timeLimit(.minutes(3)))
+    struct LabPolicyTests {
+        /// Writes the policy of the second host's second home, which is a folder of the test's.
+        private func write(_ policy: String, _ home: URL) throws {
+            let folder = home.appendingPathComponent("config")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            try Data(policy.utf8).write(to: folder.appendingPathComponent("accept-policy"), options: .atomic)
+        }
+
+        /// A device of the account in a home that the test can write to.
+        private func join(_ lab: HandoffLab, _ name: String) async throws -> URL {
+            let home = try lab.destination(name)
+            let key = lab.folder.appendingPathComponent("key-\(name)")
+            let account = try await lab.run(1, "account", "create", "--name", "origin", home: try lab.destination("o"))
+            try Data((account.lines.first ?? "").utf8).write(to: key)
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: key.path)
+            let joined = try await lab.run(2, "account", "join", "--name", name, "--key-file", key.path, home: home)
+            #expect(joined.status == 0, "\(joined.errors)")
+            return home
+        }
+
+        @Test("A rule takes documents over, another refuses them, and a wrong file asks about everything")
+        func policy() async throws {
+            let lab = try await HandoffLab()
+            defer { lab.down() }
+            let home = try await join(lab, "taker")
+            let origin = lab.folder.appendingPathComponent("o")
+            let scans = try lab.destination("scans")
+            try write(
+                "accept device=origin type=public.* max=1MB to=\(scans.path)\nrefuse max=3MB\n", home)
+            _ = try await lab.startNode(1, home: origin)
+            let node = try await lab.startNode(2, home: home).command
+            try await eventually("they see each other") {
+                try await lab.run(2, "status", "--json", home: home).events.first?.peers == 1
+            }
+
+            // Accepted: it comes by itself, once, and its origin is told.
+            let small = try lab.document("small", bytes: 500_000, seed: 40)
+            let offer = try lab.start(1, ["offer", "--json", small.path], home: origin)
+            try await offer.event("continued") { $0.device == "taker" }
+            try await eventually("it is here") { try lab.contents(of: scans) == ["small"] }
+            let copy = scans.appendingPathComponent("small")
+            #expect(FileManager.default.contentsEqual(atPath: copy.path, andPath: small.path))
+            #expect(node.errors.contains("accept policy, line 1"))
+            try FileManager.default.removeItem(at: copy)
+
+            // Refused: in no list, and `accept` says why.
+            let large = try lab.document("large", bytes: 2_000_000, seed: 41)
+            let refused = try lab.start(1, ["offer", "--json", large.path], home: origin)
+            let id = try await refused.event("offered").id ?? ""
+            let folder = try lab.destination("folder")
+            try await eventually("it is refused") {
+                let accepted = try await lab.run(2, "accept", id, "--json", "--to", folder.path, home: home)
+                return accepted.events.last?.code == "refused"
+                    && accepted.events.last?.message?.contains("line 2: refuse max=3MB") == true
+            }
+            let listed = try await lab.run(2, "activities", "--json", home: home)
+            #expect(!listed.events.contains { $0.title == "large" })
+            #expect(try lab.contents(of: folder).isEmpty)
+
+            // The first is offered still and was taken once: it does not come again, not even to a new node.
+            try await node.end(by: SIGTERM)
+            let again = try await lab.startNode(2, home: home).command
+            try await refused.end(by: SIGTERM)
+            let watch = try lab.start(2, ["activities", "--watch", "--json"], home: home)
+            try await watch.listed("small")
+            // A second document shows that the rule is at work: had the first been taken again, it would be here first.
+            let second = try lab.document("second", bytes: 1000, seed: 42)
+            let next = try lab.start(1, ["offer", "--json", second.path], home: origin)
+            try await next.event("continued") { $0.device == "taker" }
+            #expect(try lab.contents(of: scans) == ["second"])
+
+            // Wrong: everything is asked about, the node goes on and says so.
+            try write("accept device=origin to=\(scans.path)\nrefuse everything\n", home)
+            let third = try lab.document("third", bytes: 1000, seed: 43)
+            let asked = try lab.start(1, ["offer", "--json", third.path], home: origin)
+            try await watch.listed("third")
+            let status = try await lab.run(2, "status", home: home)
+            #expect(status.lines.contains { $0.contains("accept-policy: line 2, column 8") }, "\(status.lines)")
+            let checked = try await lab.run(2, "policy", "check", home: home)
+            #expect(checked.status == 64 && checked.errors.contains("line 2, column 8"), "\(checked.errors)")
+            #expect(again.errors.contains("everything is asked about"))
+            #expect(try lab.contents(of: scans) == ["second"])
+            #expect(try await lab.run(2, "accept", "--latest", "--to", folder.path, home: home).status == 0)
+            #expect(try lab.contents(of: folder) == ["third"])
+            try await asked.end(by: SIGTERM)
+        }
+    }
+}

@@ -1,0 +1,134 @@
+import BatonTestSupport
+import Foundation
+import Testing
+
+extension LabHandoffTests {
+    /// A lost device is locked out, and everybody else learns of it.
+    ///
+    /// In the other suite, so that only one lab of theirs is there at a time.
+    @Suite(.timeLimit(.minutes(3)))
+    struct LabRevocationTests {
+        /// Starts the nodes of the first hosts, and waits until each sees the others.
+        private func startNodes(_ lab: HandoffLab, _ count: Int) async throws -> [HostCommand] {
+            var nodes: [HostCommand] = []
+            for host in 1...count { nodes.append(try await lab.startNode(host).command) }
+            for host in 1...count { try await lab.awaitPeers(count - 1, on: host) }
+            return nodes
+        }
+
+        private func revoke(_ lab: HandoffLab, on host: Int, _ device: String) async throws -> HostCommand.Finished {
+            try await lab.run(host, "devices", "revoke", device, "--yes", "--key-file", lab.keyFile.path)
+        }
+
+        /// The line of `baton devices --json` that speaks of a device.
+        private func device(_ name: String, on host: Int, _ lab: HandoffLab) async throws -> String? {
+            try await lab.run(host, "devices", "--json").lines.first { $0.contains("\"name\":\"\(name)\"") }
+        }
+
+        private func awaitKnowledge(of name: String, on host: Int, _ lab: HandoffLab) async throws {
+            try await eventually("host \(host) sees that \(name) knows", within: .seconds(40)) {
+                try await device(name, on: host, lab)?.contains("\"knows\":true") == true
+            }
+        }
+
+        @Test("A revoked device is out at once and stays out; who slept or joins later learns of it")
+        func revocation() async throws {
+            let lab = try await HandoffLab(["laptop", "desktop", "phone", "tablet"], members: 3)
+            defer { lab.down() }
+            let nodes = try await startNodes(lab, 3)
+            let shell = try await lab.offer(
+                1, "--type", "org.example.shell", "--title", "Shell", "--serve", "cat")
+            let own = try await lab.offer(3, "--url", "https://example.org/phone", "--title", "Phone")
+            try await lab.watch(1).listed("Phone")
+            try await lab.watch(3).listed("Shell")
+            let holder = try lab.start(3, "accept", "--wait", "30", "--stream")
+            holder.program.send("here")
+            try await holder.program.line { $0 == "here" }
+            try await nodes[1].end(by: SIGTERM)
+
+            let unasked = try await lab.run(1, "devices", "revoke", "phone", "--key-file", lab.keyFile.path)
+            #expect(unasked.status == 64 && unasked.errors.contains("--yes"), "\(unasked.errors)")
+            let self1 = try await revoke(lab, on: 1, "laptop")
+            #expect(self1.status == 77 && self1.errors.contains("account leave"), "\(self1.errors)")
+
+            let revoking = try lab.start(
+                1, "devices", "revoke", "phone", "--yes", "--key-file", lab.keyFile.path)
+            try await eventually("the list has arrived") { nodes[0].errors.contains("revocation list 1 holds") }
+            // The live connection, in the middle of a stream.
+            try await eventually("the connection is gone", within: .seconds(1)) { !holder.program.isRunning }
+            #expect(try await holder.end().status == 68)
+            let revoked = try await revoking.end()
+            #expect(revoked.status == 0 && revoked.errors.contains("phone"), "\(revoked.errors)")
+            #expect(revoked.errors.contains("Not yet known to: desktop"), "\(revoked.errors)")
+
+            // It gets nothing, and says why where it can know.
+            let refused = try await lab.run(3, "accept", shell.id)
+            #expect([66, 77].contains(refused.status), "\(refused.errors)")
+            #expect(refused.status == 66 || refused.errors.contains("was revoked"), "\(refused.errors)")
+            try await eventually("the phone can list nothing") {
+                try await lab.run(3, "activities", "--json").lines.isEmpty
+            }
+            #expect(try await lab.run(1, "activities", "--json").lines.isEmpty)
+            #expect(try await device("phone", on: 1, lab) == nil)
+
+            // Who slept: announces itself under the old keys, is dialled, and catches up.
+            let desktop = try await lab.startNode(2).command
+            try await awaitKnowledge(of: "desktop", on: 1, lab)
+            try await lab.watch(2).listed("Shell")
+            #expect(try await lab.run(2, "activities", "--json").events.map(\.title) == ["Shell"])
+            #expect(try await device("phone", on: 2, lab) == nil)
+            #expect(desktop.errors.contains("revocation list 1 holds"))
+
+            // Who joins takes the state over before the key is gone.
+            let joining = try await lab.run(
+                4, "account", "join", "--name", "tablet", "--key-file", lab.keyFile.path)
+            #expect(joining.status == 0, "\(joining.errors)")
+            #expect(joining.errors.contains("Took over that 1 device was revoked"), "\(joining.errors)")
+            _ = try await lab.startNode(4)
+            try await lab.awaitPeers(2, on: 4)
+            try await awaitKnowledge(of: "tablet", on: 1, lab)
+            #expect(try await lab.run(4, "activities", "--json").events.map(\.title) == ["Shell"])
+
+            // A thief's copy of the folder, which has everything but the account key.
+            try await nodes[2].end(by: SIGTERM)
+            let stolen = try lab.destination("stolen")
+            let copying = try lab.startProgram(
+                3, ["sh", "-c", "cp -a \"$BATON_HOME/.\" \"$1\" && rm -rf \"$1/run\"", "sh", stolen.path])
+            #expect(try await copying.end().status == 0, "\(copying.errors)")
+            let thief = try lab.start(3, "node", "--json", "--verbose", home: stolen)
+            try await thief.event("ready")
+            let again = try await lab.run(3, "account", "join", home: stolen)
+            #expect(again.status == 78, "\(again.errors)")
+            let last = try await lab.offer(1, "--url", "https://example.org/last", "--title", "Last")
+            try await lab.watch(4).listed("Last")
+            #expect(try await lab.run(3, "activities", "--json", home: stolen).lines.isEmpty)
+            let taken = try await lab.run(3, "accept", last.id, home: stolen)
+            #expect(taken.status == 66, "\(taken.errors)")
+            for command in [shell.command, own.command, last.command] { _ = try? await command.end(by: SIGTERM) }
+        }
+
+        @Test("Devices that were revoked apart are all out, and the next revocation brings everybody together")
+        func apart() async throws {
+            let lab = try await HandoffLab(["laptop", "desktop", "phone", "tablet"])
+            defer { lab.down() }
+            let nodes = try await startNodes(lab, 4)
+            for host in [3, 4] { try await nodes[host - 1].end(by: SIGTERM) }
+            try lab.lab.command("link", "2", "down")
+            #expect(try await revoke(lab, on: 1, "phone").status == 0)
+            #expect(try await revoke(lab, on: 2, "tablet").status == 0)
+            try lab.lab.command("link", "2", "up")
+            // Neither can open what the other announces: only the account key, used once more, can.
+            let line = try await device("tablet", on: 1, lab)
+            let id = try #require(line.flatMap(LabEvent.init)?.deviceID)
+            #expect(try await revoke(lab, on: 1, id).status == 0)
+            try await awaitKnowledge(of: "desktop", on: 1, lab)
+            try await awaitKnowledge(of: "laptop", on: 2, lab)
+            for host in [1, 2] {
+                let devices = try await lab.run(host, "devices", "--json")
+                #expect(devices.events.count == 1 && !devices.errors.contains("apart"), "\(devices)")
+            }
+            #expect(nodes[0].errors.contains("revocation list 2 holds from now on; 2 devices"))
+            #expect(nodes[1].errors.contains("revocation list 2 holds from now on; 2 devices"))
+        }
+    }
+}

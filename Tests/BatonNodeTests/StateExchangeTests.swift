@@ -1,0 +1,169 @@
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTLS
+import BatonTransport
+import FoundationEssentials
+import Logging
+import SwiftProtobuf
+import Testing
+
+import struct SystemPackage.FilePath
+
+@testable import BatonAccount
+@testable import BatonNode
+
+/// A node, and other devices of its account that are no nodes: what they get over real connections.
+@Suite("Revocation lists between devices", .timeLimit(.minutes(1)))
+struct StateExchangeTests {
+    /// A running node, with the account key and a second device of the account.
+    private final class Scene: Sendable {
+        let folder: String
+        let key: AccountKey
+        let node: Node
+        let store: AccountStore
+        let member: Account
+        let secrets: AccountSecrets
+        let port: UInt16
+        let loop = EventLoop(name: "member")
+
+        /// - Parameter revocations: lists that the node has from the start.
+        init(revocations: Int = 0) async throws {
+            folder = FileManager.default.temporaryDirectory.path + "/baton-exchange-\(UInt64.random(in: 0 ... .max))"
+            let home = try Home(environment: ["BATON_HOME": folder])
+            store = AccountStore(folder: AccountStore.folder(in: home))
+            key = try store.create(deviceName: "node").key
+            secrets = AccountSecrets(key)
+            let second = AccountStore(folder: FilePath(folder + "/second/account"))
+            member = try second.join(key, deviceName: "member")
+            var account = try store.load()
+            for number in 0..<revocations {
+                let other = try #require(DeviceID(bytes: [UInt8](repeating: UInt8(number), count: DeviceID.count)))
+                _ = try account.revoke([other], with: secrets)
+            }
+            try store.save(stateOf: account)
+            node = Node(home: home, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            try await node.start()
+            port = try #require(await node.port)
+        }
+
+        deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+        func close() async { await node.stop() }
+
+        /// A connection as the second device makes it.
+        func connect(revision: UInt64 = 0) async throws -> Connection {
+            let context = try TLSContext(identity: TLSIdentity(member.identity))
+            let server = try store.load()
+            let socket = try await Socket.connect(
+                toAnyOf: [.ip(try #require(IPAddress(bytes: [127, 0, 0, 1])), port: port)], on: loop,
+                timeout: .seconds(5))
+            let name = GateToken.serverName(
+                keys: server.currentKeys, server: server.identity.id,
+                unixTime: UInt64(Date().timeIntervalSince1970))
+            let session = try TLSSession(
+                client: context, serverName: name, expectedPeer: server.identity.id.description)
+            let connection = Connection(
+                socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer,
+                revocationNumber: revision, on: loop)
+            await connection.start()
+            return connection
+        }
+
+        /// What the user's command gives the node.
+        func adopt(_ lists: [GivenList]) async throws {
+            let home = try Home(environment: ["BATON_HOME": folder])
+            let connection = try await Connection.connect(toLocalSocket: home.socketPath, on: loop)
+            let (_, stream) = try await connection.request(
+                .adoptState(.with { $0.lists = lists.map(WireSignedList.init) }))
+            await stream.finish()
+            await connection.close()
+        }
+    }
+
+    @Test("A device that lacks lists is served the lists and their keys, and nothing else before")
+    func behind() async throws {
+        let scene = try await Scene(revocations: 2)
+        let connection = try await scene.connect()
+        // It asks for something else at once, which waits until it has caught up.
+        async let early = connection.request(.activityList(.init()))
+        let answer = try await connection.accountState(asking: 0, within: .seconds(10))
+        var member = scene.member
+        let lists = try answer.lists.map { try GivenList($0, authority: member.identity.authorityKey) }
+        #expect(try member.take(lists))
+        let own = try scene.store.load()
+        #expect(member.state == own.state && member.currentKeys == own.currentKeys)
+        #expect(answer.revision == own.state.revision)
+        guard case .activityList = try await early.0 else { throw HandoffError(.internal, "another answer") }
+        await connection.close()
+
+        // One that never takes them over is served nothing.
+        let stubborn = try await scene.connect()
+        await #expect {
+            try await stubborn.request(.activityList(.init()))
+        } throws: {
+            ($0 as? HandoffError)?.code == .refused
+        }
+        await stubborn.close()
+        await scene.close()
+    }
+
+    @Test("A revoked device's live connection ends within a second, and its next one in the handshake")
+    func revoked() async throws {
+        let scene = try await Scene()
+        let connection = try await scene.connect()
+        guard case .activityList = try await connection.request(.activityList(.init())).0 else {
+            throw HandoffError(.internal, "another answer")
+        }
+        var account = try scene.store.load()
+        _ = try account.revoke([scene.member.identity.id], with: scene.secrets)
+        let began = ContinuousClock.now
+        try await scene.adopt(account.givenLists)
+        await connection.ended()
+        #expect(ContinuousClock.now - began < .seconds(1))
+        await #expect(throws: HandoffError.self) { try await connection.request(.activityList(.init())) }
+        #expect(try scene.store.load().state == account.state)
+
+        let refused = try await scene.connect()
+        await #expect {
+            try await refused.ready()
+        } throws: {
+            guard let error = $0 as? TransportError, case .refused = error.code else { return false }
+            return "\(error)".contains("revoked")
+        }
+        await scene.close()
+    }
+
+    @Test("The node asks a device that has more, and takes over no list that another account signed")
+    func ahead() async throws {
+        let scene = try await Scene(revocations: 1)
+        var ahead = try scene.store.load()
+        let other = try #require(DeviceID(bytes: [UInt8](repeating: 9, count: DeviceID.count)))
+        _ = try ahead.revoke([other], with: scene.secrets)
+        let connection = try await scene.connect(revision: ahead.state.revision)
+        try await connection.ready()
+        for await incoming in connection.incoming {
+            guard case .accountState(let request) = try WireRequest.decode(incoming.request) else { continue }
+            #expect(request.revision == (try scene.store.load().state.revision))
+            try await incoming.stream.respond(.accountState(.with { $0.revision = ahead.state.revision }))
+            for list in ahead.givenLists { try await incoming.stream.send(record: WireSignedList(list)) }
+            await incoming.stream.finish()
+            break
+        }
+        let deadline = ContinuousClock.now + .seconds(10)
+        while try scene.store.load().state != ahead.state, ContinuousClock.now < deadline { await Task.yield() }
+        #expect(try scene.store.load().state == ahead.state)
+        await connection.close()
+
+        let strange = AccountSecrets(AccountKey())
+        let list = try RevocationList(number: 9, revoked: [], signedWith: strange)
+        let keys = strange.keys(generation: 9, list: list.digest)
+        await #expect {
+            try await scene.adopt([GivenList(list, keys: keys)])
+        } throws: {
+            ($0 as? HandoffError)?.code == .invalidRequest
+        }
+        #expect(try scene.store.load().state == ahead.state)
+        await scene.close()
+    }
+}

@@ -1,0 +1,1 @@
+../../../BatonTestSupport/SeededGenerator.swift

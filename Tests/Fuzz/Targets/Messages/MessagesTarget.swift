@@ -1,0 +1,147 @@
+import SwiftProtobuf
+
+@testable import BatonMessages
+@testable import BatonNode
+
+/// Every message that a peer sends as the payload of OPEN and RESPONSE, or as a record: decoded under the limit of depth.
+///
+/// The first byte of an input chooses the type.
+enum MessagesTarget: FuzzTarget {
+    static let name = "messages"
+    static let maximumLength = 4096
+
+    private static let types: [any Message.Type] = [
+        WireRequest.self, WireResponse.self, WireFailure.self, WireActivitySummary.self, WireDocumentEntry.self,
+        WireDevice.self, WireActivityListing.self, WireOfferEvent.self, WireAcceptEvent.self, WireActivityPayload.self,
+    ]
+
+    /// Maps have no order of their own.
+    private static let options = {
+        var options = BinaryEncodingOptions()
+        options.useDeterministicOrdering = true
+        return options
+    }()
+
+    static func run(_ bytes: UnsafeRawBufferPointer) throws {
+        var input = Input(bytes)
+        let type = types[Int(input.byte()) % types.count]
+        let encoded = input.remainder()
+        try checkRoundTrip(type, encoded)
+        if type is WireRequest.Type {
+            do throws(HandoffError) {
+                _ = try WireRequest.decode(encoded)
+            } catch {
+                expect([.invalidRequest, .unsupported].contains(error.code), "\(error)")
+            }
+        } else if type is WireFailure.Type,
+            let failure = try? WireFailure(serializedBytes: encoded, options: MessageLimits.decoding)
+        {
+            let error = HandoffError(failure)
+            expect(HandoffError(error.failure) == error, "\(error) did not survive its message")
+            expect(!error.message.isEmpty, "a failure without a sentence")
+        } else if type is WireActivitySummary.Type,
+            let summary = try? WireActivitySummary(serializedBytes: encoded, options: MessageLimits.decoding)
+        {
+            guard let bounded = summary.bounded else { return }
+            expect(bounded.title.utf8.count <= OfferedActivity.titleBound, "a listed title is too long")
+            expect(summary.title.hasPrefix(bounded.title), "a listed title is another one")
+        }
+    }
+
+    /// What could be read can be written and read again, and says the same.
+    private static func checkRoundTrip<Content: Message>(_: Content.Type, _ encoded: [UInt8]) throws {
+        guard let message = try? Content(serializedBytes: encoded, options: MessageLimits.decoding) else { return }
+        let once: [UInt8] = try message.serializedBytes(options: options)
+        let again = try Content(serializedBytes: once, options: MessageLimits.decoding)
+        let twice: [UInt8] = try again.serializedBytes(options: options)
+        expect(once == twice, "\(Content.self) changed on its way")
+        _ = message.debugDescription
+    }
+
+    static func seeds() throws -> [[UInt8]] {
+        var seeds: [[UInt8]] = []
+        for (number, type) in types.enumerated() {
+            for message in samples where Swift.type(of: message) == type {
+                seeds.append([UInt8(number)] + (try message.serializedBytes(options: options) as [UInt8]))
+            }
+        }
+        // As deep as is allowed, and deeper: lists in lists.
+        for depth in [10, 40] {
+            var value = WireValue()
+            for _ in 0..<depth {
+                var list = WireArrayValue()
+                list.elements = [value]
+                value.array = list
+            }
+            let payload = WireActivityPayload.with { $0.userInfo.entries["deep"] = value }
+            seeds.append([9] + (try payload.serializedBytes() as [UInt8]))
+        }
+        return seeds
+    }
+
+    private static var samples: [any Message] {
+        let id = SampleUserInfo.id
+        let requests: [WireRequest.OneOf_Kind] = [
+            .activityList(.init()), .payload(.with { $0.activityID = id }),
+            .documentManifest(.with { $0.claimID = id }),
+            .documentRanges(
+                .with {
+                    $0.claimID = id
+                    $0.ranges = [.with { $0.offset = 1 << 20 }, .with { $0.length = 1 << 20 }]
+                }),
+            .continuationStream(.with { $0.device = "laptop" }), .continued(.with { $0.claimID = id }),
+            .release(.with { $0.claimID = id }), .status(.init()), .activities(.with { $0.watch = true }),
+            .offer(
+                .with {
+                    $0.type = "org.example.note"
+                    $0.userInfo = SampleUserInfo.message
+                }), .withdraw(.with { $0.idPrefix = "01ab" }),
+            .accept(
+                .with {
+                    $0.activityID = id
+                    $0.destination = id
+                }), .willSave(.with { $0.device = "laptop" }),
+        ]
+        let summary = WireActivitySummary.with {
+            $0.id = id
+            $0.kind = .document
+            $0.type = "public.data"
+            $0.title = "Märchen.txt"
+            $0.documentSize = 1 << 40
+            $0.since = 1_760_000_000
+        }
+        let payload = WireActivityPayload.with {
+            $0.summary = summary
+            $0.userInfo = SampleUserInfo.message
+            $0.webPageURL = "https://example.org/"
+        }
+        let failure = WireFailure.with {
+            $0.code = .claimHeld
+            $0.message = "taken"
+            $0.device = "desk"
+        }
+        let responses: [WireResponse.OneOf_Kind] = [
+            .failure(failure),
+            .payload(
+                .with {
+                    $0.payload = payload
+                    $0.claimID = id
+                }), .documentRanges(.with { $0.chunkSize = 1 << 20 }), .willSave(.with { $0.webPageURL = "http://a" }),
+        ]
+        let rest: [any Message] = [
+            failure, summary, payload,
+            WireDocumentEntry.with {
+                $0.name = id
+                $0.size = 1 << 33
+                $0.executable = true
+            },
+            WireDevice.with {
+                $0.name = "desk"
+                $0.addresses = ["10.0.0.1", "fd00::1"]
+            }, WireActivityListing.with { $0.activity = summary },
+            WireOfferEvent.with { $0.taken.device = "desk" }, WireAcceptEvent.with { $0.payload = payload },
+        ]
+        return requests.map { kind in WireRequest.with { $0.kind = kind } }
+            + responses.map { kind in WireResponse.with { $0.kind = kind } } + rest
+    }
+}
