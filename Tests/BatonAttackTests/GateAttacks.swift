@@ -178,7 +178,7 @@ struct GateAttacks {
             let hello = try hello(nil)
             try honest.send(Array(hello.prefix(60)))
             let isKept = try await honest.reaction(within: .milliseconds(300)) == .waits
-            if isKept { try honest.send(Array(hello.dropFirst(60))) }
+            if isKept { try? honest.send(Array(hello.dropFirst(60))) }
             let reaction = try await honest.reaction(within: isKept ? .seconds(60) : .zero)
             let isServed = isKept && reaction == .answered
             withExtendedLifetime(visits) {}
