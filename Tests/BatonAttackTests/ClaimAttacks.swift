@@ -138,13 +138,3 @@ struct ClaimAttacks {
         #expect(await origin.offers.count == 1)
     }
 }
-
-extension Origin {
-    /// What the payload request of a device does, without one.
-    fileprivate func grantClaim(to device: PeerName) async throws -> ClaimID {
-        let claim = try await offers.claim(activity.id, by: device).claim
-        // Ranges are served of what the manifest told.
-        if let document = activity.document { await offers.setDocument(document, of: claim) }
-        return claim
-    }
-}

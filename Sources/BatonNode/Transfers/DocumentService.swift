@@ -14,13 +14,13 @@ struct DocumentService: Sendable {
     /// How long the other side may take to answer.
     private static let answerDeadline = Duration.seconds(15)
 
-    /// How long a chunk may wait for a device that does not read: it holds buffers that others wait for.
-    private static let stallDeadline = Duration.seconds(30)
-
     let offers: Offers
     let pool: BufferPool
     let ledger: PartFileLedger
     let limit: TransferLimit
+    /// How long a chunk may wait for a device that does not read, which holds buffers that others wait for; and how long
+    /// nothing may come of a document.
+    var stallDeadline = Duration.seconds(30)
 
     // MARK: Origin
 
@@ -110,7 +110,7 @@ struct DocumentService: Sendable {
                 sent += UInt64(buffer.count - ChunkLayout.checksumSize)
                 lent.append(buffer)
                 lentBytes += buffer.count
-                let queued = try await withDeadline(Self.stallDeadline, "the other side did not read") {
+                let queued = try await withDeadline(stallDeadline, "the other side did not read") {
                     try await stream.write(buffer)
                 }
                 while let first = lent.first, lentBytes - first.count >= queued {
@@ -122,7 +122,7 @@ struct DocumentService: Sendable {
                     await progress(sent)
                 }
             }
-            try await withDeadline(Self.stallDeadline, "the other side did not read") { try await stream.drained() }
+            try await withDeadline(stallDeadline, "the other side did not read") { try await stream.drained() }
             await progress(sent)
             await stream.finish()
         } catch let error as DocumentError {
@@ -270,12 +270,12 @@ struct DocumentService: Sendable {
         }
         func next(_ spent: Buffer?) async throws -> Buffer? {
             do {
-                return try await withDeadline(Self.stallDeadline, "nothing more of the document came") {
+                return try await withDeadline(stallDeadline, "nothing more of the document came") {
                     try await stream.read(atLeast: Connection.readBound, reusing: spent)
                 }
             } catch  where error.code == .timedOut {
                 // On a slow link less than that has come, and some has.
-                return try await withDeadline(Self.stallDeadline / 30, "nothing more of the document came") {
+                return try await withDeadline(stallDeadline / 30, "nothing more of the document came") {
                     try await stream.read()
                 }
             }

@@ -50,9 +50,12 @@ final class Origin: Sendable {
     private let scratch: Scratch
     private let application: (node: Connection, program: Connection)
 
-    init() async throws {
+    /// - Parameters:
+    ///   - bytes: the least size of the document, which begins with ``secret``.
+    ///   - stallDeadline: how long a device may read nothing of it.
+    init(bytes: Int = 0, stallDeadline: Duration = .seconds(30)) async throws {
         scratch = try Scratch()
-        let file = try scratch.file("report.txt", Self.secret)
+        let file = try scratch.file("report.txt", Self.secret + String(repeating: ".", count: bytes))
         var request = WireOfferRequest()
         request.supportsContinuationStreams = true
         activity = try OfferedActivity(request, document: DocumentSource.inspect(FilePath(file.path)))
@@ -60,11 +63,11 @@ final class Origin: Sendable {
         let documents = DocumentService(
             offers: offers, pool: BufferPool(),
             ledger: try PartFileLedger(stateFolder: FilePath(scratch.url.appendingPathComponent("parts").path)),
-            limit: TransferLimit())
+            limit: TransferLimit(), stallDeadline: stallDeadline)
         account = try TestAccount()
         service = PeerService(
             offers: offers, documents: documents, exchange: try Self.exchange(account.devices[0], on: loop))
-        application = try await Self.connect(on: loop)
+        application = try await connectedPair(on: loop)
         _ = try await offers.offer(activity, from: application.node)
     }
 
@@ -81,27 +84,13 @@ final class Origin: Sendable {
             account: account, store: device.store, storage: storage, directory: directory, on: loop, logger: logger)
     }
 
-    /// Two ends of a connection.
-    private static func connect(on loop: EventLoop) async throws -> (Connection, Connection) {
-        let other = EventLoop(name: "attacker")
-        let (first, second) = try Socket.pair(on: loop, other)
-        let ends = (
-            Connection(socket: first, channel: PlainChannel(peer: .localUser(0)), role: .acceptor, on: loop),
-            Connection(socket: second, channel: PlainChannel(peer: .localUser(0)), role: .dialer, on: other)
-        )
-        await ends.0.start()
-        await ends.1.start()
-        try await ends.1.ready()
-        return ends
-    }
-
     /// Serves one request of a device, and returns the answer with all that followed it.
     ///
     /// - Parameter device: who it is, as TLS has proved.
     func answer(
         to request: WireRequest.OneOf_Kind, from device: PeerName
     ) async throws -> (answer: WireResponse.OneOf_Kind?, data: [UInt8]) {
-        let (near, far) = try await Self.connect(on: loop)
+        let (near, far) = try await connectedPair(on: loop)
         let stream = try await far.open(try WireRequest.with { $0.kind = request }.encoded())
         let incoming = try #require(await near.incoming.makeAsyncIterator().next())
         let serving = Task { await service.serve(incoming, from: device, on: near) }
@@ -118,6 +107,31 @@ final class Origin: Sendable {
         await serving.value
         await near.close()
         return (response.kind, data)
+    }
+
+    /// Serves one request of a device that reads nothing of what follows the answer; returns when that is over.
+    func sendUnread(_ request: WireRequest.OneOf_Kind, to device: PeerName) async throws {
+        var limits = Limits()
+        limits.initialStreamWindow = 1 << 10
+        let (near, far) = try await connectedPair(on: loop, limits: limits)
+        let stream = try await far.open(try WireRequest.with { $0.kind = request }.encoded())
+        let incoming = try #require(await near.incoming.makeAsyncIterator().next())
+        await withTaskCancellationHandler {
+            await service.serve(incoming, from: device, on: near)
+        } onCancel: {
+            Task { await far.close() }
+        }
+        withExtendedLifetime(stream) {}
+        await far.close()
+        await near.close()
+    }
+
+    /// What the payload request of a device does, without one.
+    func grantClaim(to device: PeerName) async throws -> ClaimID {
+        let claim = try await offers.claim(activity.id, by: device).claim
+        // Ranges are served of what the manifest told.
+        if let document = activity.document { await offers.setDocument(document, of: claim) }
+        return claim
     }
 
     /// The application of the activity answers the next continuation stream.

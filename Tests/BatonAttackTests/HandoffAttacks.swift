@@ -1,0 +1,136 @@
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTestSupport
+import BatonTransport
+import Foundation
+import SwiftProtobuf
+import Testing
+
+@testable import BatonNode
+@testable import BatonTLS
+
+/// What a malicious device of the account can do in the middle of a handoff that its victim's user wanted, and what a
+/// listener sees of it.
+@Suite("Attacks in a handoff", .timeLimit(.minutes(1)))
+struct HandoffAttacks {
+    private let scratch: Scratch
+
+    init() throws {
+        scratch = try Scratch()
+    }
+
+    private func contents(of folder: URL) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+    }
+
+    /// CVE-2023-43617 (croc) and CVE-2024-38272 (Quick Share): the file gets another name than the one that the user was
+    /// shown, here one that a shell obeys at the next login.
+    @Test("A hidden name in the place of the one that was listed", arguments: [".bashrc", ".profile", ".git"])
+    func hiddenName(name: String) async throws {
+        try await attack("a document listed as report.pdf comes as \(name)") { defence in
+            let folder = try scratch.folder("\(name)-\(defence)")
+            let origin = HostileOrigin(name: name, records: HostileOrigin.records("evil"))
+            // The user who says yes to a hidden name gets it: that look is the defence.
+            try? await origin.fetch(title: defence.isOn ? "report.pdf" : name, into: folder)
+            return Outcome(succeeds: try contents(of: folder).contains(name))
+        }
+    }
+
+    /// The names of the other suite once more, all the way from the manifest to the disk.
+    @Test("Names in a manifest that are none: nothing is made anywhere")
+    func namesInManifest() async throws {
+        for name in ["../a", "/tmp/baton-attack-absolute", "a/b", "..", "", String(repeating: "a", count: 300)] {
+            let folder = try scratch.folder("names-\(UUID().uuidString)")
+            let origin = HostileOrigin(name: name, records: HostileOrigin.records("evil"))
+            await #expect(throws: HandoffError.self, "\(name)") { try await origin.fetch(title: "a", into: folder) }
+            #expect(try contents(of: folder).isEmpty, "\(name)")
+        }
+        #expect(!FileManager.default.fileExists(atPath: scratch.url.appendingPathComponent("a").path))
+        #expect(!FileManager.default.fileExists(atPath: "/tmp/baton-attack-absolute"))
+    }
+
+    /// croc (CVE-2023-43616) and Warpinator believed what a sender said of size and content.
+    @Test("A document that is not what the manifest says")
+    func liesAboutContent() async throws {
+        let whole = HostileOrigin.records("evil")
+        try await attack("a document with a changed byte") { defence in
+            let folder = try scratch.folder("changed-\(defence)")
+            // The checksum over what is sent is the defence against what is not.
+            let records = defence.isOn ? Array("evil".utf8) + HostileOrigin.records("good").suffix(16) : whole
+            try? await HostileOrigin(records: records).fetch(title: "report.pdf", into: folder)
+            return Outcome(succeeds: try contents(of: folder) == ["report.pdf"])
+        }
+        let lies: [HostileOrigin] = [
+            HostileOrigin(records: whole + [0]), HostileOrigin(records: Array(whole.dropLast())),
+            HostileOrigin(size: 5, records: whole), HostileOrigin(size: 3, records: whole),
+            HostileOrigin(size: 1 << 62, records: whole), HostileOrigin(size: .max, records: whole),
+            HostileOrigin(entries: 2, records: whole), HostileOrigin(entries: 0, records: whole),
+        ]
+        for lie in lies {
+            let folder = try scratch.folder("lie-\(UUID().uuidString)")
+            await #expect(throws: HandoffError.self, "\(lie)") {
+                try await lie.fetch(title: "report.pdf", into: folder)
+            }
+            #expect(try contents(of: folder).isEmpty, "\(lie)")
+        }
+    }
+
+    /// Slow loris in the body, from both sides: a device that stops in the middle of a document, or stops to read it.
+    @Test("Slow loris in the body")
+    func slowBody() async throws {
+        try await attack("an origin that sends half of the document and stays") { defence in
+            let folder = try scratch.folder("slow-\(defence)")
+            let origin = HostileOrigin(records: Array(HostileOrigin.records("evil").prefix(3)), ends: false)
+            return try await isStuck {
+                try await origin.fetch(
+                    title: "report.pdf", into: folder, stallDeadline: defence.isOn ? .milliseconds(600) : .seconds(3600)
+                )
+            }
+        }
+        try await attack("a device that asks for a document and reads nothing of it") { defence in
+            let origin = try await Origin(
+                bytes: 8 << 20, stallDeadline: defence.isOn ? .milliseconds(300) : .seconds(3600))
+            let device = PeerName(id: "thief", name: "thief")
+            let claim = try await origin.grantClaim(to: device)
+            return try await isStuck {
+                try await origin.sendUnread(
+                    .documentRanges(
+                        .with {
+                            $0.claimID = Data(claim.bytes)
+                            $0.ranges = [.init()]
+                        }), to: device)
+            }
+        }
+    }
+
+    /// Whether an operation has not ended after three seconds.
+    private func isStuck(_ operation: @escaping @Sendable () async throws -> Void) async throws -> Outcome {
+        try await withThrowingTaskGroup { group in
+            group.addTask {
+                // It does not matter here how it ends.
+                try? await operation()
+                return Outcome.refused
+            }
+            group.addTask {
+                try await Task.sleep(for: .seconds(3))
+                return Outcome.succeeded
+            }
+            defer { group.cancelAll() }
+            return try #require(try await group.next())
+        }
+    }
+
+    /// LocalSend's first protocol was plain HTTP; Wireshark was all one needed (its versions before 1.8).
+    @Test("A listener on the way of a handoff")
+    func listener() async throws {
+        let account = try TestAccount()
+        try await attack("reading the payload from the connection") { defence in
+            let wire = Wiretap()
+            let contexts = try (account.devices[0].context(), account.devices[1].context())
+            try wire.carry(
+                Array("user info of a handoff".utf8), from: contexts.0, to: contexts.1, isSealed: defence.isOn)
+            return Outcome(succeeds: wire.heard.holds(Array("user info of a handoff".utf8)))
+        }
+    }
+}

@@ -1,0 +1,104 @@
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+import Foundation
+import SwiftProtobuf
+import SystemPackage
+
+@testable import BatonDocuments
+@testable import BatonNode
+
+/// A device of the account that answers a handoff as it likes, and the node that takes a document from it.
+struct HostileOrigin: Sendable {
+    /// What the manifest says.
+    var name = "report.pdf"
+    var size: UInt64 = 4
+    var entries = 1
+    /// What comes as the document.
+    var records: [UInt8]
+    /// Whether END follows.
+    var ends = true
+
+    /// The records of a document, as an honest origin sends them.
+    static func records(_ content: String) -> [UInt8] {
+        let bytes = Array(content.utf8)
+        let checksum = bytes.withUnsafeBytes { ChunkChecksum(of: $0) }
+        return bytes + Frame.bigEndian(checksum.high) + Frame.bigEndian(checksum.low)
+    }
+
+    /// Fetches the document into a folder.
+    ///
+    /// - Parameters:
+    ///   - title: what the user has said yes to.
+    ///   - stallDeadline: how long the node waits for more.
+    func fetch(
+        title: String, into folder: URL, stallDeadline: Duration = .seconds(30)
+    ) async throws {
+        let scratch = try Scratch()
+        let loop = EventLoop(name: "node")
+        let (near, far) = try await connectedPair(on: loop)
+        let serving = Task { await serve(far) }
+        let service = DocumentService(
+            offers: Offers(on: loop) { _ in }, pool: BufferPool(),
+            ledger: try PartFileLedger(stateFolder: FilePath(scratch.url.appendingPathComponent("parts").path)),
+            limit: TransferLimit(), stallDeadline: stallDeadline)
+        defer {
+            serving.cancel()
+            Task {
+                await near.close()
+                await far.close()
+            }
+        }
+        _ = try await service.fetch(
+            from: near, claim: ClaimID(), title: title, into: DestinationFolder.open(FilePath(folder.path)),
+            progress: { _ in })
+    }
+
+    private func serve(_ connection: Connection) async {
+        for await incoming in connection.incoming {
+            // Each is kept until the connection ends: who hangs lets nothing go.
+            Task { try? await answer(incoming) }
+        }
+    }
+
+    private func answer(_ incoming: IncomingStream) async throws {
+        let stream = incoming.stream
+        switch try WireRequest.decode(incoming.request) {
+        case .documentManifest:
+            try await stream.respond(.documentManifest(.with { $0.entries = 1 }))
+            for _ in 0..<entries {
+                try await stream.send(
+                    record: WireDocumentEntry.with {
+                        $0.name = Data(name.utf8)
+                        $0.size = size
+                        $0.executable = true
+                    })
+            }
+            await stream.finish()
+        case .documentRanges:
+            try await stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
+            if !records.isEmpty { try await stream.write(Buffer(copying: records)) }
+            if ends { await stream.finish() }
+        case _:
+            await stream.reset(.refused)
+        }
+        _ = await stream.connection.ended()
+    }
+}
+
+/// Two ends of a connection of this process; the first accepted.
+///
+/// - Parameter limits: of the end that dialled.
+func connectedPair(on loop: EventLoop, limits: Limits = Limits()) async throws -> (Connection, Connection) {
+    let other = EventLoop(name: "attacker")
+    let (first, second) = try Socket.pair(on: loop, other)
+    let ends = (
+        Connection(socket: first, channel: PlainChannel(peer: .localUser(0)), role: .acceptor, on: loop),
+        Connection(socket: second, channel: PlainChannel(peer: .localUser(0)), role: .dialer, limits: limits, on: other)
+    )
+    await ends.0.start()
+    await ends.1.start()
+    try await ends.1.ready()
+    return ends
+}
