@@ -61,17 +61,25 @@ extension LabAttackTests {
             #expect(try await lab.run(2, "accept", offer.id).lines == ["https://example.org/3"])
             #expect(try await lab.status(2)?.peers == 1, "a clone is no device")
 
+            // A node that starts in the middle of it: what it sees first is clones of what it has seen before it ended.
+            try await nodes[1].end(by: SIGTERM)
+            let restarted = try await lab.startNode(2).command
+            let newWatch = try lab.watch(2)
+            try await found("Fresh", by: newWatch)
+            let update = try await lab.offer(1, "--url", "https://example.org/4", "--title", "Update")
+            try await found("Update", by: newWatch)
+
             // Killed in the middle of the flood, and started again: all 1,500 come at once.
             try lab.lab.command("avahi", "2", "kill")
             try await eventually("it is said that there is no Avahi") {
                 try await lab.status(2)?.responder?.hasPrefix("unavailable") == true
             }
             try lab.lab.command("avahi", "2", "start")
-            let again = try await lab.offer(1, "--url", "https://example.org/4", "--title", "Again")
-            try await found("Again", by: watch)
-            #expect(try !Holdings(of: desktop).exceeds(Self.bound))
-            #expect(fresh.program.isRunning && nodes[1].program.isRunning)
-            for offer in [offer, again] { try await offer.command.end(by: SIGTERM) }
+            let again = try await lab.offer(1, "--url", "https://example.org/5", "--title", "Again")
+            try await found("Again", by: newWatch)
+            #expect(try !Holdings(of: restarted.program.processIdentifier).exceeds(Self.bound))
+            #expect(fresh.program.isRunning && restarted.program.isRunning)
+            for offer in [offer, update, again] { try await offer.command.end(by: SIGTERM) }
             try await flooder.end(by: SIGKILL)
         }
 
