@@ -100,6 +100,7 @@ public actor Node {
 
     private let home: Home
     private let configuration: NodeConfiguration
+    private let limits: PeerLimits
     private let logger: Logger
     private var parts: Parts?
 
@@ -107,8 +108,14 @@ public actor Node {
     ///   - home: where it keeps its state and its socket.
     ///   - logger: for what an operator may want to know; never secrets.
     public init(home: Home, configuration: NodeConfiguration = NodeConfiguration(), logger: Logger) {
+        self.init(home: home, configuration: configuration, limits: PeerLimits(), logger: logger)
+    }
+
+    /// - Parameter limits: what others can make it spend.
+    init(home: Home, configuration: NodeConfiguration = NodeConfiguration(), limits: PeerLimits, logger: Logger) {
         self.home = home
         self.configuration = configuration
+        self.limits = limits
         self.logger = logger
     }
 
@@ -203,7 +210,7 @@ public actor Node {
         let connections = PeerConnections(
             context: context, account: account, exchange: exchange, directory: directory,
             service: PeerService(offers: offers, documents: documents, exchange: exchange), offers: offers,
-            loops: loops, on: loop, logger: logger)
+            loops: loops, limits: limits, on: loop, logger: logger)
         let announcer = Announcer(
             account: stored, epoch: epoch, port: port, gate: gate, offers: offers, discovery: discovery, on: loop,
             logger: logger)
@@ -276,9 +283,9 @@ public actor Node {
         into connections: PeerConnections
     ) -> Accepting {
         let (admitted, continuation) = AsyncStream<Connection>.makeStream(bufferingPolicy: .bufferingNewest(64))
-        let doorkeeper = Doorkeeper(
-            account, context: context, limits: PeerConnections.limits, budget: connections.budget
-        ) { continuation.yield($0) }
+        let doorkeeper = Doorkeeper(account, context: context, limits: limits, budget: connections.budget) {
+            continuation.yield($0)
+        }
         listener.start(
             socketsOn: loops,
             onTrouble: { [logger] in logger.warning("other devices cannot connect at the moment: \($0)") },
@@ -314,7 +321,7 @@ public actor Node {
     private func listen(on loop: EventLoop) throws(NodeError) -> Listener {
         do {
             return try Listener.onAllAddresses(
-                port: configuration.port, on: loop, defersAccept: Doorkeeper.deadline)
+                port: configuration.port, on: loop, defersAccept: limits.visitDeadline)
         } catch {
             throw error.code == .addressInUse ? .portInUse(configuration.port) : .socket(error)
         }

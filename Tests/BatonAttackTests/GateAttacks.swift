@@ -153,21 +153,25 @@ struct GateAttacks {
     @Test("Slow loris in the handshake")
     func slowHandshake() async throws {
         try await attack("half a first message, and no more") { defence in
-            let deadline = defence.isOn ? Doorkeeper.deadline : .seconds(3600)
-            let door = try Door(of: laptop, laptop.context(gate: { _ in 0 }), deadline: deadline)
+            var limits = PeerLimits()
+            let deadline = limits.visitDeadline
+            if !defence.isOn { limits.visitDeadline = .seconds(3600) }
+            let door = try Door(of: laptop, laptop.context(gate: { _ in 0 }), limits: limits)
             let visit = try await door.connect()
             try visit.send(Array(hello(nil).prefix(60)))
             let reaction = try await visit.reaction(
-                within: defence.isOn ? .seconds(60) : Doorkeeper.deadline + .seconds(1))
+                within: defence.isOn ? .seconds(60) : deadline + .seconds(1))
             return Outcome(succeeds: reaction == .waits && door.doorkeeper.waitingCount == 1)
         }
         try await attack("so many halves from one address that no other gets in") { defence in
-            let bound = defence.isOn ? Doorkeeper.waitingBoundPerAddress : Doorkeeper.waitingBound
-            let door = try Door(
-                of: laptop, laptop.context(gate: { _ in 0 }), deadline: .seconds(3600), boundPerAddress: bound)
+            var limits = PeerLimits()
+            limits.visitDeadline = .seconds(3600)
+            if !defence.isOn { limits.visitorsPerAddress = limits.visitors }
+            let bound = limits.visitorsPerAddress
+            let door = try Door(of: laptop, laptop.context(gate: { _ in 0 }), limits: limits)
             let half = Array(try hello(nil).prefix(60))
             var visits: [Visit] = []
-            for _ in 0..<Doorkeeper.waitingBound {
+            for _ in 0..<limits.visitors {
                 let visit = try await door.connect()
                 try visit.send(half)
                 visits.append(visit)

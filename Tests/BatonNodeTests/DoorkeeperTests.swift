@@ -33,7 +33,7 @@ struct DoorkeeperTests {
         init(_ account: CurrentAccount, _ context: TLSContext) throws {
             let (admitted, continuation) = AsyncStream<Connection>.makeStream()
             self.admitted = admitted
-            let doorkeeper = Doorkeeper(account, context: context, limits: PeerConnections.limits) {
+            let doorkeeper = Doorkeeper(account, context: context) {
                 continuation.yield($0)
             }
             self.doorkeeper = doorkeeper
@@ -136,7 +136,7 @@ struct DoorkeeperTests {
     func bounded() async throws {
         let half = Array(try hello(token).prefix(40))
         var waiting: [Socket] = []
-        for number in 1...Doorkeeper.waitingBoundPerAddress {
+        for number in 1...PeerLimits().visitorsPerAddress {
             let socket = try await door.connect()
             try send(half, on: socket)
             waiting.append(socket)
@@ -145,11 +145,11 @@ struct DoorkeeperTests {
         let oneMore = try await door.connect()
         try send(half, on: oneMore)
         #expect(try await answer(on: oneMore) == 0)
-        #expect(door.doorkeeper.waitingCount == Doorkeeper.waitingBoundPerAddress)
+        #expect(door.doorkeeper.waitingCount == PeerLimits().visitorsPerAddress)
         // Whoever leaves makes room, and so does time.
         waiting.removeFirst().close()
         try await eventually("one has gone", within: .seconds(60)) {
-            door.doorkeeper.waitingCount == Doorkeeper.waitingBoundPerAddress - 1
+            door.doorkeeper.waitingCount == PeerLimits().visitorsPerAddress - 1
         }
         for socket in waiting { #expect(try await answer(on: socket) == 0) }
         #expect(door.doorkeeper.waitingCount == 0)

@@ -10,13 +10,6 @@ import BatonTransport
 /// a task or a source of events, and is closed there unless the gate admits it. Only one whose first message has not come
 /// whole waits, in a bounded number and for a bounded time; the kernel keeps those that have said nothing at all.
 final class Doorkeeper: Sendable {
-    /// Connections that wait for the rest of their first message, in all and from one address: whoever sends it in
-    /// crumbs keeps nobody out.
-    static let waitingBound = 64
-    static let waitingBoundPerAddress = 4
-    /// How long the first message may take.
-    static let deadline = Duration.seconds(5)
-
     private struct Waiting {
         var visitors: [ObjectIdentifier: Visitor] = [:]
         var byAddress: [IPAddress: Int] = [:]
@@ -24,31 +17,24 @@ final class Doorkeeper: Sendable {
 
     private let account: CurrentAccount
     private let context: TLSContext
-    private let limits: Limits
+    private let limits: PeerLimits
     private let budget: ReceiveBudget?
-    private let deadline: Duration
-    private let boundPerAddress: Int
     private let waiting = Lock(Waiting())
     private let admitted: @Sendable (Connection) -> Void
 
     /// - Parameters:
     ///   - context: has the gate.
-    ///   - limits: of the connections.
-    ///   - budget: what all of them share for what they receive.
-    ///   - deadline: see ``Doorkeeper/deadline``.
-    ///   - boundPerAddress: see ``waitingBoundPerAddress``.
+    ///   - limits: how many may wait and for how long, and those of the connections.
+    ///   - budget: what all connections share for what they receive.
     ///   - admitted: gets each connection that was let in, not started yet; on any loop.
     init(
-        _ account: CurrentAccount, context: TLSContext, limits: Limits, budget: ReceiveBudget? = nil,
-        deadline: Duration = Doorkeeper.deadline, boundPerAddress: Int = Doorkeeper.waitingBoundPerAddress,
-        admitted: @escaping @Sendable (Connection) -> Void
+        _ account: CurrentAccount, context: TLSContext, limits: PeerLimits = PeerLimits(),
+        budget: ReceiveBudget? = nil, admitted: @escaping @Sendable (Connection) -> Void
     ) {
         self.account = account
         self.context = context
         self.limits = limits
         self.budget = budget
-        self.deadline = deadline
-        self.boundPerAddress = boundPerAddress
         self.admitted = admitted
     }
 
@@ -61,7 +47,7 @@ final class Doorkeeper: Sendable {
         let visitor = Visitor(socket, session)
         guard !settle(visitor) else { return }
         guard enter(visitor) else { return socket.close() }
-        visitor.wait(for: deadline) { [weak self] in
+        visitor.wait(for: limits.visitDeadline) { [weak self] in
             _ = self?.settle(visitor)
         } expired: { [weak self] in
             self?.dismiss(visitor)
@@ -87,7 +73,7 @@ final class Doorkeeper: Sendable {
             let channel = TLSChannel(session, isClient: false)
             admitted(
                 Connection(
-                    socket: visitor.socket, channel: channel, role: .acceptor, limits: limits,
+                    socket: visitor.socket, channel: channel, role: .acceptor, limits: limits.session,
                     revocationNumber: account.value.state.revision, budget: budget, on: visitor.socket.loop))
         }
         return true
@@ -100,9 +86,9 @@ final class Doorkeeper: Sendable {
 
     private func enter(_ visitor: Visitor) -> Bool {
         waiting.withLock { waiting in
-            guard waiting.visitors.count < Self.waitingBound else { return false }
+            guard waiting.visitors.count < limits.visitors else { return false }
             if let address = visitor.address {
-                guard waiting.byAddress[address, default: 0] < boundPerAddress else { return false }
+                guard waiting.byAddress[address, default: 0] < limits.visitorsPerAddress else { return false }
                 waiting.byAddress[address, default: 0] += 1
             }
             waiting.visitors[ObjectIdentifier(visitor)] = visitor

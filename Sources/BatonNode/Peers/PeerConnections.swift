@@ -11,29 +11,6 @@ import Logging
 ///
 /// Lives on the node's control loop; the connections have loops of their own.
 actor PeerConnections {
-    /// Connections at once, in both directions; one more is closed unread.
-    static let bound = 32
-    /// Connections that have not shown yet who they are, in all and from one address: a stranger that says nothing
-    /// keeps no device out.
-    static let handshakeBound = 16
-    static let handshakeBoundPerAddress = 4
-    /// Live connections with one device, so that none uses up those of the others.
-    static let boundPerDevice = 4
-    /// How long a handshake may take, HELLO included.
-    private static let handshakeDeadline = Duration.seconds(10)
-    /// How long dialling may take, over all addresses of a device.
-    private static let dialDeadline = Duration.seconds(10)
-    /// A connection without a stream, on which nobody holds a claim, is closed after this time.
-    private static let idleLife = Duration.seconds(60)
-
-    /// Windows for documents: a receiver that writes 1 MiB at a time to a disk has three more on their way meanwhile.
-    static var limits: Limits {
-        var limits = Limits()
-        limits.initialStreamWindow = 4 << 20
-        limits.initialConnectionWindow = 8 << 20
-        return limits
-    }
-
     private struct Live {
         let connection: Connection
         var idleSince: Instant?
@@ -52,10 +29,9 @@ actor PeerConnections {
     private let service: PeerService
     private let offers: Offers
     private let logger: Logger
+    private let limits: PeerLimits
     /// What all devices together can make this one hold.
-    nonisolated let budget = ReceiveBudget(
-        connections: bound + handshakeBound, initialWindow: limits.initialConnectionWindow,
-        maximumWindow: limits.maximumConnectionWindow)
+    nonisolated let budget: ReceiveBudget
     private var live: [String: [Live]] = [:]
     private var dialing: [String: Task<Connection, any Error>] = [:]
     private var handshakes = 0
@@ -65,8 +41,14 @@ actor PeerConnections {
 
     init(
         context: TLSContext, account: CurrentAccount, exchange: StateExchange, directory: PeerDirectory,
-        service: PeerService, offers: Offers, loops: EventLoopGroup, on loop: EventLoop, logger: Logger
+        service: PeerService, offers: Offers, loops: EventLoopGroup, limits: PeerLimits, on loop: EventLoop,
+        logger: Logger
     ) {
+        self.limits = limits
+        budget = ReceiveBudget(
+            connections: limits.connections + limits.handshakes,
+            initialWindow: limits.session.initialConnectionWindow,
+            maximumWindow: limits.session.maximumConnectionWindow)
         self.loop = loop
         self.loops = loops
         self.context = context
@@ -122,8 +104,8 @@ actor PeerConnections {
     /// Takes a connection that another device dialled and that was let in.
     func accept(_ connection: Connection) async {
         let address = connection.remoteAddress.ipAddress
-        guard !isStopped, count < Self.bound, handshakes < Self.handshakeBound,
-            address.map({ handshakesByAddress[$0, default: 0] < Self.handshakeBoundPerAddress }) ?? true
+        guard !isStopped, count < limits.connections, handshakes < limits.handshakes,
+            address.map({ handshakesByAddress[$0, default: 0] < limits.handshakesPerAddress }) ?? true
         else {
             logger.info("a connection from \(connection.remoteAddress) was closed: too many are there")
             return await connection.close()
@@ -136,7 +118,7 @@ actor PeerConnections {
         }
         do {
             let device = try await establish(connection)
-            guard live[device, default: []].count < Self.boundPerDevice else {
+            guard live[device, default: []].count < limits.connectionsPerDevice else {
                 return await connection.close(.limitExceeded)
             }
             await adopt(connection, of: device)
@@ -174,19 +156,19 @@ actor PeerConnections {
         guard let peer = await directory.peer(device), !peer.addresses.isEmpty else {
             throw HandoffError(.peerUnreachable, "the device \(device.prefix(8)) has not been seen on this network")
         }
-        guard count < Self.bound else {
-            throw HandoffError(.limitExceeded, "\(Self.bound) connections are open already: try again later")
+        guard count < limits.connections else {
+            throw HandoffError(.limitExceeded, "\(limits.connections) connections are open already: try again later")
         }
         do {
             let socket = try await Socket.connect(
-                toAnyOf: peer.addresses, on: loops.next(), timeout: Self.dialDeadline)
+                toAnyOf: peer.addresses, on: loops.next(), timeout: limits.dialDeadline)
             let session = try TLSSession(
                 client: context,
                 serverName: GateToken.serverName(keys: peer.keys, server: peer.device, gateNonce: peer.gateNonce),
                 expectedPeer: device)
             let connection = Connection(
                 socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer,
-                limits: Self.limits, revocationNumber: account.value.state.revision, budget: budget, on: socket.loop)
+                limits: limits.session, revocationNumber: account.value.state.revision, budget: budget, on: socket.loop)
             _ = try await establish(connection)
             await adopt(connection, of: device)
             // What this device lacks it has before anything is asked: the other side serves nothing else till then.
@@ -212,7 +194,7 @@ actor PeerConnections {
         defer { handshakes -= 1 }
         await connection.start()
         do {
-            try await withDeadline(Self.handshakeDeadline, "the handshake was not over") {
+            try await withDeadline(limits.handshakeDeadline, "the handshake was not over") {
                 try await connection.ready()
             }
         } catch {
@@ -259,7 +241,7 @@ actor PeerConnections {
                 Task { await self.closeIdle() }
             }
         }
-        if sweep?.isScheduled == false { sweep?.schedule(after: Self.idleLife / 4) }
+        if sweep?.isScheduled == false { sweep?.schedule(after: limits.idleLife / 4) }
     }
 
     /// Closes connections on which nothing has been asked for a while.
@@ -274,7 +256,7 @@ actor PeerConnections {
                 if !isIdle || live[device]?[index].handoffs != 0 {
                     live[device]?[index].idleSince = nil
                 } else if let since = live[device]?[index].idleSince {
-                    if Instant.now - since >= Self.idleLife { Task { await entry.connection.close() } }
+                    if Instant.now - since >= limits.idleLife { Task { await entry.connection.close() } }
                 } else {
                     live[device]?[index].idleSince = .now
                 }

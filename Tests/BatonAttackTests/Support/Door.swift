@@ -16,13 +16,9 @@ final class Door: Sendable {
 
     /// - Parameter device: whose door it is.
     init(
-        of device: TestAccount.Device, _ context: TLSContext, deadline: Duration = Doorkeeper.deadline,
-        boundPerAddress: Int = Doorkeeper.waitingBoundPerAddress
+        of device: TestAccount.Device, _ context: TLSContext, limits: PeerLimits = PeerLimits()
     ) throws {
-        doorkeeper = Doorkeeper(
-            CurrentAccount(device.account), context: context, limits: Limits(), deadline: deadline,
-            boundPerAddress: boundPerAddress
-        ) { connection in
+        doorkeeper = Doorkeeper(CurrentAccount(device.account), context: context, limits: limits) { connection in
             // Until it has ended somebody has to hold it.
             Task {
                 await connection.start()

@@ -1,0 +1,47 @@
+import BatonProtocol
+
+/// What other devices, and strangers, can make a node spend: every bound on connections in one place.
+///
+/// The bounds of what one connection carries (streams, requests, resets, pings, empty frames, bytes) are ``session``;
+/// what all of them may hold together is their ``ReceiveBudget``.
+struct PeerLimits: Sendable {
+    /// Of each connection. Windows for documents: a receiver that writes 1 MiB at a time to a disk has three more on
+    /// their way meanwhile.
+    var session: Limits = {
+        var limits = Limits()
+        limits.initialStreamWindow = 4 << 20
+        limits.initialConnectionWindow = 8 << 20
+        return limits
+    }()
+
+    // MARK: Connections
+
+    /// Connections at once, in both directions; one more is closed unread. Each costs at the worst 1 MiB and its share
+    /// of the receive budget. Default 32.
+    var connections = 32
+    /// Live connections with one device, so that none uses up those of the others. Default 4.
+    var connectionsPerDevice = 4
+    /// A connection without a stream, on which nobody holds a claim, is closed after this time. Default 60 s.
+    var idleLife = Duration.seconds(60)
+    /// How long dialling may take, over all addresses of a device. Default 10 s.
+    var dialDeadline = Duration.seconds(10)
+
+    // MARK: Handshakes: the gate has let the other side in
+
+    /// Connections that have not shown yet who they are. Default 16.
+    var handshakes = 16
+    /// The same from one address: a device that says nothing keeps no other out. Default 4.
+    var handshakesPerAddress = 4
+    /// How long a handshake may take, HELLO included. Default 10 s.
+    var handshakeDeadline = Duration.seconds(10)
+
+    // MARK: Visitors: the gate has not heard enough
+
+    /// Connections that wait for the rest of their first message. Default 64.
+    var visitors = 64
+    /// The same from one address: whoever sends it in crumbs keeps nobody out. Default 4.
+    var visitorsPerAddress = 4
+    /// How long the first message may take; the kernel keeps those that have said nothing for about as long. Default
+    /// 5 s.
+    var visitDeadline = Duration.seconds(5)
+}
