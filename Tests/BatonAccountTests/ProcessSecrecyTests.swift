@@ -17,7 +17,11 @@ struct ProcessSecrecyTests {
         }
     }
 
-    @Test func secretsAreKeptOutOfCoresAndSwap() throws {
+    /// Whether this process runs under the thread sanitizer.
+    private static let isSanitized = dlsym(nil, "__tsan_init") != nil
+
+    @Test(.disabled(if: isSanitized, "the thread sanitizer has mlock(2) do nothing"))
+    func secretsAreKeptOutOfCoresAndSwap() throws {
         let secret = SecretBytes.random(count: 32)
         let flags = try secret.withUnsafeBytes { bytes in
             let address = UInt(bitPattern: bytes.baseAddress)
