@@ -191,7 +191,7 @@ public actor Node {
             throw .document(error)
         }
         let (rotations, rotationWanted) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        let gate = GateKeeper(account) { rotationWanted.yield() }
+        let gate = GateKeeper(of: stored.identity.id) { rotationWanted.yield() }
         let context = try context(account, gate)
         let listener = try listen(on: loop)
         let port = listener.localAddress.port ?? 0

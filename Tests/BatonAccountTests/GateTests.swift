@@ -17,8 +17,8 @@ import Testing
     }
 
     private func gate() -> Gate {
-        var gate = Gate(device: server, keys: keys)
-        gate.beginPeriod(nonce: nonce, uptime: .seconds(100))
+        var gate = Gate(device: server)
+        gate.beginPeriod(nonce: nonce, keys: keys[0], uptime: .seconds(100))
         return gate
     }
 
@@ -102,7 +102,7 @@ import Testing
         let used = GateToken.serverName(keys: keys[0], server: server, gateNonce: nonce)
         #expect(verdict(&gate, used) == .success(keys[0].generation))
         let next = [UInt8](repeating: 9, count: GateToken.nonceCount)
-        gate.beginPeriod(nonce: next, uptime: .seconds(200))
+        gate.beginPeriod(nonce: next, keys: keys[0], uptime: .seconds(200))
         let end = Duration.seconds(200) + Gate.periodGrace
         func name(_ nonce: [UInt8]) -> String { GateToken.serverName(keys: keys[0], server: server, gateNonce: nonce) }
         #expect(verdict(&gate, used, uptime: .seconds(201)) == .failure(.repeated))
@@ -113,9 +113,9 @@ import Testing
     }
 
     @Test func periodsAreBounded() {
-        var gate = Gate(device: server, keys: keys)
+        var gate = Gate(device: server)
         let nonces = (0..<UInt8(Gate.periodBound + 1)).map { [UInt8](repeating: $0, count: GateToken.nonceCount) }
-        for nonce in nonces { gate.beginPeriod(nonce: nonce, uptime: .zero) }
+        for nonce in nonces { gate.beginPeriod(nonce: nonce, keys: keys[0], uptime: .zero) }
         for (index, nonce) in nonces.enumerated() {
             let name = GateToken.serverName(keys: keys[0], server: server, gateNonce: nonce)
             #expect(verdict(&gate, name, uptime: .zero) == (index == 0 ? .failure(.forged) : .success(0)))
@@ -132,8 +132,36 @@ import Testing
         #expect(gate.isCrowded)
         #expect(verdict(&gate, name(nonce)) == .failure(.crowded))
         let next = [UInt8](repeating: 9, count: GateToken.nonceCount)
-        gate.beginPeriod(nonce: next, uptime: .seconds(101))
+        gate.beginPeriod(nonce: next, keys: keys[0], uptime: .seconds(101))
         #expect(!gate.isCrowded)
         #expect(verdict(&gate, name(next)) == .success(0))
+    }
+
+    /// A revocation begins another generation: the keys of the last one are good for its own periods alone.
+    @Test func otherKeysEndWhatWas() throws {
+        var revoking = account.devices[0].account
+        let old = revoking.currentKeys
+        _ = try revoking.revoke([account.devices[1].id], with: AccountSecrets(account.key))
+        let new = revoking.currentKeys
+        #expect(new.id != old.id)
+        var gate = gate()
+        let next = [UInt8](repeating: 9, count: GateToken.nonceCount)
+        gate.beginPeriod(nonce: next, keys: new, uptime: .seconds(101))
+        let end = Duration.seconds(101) + Gate.periodGrace
+        func name(_ keys: GenerationKeys, _ nonce: [UInt8]) -> String {
+            GateToken.serverName(keys: keys, server: server, gateNonce: nonce)
+        }
+        #expect(verdict(&gate, name(old, nonce)) == .success(old.generation))
+        #expect(verdict(&gate, name(old, next)) == .failure(.forged))
+        #expect(verdict(&gate, name(new, nonce)) == .failure(.forged))
+        #expect(verdict(&gate, name(new, next)) == .success(new.generation))
+        #expect(verdict(&gate, name(old, nonce), uptime: end) == .failure(.forged))
+        #expect(verdict(&gate, name(new, next), uptime: end) == .success(new.generation))
+        let (oldTime, newTime) = (
+            GateToken.serverName(keys: old, server: server, unixTime: time),
+            GateToken.serverName(keys: new, server: server, unixTime: time)
+        )
+        #expect(verdict(&gate, oldTime) == .failure(.forged))
+        #expect(verdict(&gate, newTime) == .success(new.generation))
     }
 }

@@ -26,8 +26,8 @@ struct GateAttacks {
 
     /// The laptop's gate, in the period of the nonce.
     private func gate() -> Gate {
-        var gate = Gate(device: laptop.id, keys: laptop.account.keys)
-        gate.beginPeriod(nonce: nonce, uptime: .seconds(1))
+        var gate = Gate(device: laptop.id)
+        gate.beginPeriod(nonce: nonce, keys: laptop.account.currentKeys, uptime: .seconds(1))
         return gate
     }
 

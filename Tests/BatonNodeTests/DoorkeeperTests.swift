@@ -18,8 +18,8 @@ struct DoorkeeperTests {
     init() throws {
         account = try TestAccount()
         let current = CurrentAccount(account.devices[0].account)
-        let gate = GateKeeper(current, crowded: {})
-        gate.beginPeriod(nonce: nonce)
+        let gate = GateKeeper(of: account.devices[0].id, crowded: {})
+        gate.beginPeriod(nonce: nonce, keys: account.devices[0].account.currentKeys)
         door = try Door(current, Self.context(account.devices[0]) { gate.admit($0) })
     }
 

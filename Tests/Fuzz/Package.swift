@@ -48,7 +48,7 @@ let package = Package(
         room(
             "BatonAccount",
             [
-                crypto, system,
+                "CLinux", crypto, system,
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"),
             ]),

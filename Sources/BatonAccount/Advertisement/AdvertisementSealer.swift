@@ -3,7 +3,8 @@
 /// A value; the node keeps one for as long as it runs, under the epoch of this run.
 public struct AdvertisementSealer: Sendable {
     private let identity: DeviceIdentity
-    private var keys: GenerationKeys
+    /// What advertisements are sealed with now.
+    public private(set) var keys: GenerationKeys
     private let epoch: UInt64
     private var sequence: UInt64 = 0
     private var salt: [UInt8]

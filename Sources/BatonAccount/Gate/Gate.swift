@@ -39,6 +39,8 @@ public struct Gate: Sendable {
 
     private struct Period {
         let nonce: [UInt8]
+        /// What its advertisements were sealed with: whoever knows the nonce has these.
+        let keys: GenerationKeys
         /// When it stops to count; nil for the present one.
         var endsAt: Duration?
         var book = Book()
@@ -46,16 +48,13 @@ public struct Gate: Sendable {
 
     /// Whose gate it is.
     public let device: DeviceID
-    /// The generations whose tokens are good, the current one first.
-    public var keys: [GenerationKeys]
     /// The present period is the last.
     private var periods: [Period] = []
     private var steps: [UInt64: Book] = [:]
 
     /// A gate that knows no period yet.
-    public init(device: DeviceID, keys: [GenerationKeys]) {
+    public init(device: DeviceID) {
         self.device = device
-        self.keys = keys
     }
 
     /// Whether the present period has used up its tokens, and another should begin.
@@ -63,17 +62,23 @@ public struct Gate: Sendable {
 
     /// Begins a period: from now on advertisements carry this nonce.
     ///
-    /// - Parameter uptime: A clock that never jumps.
-    public mutating func beginPeriod(nonce: [UInt8], uptime: Duration) {
+    /// With other keys than before, because of a revocation, the keys of the last generation are good for its periods
+    /// alone, for as long as those count: who slept comes in to catch up, and who was revoked to be told so by TLS.
+    ///
+    /// - Parameters:
+    ///   - keys: What its advertisements are sealed with.
+    ///   - uptime: A clock that never jumps.
+    public mutating func beginPeriod(nonce: [UInt8], keys: GenerationKeys, uptime: Duration) {
         if let last = periods.indices.last { periods[last].endsAt = uptime + Self.periodGrace }
-        periods.append(Period(nonce: nonce))
+        periods.append(Period(nonce: nonce, keys: keys))
         if periods.count > Self.periodBound { periods.removeFirst() }
     }
 
-    /// Judges the server name of a client, and remembers it as used.
+    /// Judges the server name of a client, and remembers it as used. Computes at most seven tags, however many
+    /// generations there were.
     ///
     /// - Parameters:
-    ///   - uptime: The clock of ``beginPeriod(nonce:uptime:)``.
+    ///   - uptime: The clock of ``beginPeriod(nonce:keys:uptime:)``.
     ///   - unixTime: Seconds since 1970, for clients that dialled without an advertisement.
     /// - Returns: The generation of keys that the token was made with.
     public mutating func admit(
@@ -85,19 +90,19 @@ public struct Gate: Sendable {
         let window = step - min(step, 1)...step + 1
         steps = steps.filter { window.contains($0.key) }
 
-        for keys in keys {
-            func isTag(of message: [UInt8]) -> Bool {
-                Self.areEqual(GateToken.tag(of: message, clientNonce: clientNonce, keys: keys), tag)
-            }
-            for index in periods.indices.reversed()
-            where isTag(of: GateToken.message(to: device, gateNonce: periods[index].nonce)) {
-                try periods[index].book.enter(clientNonce)
-                return keys.generation
-            }
-            for step in window where isTag(of: GateToken.message(to: device, step: step)) {
-                try steps[step, default: Book()].enter(clientNonce)
-                return keys.generation
-            }
+        func isTag(of message: [UInt8], _ keys: GenerationKeys) -> Bool {
+            Self.areEqual(GateToken.tag(of: message, clientNonce: clientNonce, keys: keys), tag)
+        }
+        for index in periods.indices.reversed() {
+            let period = periods[index]
+            guard isTag(of: GateToken.message(to: device, gateNonce: period.nonce), period.keys) else { continue }
+            try periods[index].book.enter(clientNonce)
+            return period.keys.generation
+        }
+        guard let keys = periods.last?.keys else { throw .forged }
+        for step in window where isTag(of: GateToken.message(to: device, step: step), keys) {
+            try steps[step, default: Book()].enter(clientNonce)
+            return keys.generation
         }
         throw .forged
     }

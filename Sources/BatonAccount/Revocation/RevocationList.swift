@@ -113,7 +113,7 @@ public struct RevocationList: Sendable, Hashable {
         }
     }
 
-    private static func signedMessage(_ bytes: some Sequence<UInt8>) -> [UInt8] {
+    static func signedMessage(_ bytes: some Sequence<UInt8>) -> [UInt8] {
         Array("baton revocation list/1".utf8) + bytes
     }
 }

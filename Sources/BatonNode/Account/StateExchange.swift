@@ -34,6 +34,8 @@ actor StateExchange {
         /// When it was dialled to be told, and what this device had then.
         var told: (revision: UInt64, at: Instant)?
         var isBeingTold = false
+        /// How often telling it has failed in a row.
+        var attempts = 0
     }
 
     nonisolated let loop: EventLoop
@@ -216,10 +218,28 @@ actor StateExchange {
         defer { others[device]?.isBeingTold = false }
         do {
             let connection = try await connections.connection(to: device)
+            others[device]?.attempts = 0
             guard others[device]?.revision != own else { return }
             await ask(connection, of: device)
         } catch {
             logger.info("\(device.prefix(8)) could not be told of the revocation lists: \(error)")
+            others[device]?.told = nil
+            tryAgain(device)
+        }
+    }
+
+    /// Tells a device later what it could not be told now, with pauses of 2 to 32 s, for as long as it is seen.
+    private func tryAgain(_ device: String) {
+        let attempts = others[device]?.attempts ?? 0
+        guard attempts < 5 else {
+            others[device]?.attempts = 0
+            return
+        }
+        others[device]?.attempts = attempts + 1
+        Task {
+            try? await Task.sleep(for: .seconds(2 << attempts))
+            guard await directory.peer(device)?.isPresent == true else { return }
+            await inform(device)
         }
     }
 }

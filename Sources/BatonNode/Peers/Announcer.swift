@@ -36,7 +36,7 @@ actor Announcer {
         self.logger = logger
         deviceName = account.deviceName
         sealer = AdvertisementSealer(identity: account.identity, keys: account.currentKeys, epoch: epoch)
-        gate.beginPeriod(nonce: sealer.gateNonce)
+        gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
     }
 
     /// Publishes what is true now.
@@ -49,7 +49,7 @@ actor Announcer {
     /// Begins a new period: a new salt, gate nonce and instance name.
     func rotate() async {
         sealer.beginPeriod()
-        gate.beginPeriod(nonce: sealer.gateNonce)
+        gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
         guard let txt = await seal() else { return }
         report { () throws(DiscoveryError) in try discovery.rotate(txt: txt) }
         armRenewal()
@@ -58,7 +58,7 @@ actor Announcer {
     /// Begins a new period under other keys: who does not have them finds nothing that it knew.
     func rotate(to keys: GenerationKeys) async {
         sealer.beginPeriod(with: keys)
-        gate.beginPeriod(nonce: sealer.gateNonce)
+        gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
         guard let txt = await seal() else { return }
         report { () throws(DiscoveryError) in try discovery.rotate(txt: txt) }
         armRenewal()

@@ -60,7 +60,8 @@ enum DocumentTarget: FuzzTarget {
     ) async -> Result<FilePath, DocumentError> {
         do throws(DocumentError) {
             let writer = try await DocumentWriter.create(
-                label, documentSize: size, permissions: 0o7777, in: place.folder, ledger: place.ledger,
+                label, documentSize: size, permissions: 0o7777, in: DestinationFolder(place.folder),
+                ledger: place.ledger,
                 executor: place.executor)
             var before: UInt64 = 0
             for piece in pieces {

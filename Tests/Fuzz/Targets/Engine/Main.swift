@@ -13,6 +13,7 @@ private typealias Arguments = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
 private let targets: [any FuzzTarget.Type] = [
     SessionTarget.self, MessagesTarget.self, RecordsTarget.self, UserInfoMessageTarget.self, UserInfoJSONTarget.self,
     AdvertisementTarget.self, AccountKeyTarget.self, TextRecordTarget.self, ReplayGuardTarget.self,
+    RevocationTarget.self,
     LocalRequestTarget.self, DocumentTarget.self, NamesTarget.self, TLSTarget.self,
 ]
 

@@ -18,7 +18,8 @@ enum LocalRequestTarget: FuzzTarget {
             try check(activity)
         case .accept(let request):
             expect((ActivityID(request.activityID) == nil) == (request.activityID.count != 16), "a misshapen id")
-        case .activityList, .payload, .documentManifest, .documentRanges, .continuationStream, .continued, .release,
+        case .accountState, .adoptState, .activityList, .payload, .documentManifest, .documentRanges,
+            .continuationStream, .continued, .release,
             .status, .devices, .activities, .withdraw, .willSave:
             break
         }

@@ -1,0 +1,49 @@
+@testable import BatonAccount
+
+/// Revocation lists as another device gives them, and the state as it is on the disk.
+///
+/// The input is tried as it is, and once more with a signature of the account: what lies behind the signature is
+/// reached as well.
+enum RevocationTarget: FuzzTarget {
+    static let name = "revocation"
+    static let maximumLength = 4096
+
+    private static let account = Result { try Account.fixture() }
+
+    static func run(_ bytes: UnsafeRawBufferPointer) throws {
+        let (secrets, authority) = try account.get()
+        let input = Array(bytes)
+        expect((try? RevocationList(decoding: input, authority: authority)) == nil, "a list that nobody signed")
+        if let state = try? AccountState(decoding: input, authority: authority) {
+            expect(state.revoked.isEmpty, "a state that nobody signed revokes somebody")
+        }
+
+        let signed = input + (try secrets.sign(RevocationList.signedMessage(input)))
+        guard let list = try? RevocationList(decoding: signed, authority: authority) else { return }
+        expect(list.encoded == signed, "a list reads as another one")
+        expect(list.revoked.count <= RevocationList.maximumDevices, "more devices than a list may have")
+        let state = try AccountState.initial.merging(list)
+        expect(state.number == list.number && state.revoked == list.revoked, "the state has another list")
+        expect(try state.merging(list) == state, "the same list says something new")
+        let read = try AccountState(decoding: state.encoded(), authority: authority)
+        expect(read == state, "what was stored cannot be read")
+    }
+
+    static func seeds() throws -> [[UInt8]] {
+        let (secrets, _) = try account.get()
+        return try (1...4).flatMap { number in
+            let ids = Set((0..<UInt8(number)).map { DeviceID(subjectPublicKeyInfo: [$0]) })
+            let list = try RevocationList(number: UInt32(number), revoked: ids, signedWith: secrets)
+            let unsigned = Array(list.encoded.dropLast(64))
+            return [unsigned, list.encoded, try AccountState.initial.merging(list).encoded()]
+        }
+    }
+}
+
+extension Account {
+    /// What signs lists, and what they are verified by.
+    fileprivate static func fixture() throws -> (AccountSecrets, AuthorityKey) {
+        let secrets = AccountSecrets(AccountKey())
+        return (secrets, try DeviceIdentity(issuedBy: secrets).authorityKey)
+    }
+}
