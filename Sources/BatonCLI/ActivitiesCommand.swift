@@ -93,6 +93,7 @@ enum ActivityRendering {
         switch listing.change {
         case .present, .added: sign = "+"
         case .removed: sign = "-"
+        case .changed: sign = "*"
         case .listed, .UNRECOGNIZED: return nil
         }
         let activity = ListedActivity(listing)
@@ -109,6 +110,7 @@ extension WireActivityListing.Change {
         case .present, .UNRECOGNIZED: "present"
         case .added: "added"
         case .removed: "removed"
+        case .changed: "changed"
         case .listed: "listed"
         }
     }

@@ -51,12 +51,12 @@ extension HandoffError.Code {
         case .noSuchActivity, .applicationGone: .noSuchActivity
         case .peerUnreachable, .connectionLost, .timedOut: .unreachable
         case .nodeStopping: .noNode
-        case .refused, .claimHeld: .refused
+        case .refused, .claimHeld, .handoffOff, .accessRefused: .refused
         case .destinationExists, .destinationUnwritable, .destinationFull: .destination
         case .ambiguousActivity: .usage
         case .documentUnreadable, .documentChanged: .document
         case .unspecified, .internal, .unsupported, .invalidRequest, .noSuchClaim, .limitExceeded, .streamsUnsupported,
-            .userInfoTooLarge, .corrupted, .cancelled, .UNRECOGNIZED:
+            .userInfoTooLarge, .corrupted, .cancelled, .versionUnreadable, .applicationNotStarted, .UNRECOGNIZED:
             .failed
         }
     }
@@ -87,6 +87,10 @@ extension HandoffError.Code {
         case .connectionLost: "connectionLost"
         case .applicationGone: "applicationGone"
         case .nodeStopping: "nodeStopping"
+        case .versionUnreadable: "versionUnreadable"
+        case .applicationNotStarted: "applicationNotStarted"
+        case .handoffOff: "handoffOff"
+        case .accessRefused: "accessRefused"
         }
     }
 
@@ -103,6 +107,9 @@ extension HandoffError.Code {
         case .documentChanged: "accept it again when it is no longer written to"
         case .corrupted: "accept it again"
         case .nodeStopping: "start `baton node` and do it again"
+        case .handoffOff: "switch it on with `baton handoff on`"
+        case .versionUnreadable, .accessRefused: nil
+        case .applicationNotStarted: "see how it is launched with `baton applications list`, or accept with --print"
         case .unspecified, .internal, .unsupported, .invalidRequest, .ambiguousActivity, .claimHeld, .noSuchClaim,
             .limitExceeded, .timedOut, .cancelled, .userInfoTooLarge, .documentUnreadable, .UNRECOGNIZED:
             nil

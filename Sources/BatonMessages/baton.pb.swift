@@ -191,6 +191,38 @@ public nonisolated struct WireRequest: Sendable {
     set {kind = .accept(newValue)}
   }
 
+  public var register: WireRegisterRequest {
+    get {
+      if case .register(let v)? = kind {return v}
+      return WireRegisterRequest()
+    }
+    set {kind = .register(newValue)}
+  }
+
+  public var handoffSwitch: WireHandoffSwitchRequest {
+    get {
+      if case .handoffSwitch(let v)? = kind {return v}
+      return WireHandoffSwitchRequest()
+    }
+    set {kind = .handoffSwitch(newValue)}
+  }
+
+  public var documentRead: WireDocumentReadRequest {
+    get {
+      if case .documentRead(let v)? = kind {return v}
+      return WireDocumentReadRequest()
+    }
+    set {kind = .documentRead(newValue)}
+  }
+
+  public var access: WireAccessRequest {
+    get {
+      if case .access(let v)? = kind {return v}
+      return WireAccessRequest()
+    }
+    set {kind = .access(newValue)}
+  }
+
   public var adoptState: WireAdoptStateRequest {
     get {
       if case .adoptState(let v)? = kind {return v}
@@ -206,6 +238,30 @@ public nonisolated struct WireRequest: Sendable {
       return WireWillSaveRequest()
     }
     set {kind = .willSave(newValue)}
+  }
+
+  public var willContinue: WireWillContinueRequest {
+    get {
+      if case .willContinue(let v)? = kind {return v}
+      return WireWillContinueRequest()
+    }
+    set {kind = .willContinue(newValue)}
+  }
+
+  public var continueActivity: WireContinueRequest {
+    get {
+      if case .continueActivity(let v)? = kind {return v}
+      return WireContinueRequest()
+    }
+    set {kind = .continueActivity(newValue)}
+  }
+
+  public var didFail: WireDidFailRequest {
+    get {
+      if case .didFail(let v)? = kind {return v}
+      return WireDidFailRequest()
+    }
+    set {kind = .didFail(newValue)}
   }
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -227,9 +283,16 @@ public nonisolated struct WireRequest: Sendable {
     case offer(WireOfferRequest)
     case withdraw(WireWithdrawRequest)
     case accept(WireAcceptRequest)
+    case register(WireRegisterRequest)
+    case handoffSwitch(WireHandoffSwitchRequest)
+    case documentRead(WireDocumentReadRequest)
+    case access(WireAccessRequest)
     case adoptState(WireAdoptStateRequest)
     /// On the local socket, from the node to the application. ContinuationStreamRequest goes this way as well.
     case willSave(WireWillSaveRequest)
+    case willContinue(WireWillContinueRequest)
+    case continueActivity(WireContinueRequest)
+    case didFail(WireDidFailRequest)
 
   }
 
@@ -364,6 +427,38 @@ public nonisolated struct WireResponse: Sendable {
     set {kind = .accept(newValue)}
   }
 
+  public var register: WireRegisterResponse {
+    get {
+      if case .register(let v)? = kind {return v}
+      return WireRegisterResponse()
+    }
+    set {kind = .register(newValue)}
+  }
+
+  public var handoffSwitch: WireHandoffSwitchResponse {
+    get {
+      if case .handoffSwitch(let v)? = kind {return v}
+      return WireHandoffSwitchResponse()
+    }
+    set {kind = .handoffSwitch(newValue)}
+  }
+
+  public var documentRead: WireDocumentReadResponse {
+    get {
+      if case .documentRead(let v)? = kind {return v}
+      return WireDocumentReadResponse()
+    }
+    set {kind = .documentRead(newValue)}
+  }
+
+  public var access: WireAccessResponse {
+    get {
+      if case .access(let v)? = kind {return v}
+      return WireAccessResponse()
+    }
+    set {kind = .access(newValue)}
+  }
+
   public var adoptState: WireAdoptStateResponse {
     get {
       if case .adoptState(let v)? = kind {return v}
@@ -378,6 +473,30 @@ public nonisolated struct WireResponse: Sendable {
       return WireWillSaveResponse()
     }
     set {kind = .willSave(newValue)}
+  }
+
+  public var willContinue: WireWillContinueResponse {
+    get {
+      if case .willContinue(let v)? = kind {return v}
+      return WireWillContinueResponse()
+    }
+    set {kind = .willContinue(newValue)}
+  }
+
+  public var continueActivity: WireContinueResponse {
+    get {
+      if case .continueActivity(let v)? = kind {return v}
+      return WireContinueResponse()
+    }
+    set {kind = .continueActivity(newValue)}
+  }
+
+  public var didFail: WireDidFailResponse {
+    get {
+      if case .didFail(let v)? = kind {return v}
+      return WireDidFailResponse()
+    }
+    set {kind = .didFail(newValue)}
   }
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -398,8 +517,15 @@ public nonisolated struct WireResponse: Sendable {
     case offer(WireOfferResponse)
     case withdraw(WireWithdrawResponse)
     case accept(WireAcceptResponse)
+    case register(WireRegisterResponse)
+    case handoffSwitch(WireHandoffSwitchResponse)
+    case documentRead(WireDocumentReadResponse)
+    case access(WireAccessResponse)
     case adoptState(WireAdoptStateResponse)
     case willSave(WireWillSaveResponse)
+    case willContinue(WireWillContinueResponse)
+    case continueActivity(WireContinueResponse)
+    case didFail(WireDidFailResponse)
 
   }
 
@@ -463,6 +589,18 @@ public nonisolated struct WireFailure: Sendable {
 
     /// on the local socket: the node was stopped
     case nodeStopping // = 23
+
+    /// the application cannot read this version of the activity
+    case versionUnreadable // = 24
+
+    /// it could not be launched, or did not register in time
+    case applicationNotStarted // = 25
+
+    /// the user switched Handoff off
+    case handoffOff // = 26
+
+    /// a file that policy does not let the application use
+    case accessRefused // = 27
     case UNRECOGNIZED(Int)
 
     public init() {
@@ -495,6 +633,10 @@ public nonisolated struct WireFailure: Sendable {
       case 21: self = .connectionLost
       case 22: self = .applicationGone
       case 23: self = .nodeStopping
+      case 24: self = .versionUnreadable
+      case 25: self = .applicationNotStarted
+      case 26: self = .handoffOff
+      case 27: self = .accessRefused
       default: self = .UNRECOGNIZED(rawValue)
       }
     }
@@ -525,6 +667,10 @@ public nonisolated struct WireFailure: Sendable {
       case .connectionLost: return 21
       case .applicationGone: return 22
       case .nodeStopping: return 23
+      case .versionUnreadable: return 24
+      case .applicationNotStarted: return 25
+      case .handoffOff: return 26
+      case .accessRefused: return 27
       case .UNRECOGNIZED(let i): return i
       }
     }
@@ -555,6 +701,10 @@ public nonisolated struct WireFailure: Sendable {
       .connectionLost,
       .applicationGone,
       .nodeStopping,
+      .versionUnreadable,
+      .applicationNotStarted,
+      .handoffOff,
+      .accessRefused,
     ]
 
   }
@@ -765,6 +915,12 @@ public nonisolated struct WireActivitySummary: Sendable {
 
   public var exclusive: Bool = false
 
+  /// 8 bytes; empty, or all zero: of no team
+  public var teamTag: Data = Data()
+
+  /// of the activity's content, as its application counts; 0: it states none
+  public var version: UInt32 = 0
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -798,6 +954,15 @@ public nonisolated struct WireActivityPayload: Sendable {
 
   /// http or https; empty: none
   public var webPageURL: String = String()
+
+  /// http or https; empty: none
+  public var referrerURL: String = String()
+
+  /// without these the activity cannot be restored
+  public var requiredUserInfoKeys: [String] = []
+
+  /// which window or document continues it; empty: any
+  public var targetContentIdentifier: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -841,28 +1006,31 @@ public nonisolated struct WirePayloadRequest: Sendable {
   public init() {}
 }
 
-public nonisolated struct WirePayloadResponse: Sendable {
+public nonisolated struct WirePayloadResponse: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
   public var payload: WireActivityPayload {
-    get {_payload ?? WireActivityPayload()}
-    set {_payload = newValue}
+    get {_storage._payload ?? WireActivityPayload()}
+    set {_uniqueStorage()._payload = newValue}
   }
   /// Returns true if `payload` has been explicitly set.
-  public var hasPayload: Bool {self._payload != nil}
+  public var hasPayload: Bool {_storage._payload != nil}
   /// Clears the value of `payload`. Subsequent reads from it will return its default value.
-  public mutating func clearPayload() {self._payload = nil}
+  public mutating func clearPayload() {_uniqueStorage()._payload = nil}
 
   /// 16 random bytes
-  public var claimID: Data = Data()
+  public var claimID: Data {
+    get {_storage._claimID}
+    set {_uniqueStorage()._claimID = newValue}
+  }
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 
-  fileprivate var _payload: WireActivityPayload? = nil
+  fileprivate var _storage = _StorageClass.defaultInstance
 }
 
 public nonisolated struct WireDocumentManifestRequest: Sendable {
@@ -1259,6 +1427,9 @@ public nonisolated struct WireActivityListing: Sendable {
 
     /// the end of what was there when the watch began
     case listed // = 3
+
+    /// its title, or another field that is listed
+    case d // = 4
     case UNRECOGNIZED(Int)
 
     public init() {
@@ -1271,6 +1442,7 @@ public nonisolated struct WireActivityListing: Sendable {
       case 1: self = .added
       case 2: self = .removed
       case 3: self = .listed
+      case 4: self = .d
       default: self = .UNRECOGNIZED(rawValue)
       }
     }
@@ -1281,6 +1453,7 @@ public nonisolated struct WireActivityListing: Sendable {
       case .added: return 1
       case .removed: return 2
       case .listed: return 3
+      case .d: return 4
       case .UNRECOGNIZED(let i): return i
       }
     }
@@ -1291,6 +1464,7 @@ public nonisolated struct WireActivityListing: Sendable {
       .added,
       .removed,
       .listed,
+      .d,
     ]
 
   }
@@ -1300,7 +1474,8 @@ public nonisolated struct WireActivityListing: Sendable {
   fileprivate var _activity: WireActivitySummary? = nil
 }
 
-/// Offers an activity for as long as the stream is open: END or RESET from the application withdraws it.
+/// Offers an activity for as long as the stream is open: END or RESET from the application withdraws it. DATA of the
+/// application: records OfferUpdate.
 public nonisolated struct WireOfferRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1331,11 +1506,60 @@ public nonisolated struct WireOfferRequest: Sendable {
   /// ask the application (WillSaveRequest) when a device takes the activity over
   public var needsSave: Bool = false
 
+  /// the identifier that the application registered under; empty: of none
+  public var application: String = String()
+
+  /// applications of the same team may continue it; at most 255 bytes
+  public var team: String = String()
+
+  /// 16 bytes; empty: the node chooses
+  public var activityID: Data = Data()
+
+  public var version: UInt32 = 0
+
+  /// seconds since 1970, from when on it is not offered; 0: never
+  public var expires: Double = 0
+
+  public var referrerURL: String = String()
+
+  public var requiredUserInfoKeys: [String] = []
+
+  public var targetContentIdentifier: String = String()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 
   fileprivate var _userInfo: WireDictionaryValue? = nil
+}
+
+/// What an offered activity is from now on, in place of what it was.
+public nonisolated struct WireOfferUpdate: @unchecked Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// its activity_id is of no account
+  public var offer: WireOfferRequest {
+    get {_storage._offer ?? WireOfferRequest()}
+    set {_uniqueStorage()._offer = newValue}
+  }
+  /// Returns true if `offer` has been explicitly set.
+  public var hasOffer: Bool {_storage._offer != nil}
+  /// Clears the value of `offer`. Subsequent reads from it will return its default value.
+  public mutating func clearOffer() {_uniqueStorage()._offer = nil}
+
+  /// it becomes this device's newest
+  public var becomesCurrent: Bool {
+    get {_storage._becomesCurrent}
+    set {_uniqueStorage()._becomesCurrent = newValue}
+  }
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _storage = _StorageClass.defaultInstance
 }
 
 /// DATA: records OfferEvent.
@@ -1501,6 +1725,13 @@ public nonisolated struct WireAcceptRequest: Sendable {
   /// keep the claim for continuation streams until the stream ends
   public var streams: Bool = false
 
+  /// Give the activity to an application of this device that declares its type; where there is none, what is asked for
+  /// here holds for who asks.
+  public var toApplication: Bool = false
+
+  /// the identifier of the one to give it to; empty: the node chooses
+  public var application: String = String()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -1514,6 +1745,36 @@ public nonisolated struct WireAcceptResponse: Sendable {
 
   /// names the claim on this connection
   public var handoffID: Data = Data()
+
+  /// that continues it; not set: whoever asked does
+  public var application: WireInstalledApplication {
+    get {_application ?? WireInstalledApplication()}
+    set {_application = newValue}
+  }
+  /// Returns true if `application` has been explicitly set.
+  public var hasApplication: Bool {self._application != nil}
+  /// Clears the value of `application`. Subsequent reads from it will return its default value.
+  public mutating func clearApplication() {self._application = nil}
+
+  /// Several applications may, and none of them is in front or was used before: nothing was begun, and the user is to
+  /// choose.
+  public var choices: [WireInstalledApplication] = []
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _application: WireInstalledApplication? = nil
+}
+
+public nonisolated struct WireInstalledApplication: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var identifier: String = String()
+
+  public var name: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1587,6 +1848,9 @@ public nonisolated struct WireAcceptEvent: Sendable {
 
     public var device: String = String()
 
+    /// the application shows by itself that it is waiting
+    public var shown: Bool = false
+
     public var unknownFields = SwiftProtobuf.UnknownStorage()
 
     public init() {}
@@ -1602,9 +1866,21 @@ public nonisolated struct WireAcceptEvent: Sendable {
 
     public var bytes: UInt64 = 0
 
+    /// that has it
+    public var application: WireInstalledApplication {
+      get {_application ?? WireInstalledApplication()}
+      set {_application = newValue}
+    }
+    /// Returns true if `application` has been explicitly set.
+    public var hasApplication: Bool {self._application != nil}
+    /// Clears the value of `application`. Subsequent reads from it will return its default value.
+    public mutating func clearApplication() {self._application = nil}
+
     public var unknownFields = SwiftProtobuf.UnknownStorage()
 
     public init() {}
+
+    fileprivate var _application: WireInstalledApplication? = nil
   }
 
   public init() {}
@@ -1641,11 +1917,387 @@ public nonisolated struct WireWillSaveResponse: Sendable {
 
   public var webPageURL: String = String()
 
+  public var referrerURL: String = String()
+
+  public var requiredUserInfoKeys: [String] = []
+
+  public var targetContentIdentifier: String = String()
+
+  /// empty: as it was
+  public var title: String = String()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 
   fileprivate var _userInfo: WireDictionaryValue? = nil
+}
+
+/// Says that an application runs, for as long as the stream is open. DATA of the application: records RegisterRequest,
+/// each in place of what was said before; identifier and team stay.
+public nonisolated struct WireRegisterRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// reverse DNS, 1 to 255 bytes
+  public var identifier: String = String()
+
+  /// for people
+  public var name: String = String()
+
+  public var team: String = String()
+
+  /// at most 128
+  public var types: [WireContinuedType] = []
+
+  /// the user is at it now
+  public var inFront: Bool = false
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// A type of activity that an application continues, and the versions of it that it reads.
+public nonisolated struct WireContinuedType: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var type: String = String()
+
+  public var oldestVersion: UInt32 = 0
+
+  /// 0: any
+  public var newestVersion: UInt32 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+public nonisolated struct WireRegisterResponse: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// From the node, at once when the user has accepted and before anything is fetched. A Failure declines: the
+/// application is told nothing more of this handoff. It has 5 s.
+public nonisolated struct WireWillContinueRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var handoffID: Data = Data()
+
+  public var type: String = String()
+
+  public var device: String = String()
+
+  public var title: String = String()
+
+  public var version: UInt32 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+public nonisolated struct WireWillContinueResponse: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// the application shows that it is waiting
+  public var showsProgress: Bool = false
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// From the node: here is the activity. After the response the stream stays open for as long as the application wants to
+/// open continuation streams or read the document (both name handoff_id); its END lets the activity go. It has 20 s for
+/// the response; a Failure is *did fail*.
+public nonisolated struct WireContinueRequest: @unchecked Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var handoffID: Data {
+    get {_storage._handoffID}
+    set {_uniqueStorage()._handoffID = newValue}
+  }
+
+  public var device: String {
+    get {_storage._device}
+    set {_uniqueStorage()._device = newValue}
+  }
+
+  public var payload: WireActivityPayload {
+    get {_storage._payload ?? WireActivityPayload()}
+    set {_uniqueStorage()._payload = newValue}
+  }
+  /// Returns true if `payload` has been explicitly set.
+  public var hasPayload: Bool {_storage._payload != nil}
+  /// Clears the value of `payload`. Subsequent reads from it will return its default value.
+  public mutating func clearPayload() {_uniqueStorage()._payload = nil}
+
+  /// not set: none
+  public var document: WireContinuedDocument {
+    get {_storage._document ?? WireContinuedDocument()}
+    set {_uniqueStorage()._document = newValue}
+  }
+  /// Returns true if `document` has been explicitly set.
+  public var hasDocument: Bool {_storage._document != nil}
+  /// Clears the value of `document`. Subsequent reads from it will return its default value.
+  public mutating func clearDocument() {_uniqueStorage()._document = nil}
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _storage = _StorageClass.defaultInstance
+}
+
+/// The document of an activity on its way to this device.
+public nonisolated struct WireContinuedDocument: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// where it will be once it is whole, absolute
+  public var path: Data = Data()
+
+  public var size: UInt64 = 0
+
+  /// it is there already: both devices share the folder
+  public var isLocal: Bool = false
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// DATA of the node: records DocumentEvent, where there is a document.
+public nonisolated struct WireContinueResponse: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+public nonisolated struct WireDocumentEvent: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var kind: WireDocumentEvent.OneOf_Kind? = nil
+
+  public var progress: WireProgressReport {
+    get {
+      if case .progress(let v)? = kind {return v}
+      return WireProgressReport()
+    }
+    set {kind = .progress(newValue)}
+  }
+
+  /// its path, absolute
+  public var arrived: Data {
+    get {
+      if case .arrived(let v)? = kind {return v}
+      return Data()
+    }
+    set {kind = .arrived(newValue)}
+  }
+
+  public var failed: WireFailure {
+    get {
+      if case .failed(let v)? = kind {return v}
+      return WireFailure()
+    }
+    set {kind = .failed(newValue)}
+  }
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated enum OneOf_Kind: Equatable, Sendable {
+    case progress(WireProgressReport)
+    /// its path, absolute
+    case arrived(Data)
+    case failed(WireFailure)
+
+  }
+
+  public init() {}
+}
+
+/// From the node: what *will continue* was said of has failed.
+public nonisolated struct WireDidFailRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var handoffID: Data = Data()
+
+  public var type: String = String()
+
+  public var device: String = String()
+
+  public var failure: WireFailure {
+    get {_failure ?? WireFailure()}
+    set {_failure = newValue}
+  }
+  /// Returns true if `failure` has been explicitly set.
+  public var hasFailure: Bool {self._failure != nil}
+  /// Clears the value of `failure`. Subsequent reads from it will return its default value.
+  public mutating func clearFailure() {self._failure = nil}
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _failure: WireFailure? = nil
+}
+
+public nonisolated struct WireDidFailResponse: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// From the application: bytes of the document of an activity that it continues, whether they have arrived or not.
+public nonisolated struct WireDocumentReadRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var handoffID: Data = Data()
+
+  public var offset: UInt64 = 0
+
+  /// at most 16 MiB
+  public var length: UInt64 = 0
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// DATA of the node: the bytes, then END; fewer at the document's end.
+public nonisolated struct WireDocumentReadResponse: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// From the application: may it use this file, which an activity gave it?
+public nonisolated struct WireAccessRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// absolute
+  public var path: Data = Data()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+public nonisolated struct WireAccessResponse: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+}
+
+/// Asks whether Handoff is on, or switches it.
+public nonisolated struct WireHandoffSwitchRequest: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var change: WireHandoffSwitchRequest.Change = .none
+
+  /// of this application alone; empty: of the device
+  public var application: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated enum Change: SwiftProtobuf.Enum, Swift.CaseIterable {
+    public typealias RawValue = Int
+    case none // = 0
+    case on // = 1
+    case off // = 2
+    case UNRECOGNIZED(Int)
+
+    public init() {
+      self = .none
+    }
+
+    public init?(rawValue: Int) {
+      switch rawValue {
+      case 0: self = .none
+      case 1: self = .on
+      case 2: self = .off
+      default: self = .UNRECOGNIZED(rawValue)
+      }
+    }
+
+    public var rawValue: Int {
+      switch self {
+      case .none: return 0
+      case .on: return 1
+      case .off: return 2
+      case .UNRECOGNIZED(let i): return i
+      }
+    }
+
+    // The compiler won't synthesize support with the UNRECOGNIZED case.
+    public static let allCases: [WireHandoffSwitchRequest.Change] = [
+      .none,
+      .on,
+      .off,
+    ]
+
+  }
+
+  public init() {}
+}
+
+public nonisolated struct WireHandoffSwitchResponse: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var isOn: Bool = false
+
+  public var offApplications: [String] = []
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
 }
 
 // MARK: - Code below here is support for the SwiftProtobuf runtime.
@@ -1658,7 +2310,7 @@ nonisolated extension WireActivityKind: SwiftProtobuf._ProtoNameProviding {
 
 nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Request"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{3}account_state\0\u{2}\u{18}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{4}\u{b}adopt_state\0\u{4}\u{10}will_save\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{3}account_state\0\u{2}\u{18}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{1}register\0\u{3}handoff_switch\0\u{3}document_read\0\u{1}access\0\u{4}\u{7}adopt_state\0\u{4}\u{10}will_save\0\u{3}will_continue\0\u{3}continue_activity\0\u{3}did_fail\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1848,6 +2500,58 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
           self.kind = .accept(v)
         }
       }()
+      case 38: try {
+        var v: WireRegisterRequest?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .register(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .register(v)
+        }
+      }()
+      case 39: try {
+        var v: WireHandoffSwitchRequest?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .handoffSwitch(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .handoffSwitch(v)
+        }
+      }()
+      case 40: try {
+        var v: WireDocumentReadRequest?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .documentRead(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .documentRead(v)
+        }
+      }()
+      case 41: try {
+        var v: WireAccessRequest?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .access(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .access(v)
+        }
+      }()
       case 48: try {
         var v: WireAdoptStateRequest?
         var hadOneofValue = false
@@ -1872,6 +2576,45 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
         if let v = v {
           if hadOneofValue {try decoder.handleConflictingOneOf()}
           self.kind = .willSave(v)
+        }
+      }()
+      case 65: try {
+        var v: WireWillContinueRequest?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .willContinue(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .willContinue(v)
+        }
+      }()
+      case 66: try {
+        var v: WireContinueRequest?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .continueActivity(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .continueActivity(v)
+        }
+      }()
+      case 67: try {
+        var v: WireDidFailRequest?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .didFail(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .didFail(v)
         }
       }()
       default: break
@@ -1941,6 +2684,22 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
       guard case .accept(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 37)
     }()
+    case .register?: try {
+      guard case .register(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 38)
+    }()
+    case .handoffSwitch?: try {
+      guard case .handoffSwitch(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 39)
+    }()
+    case .documentRead?: try {
+      guard case .documentRead(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 40)
+    }()
+    case .access?: try {
+      guard case .access(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 41)
+    }()
     case .adoptState?: try {
       guard case .adoptState(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 48)
@@ -1948,6 +2707,18 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
     case .willSave?: try {
       guard case .willSave(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 64)
+    }()
+    case .willContinue?: try {
+      guard case .willContinue(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 65)
+    }()
+    case .continueActivity?: try {
+      guard case .continueActivity(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 66)
+    }()
+    case .didFail?: try {
+      guard case .didFail(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 67)
     }()
     case nil: break
     }
@@ -1963,7 +2734,7 @@ nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Response"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}failure\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{3}account_state\0\u{2}\u{17}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{4}\u{b}adopt_state\0\u{4}\u{10}will_save\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}failure\0\u{3}activity_list\0\u{1}payload\0\u{3}document_manifest\0\u{3}document_ranges\0\u{3}continuation_stream\0\u{1}continued\0\u{1}release\0\u{3}account_state\0\u{2}\u{17}status\0\u{1}devices\0\u{1}activities\0\u{1}offer\0\u{1}withdraw\0\u{1}accept\0\u{1}register\0\u{3}handoff_switch\0\u{3}document_read\0\u{1}access\0\u{4}\u{7}adopt_state\0\u{4}\u{10}will_save\0\u{3}will_continue\0\u{3}continue_activity\0\u{3}did_fail\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2166,6 +2937,58 @@ nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._Messag
           self.kind = .accept(v)
         }
       }()
+      case 38: try {
+        var v: WireRegisterResponse?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .register(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .register(v)
+        }
+      }()
+      case 39: try {
+        var v: WireHandoffSwitchResponse?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .handoffSwitch(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .handoffSwitch(v)
+        }
+      }()
+      case 40: try {
+        var v: WireDocumentReadResponse?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .documentRead(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .documentRead(v)
+        }
+      }()
+      case 41: try {
+        var v: WireAccessResponse?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .access(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .access(v)
+        }
+      }()
       case 48: try {
         var v: WireAdoptStateResponse?
         var hadOneofValue = false
@@ -2190,6 +3013,45 @@ nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._Messag
         if let v = v {
           if hadOneofValue {try decoder.handleConflictingOneOf()}
           self.kind = .willSave(v)
+        }
+      }()
+      case 65: try {
+        var v: WireWillContinueResponse?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .willContinue(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .willContinue(v)
+        }
+      }()
+      case 66: try {
+        var v: WireContinueResponse?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .continueActivity(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .continueActivity(v)
+        }
+      }()
+      case 67: try {
+        var v: WireDidFailResponse?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .didFail(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .didFail(v)
         }
       }()
       default: break
@@ -2263,6 +3125,22 @@ nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._Messag
       guard case .accept(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 37)
     }()
+    case .register?: try {
+      guard case .register(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 38)
+    }()
+    case .handoffSwitch?: try {
+      guard case .handoffSwitch(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 39)
+    }()
+    case .documentRead?: try {
+      guard case .documentRead(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 40)
+    }()
+    case .access?: try {
+      guard case .access(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 41)
+    }()
     case .adoptState?: try {
       guard case .adoptState(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 48)
@@ -2270,6 +3148,18 @@ nonisolated extension WireResponse: SwiftProtobuf.Message, SwiftProtobuf._Messag
     case .willSave?: try {
       guard case .willSave(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 64)
+    }()
+    case .willContinue?: try {
+      guard case .willContinue(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 65)
+    }()
+    case .continueActivity?: try {
+      guard case .continueActivity(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 66)
+    }()
+    case .didFail?: try {
+      guard case .didFail(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 67)
     }()
     case nil: break
     }
@@ -2324,7 +3214,7 @@ nonisolated extension WireFailure: SwiftProtobuf.Message, SwiftProtobuf._Message
 }
 
 nonisolated extension WireFailure.Code: SwiftProtobuf._ProtoNameProviding {
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNSPECIFIED\0\u{1}INTERNAL\0\u{1}UNSUPPORTED\0\u{1}INVALID_REQUEST\0\u{1}NO_SUCH_ACTIVITY\0\u{1}AMBIGUOUS_ACTIVITY\0\u{1}CLAIM_HELD\0\u{1}NO_SUCH_CLAIM\0\u{1}LIMIT_EXCEEDED\0\u{1}TIMED_OUT\0\u{1}CANCELLED\0\u{1}PEER_UNREACHABLE\0\u{1}REFUSED\0\u{1}STREAMS_UNSUPPORTED\0\u{1}USER_INFO_TOO_LARGE\0\u{1}DOCUMENT_UNREADABLE\0\u{1}DOCUMENT_CHANGED\0\u{1}DESTINATION_EXISTS\0\u{1}DESTINATION_UNWRITABLE\0\u{1}DESTINATION_FULL\0\u{1}CORRUPTED\0\u{1}CONNECTION_LOST\0\u{1}APPLICATION_GONE\0\u{1}NODE_STOPPING\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNSPECIFIED\0\u{1}INTERNAL\0\u{1}UNSUPPORTED\0\u{1}INVALID_REQUEST\0\u{1}NO_SUCH_ACTIVITY\0\u{1}AMBIGUOUS_ACTIVITY\0\u{1}CLAIM_HELD\0\u{1}NO_SUCH_CLAIM\0\u{1}LIMIT_EXCEEDED\0\u{1}TIMED_OUT\0\u{1}CANCELLED\0\u{1}PEER_UNREACHABLE\0\u{1}REFUSED\0\u{1}STREAMS_UNSUPPORTED\0\u{1}USER_INFO_TOO_LARGE\0\u{1}DOCUMENT_UNREADABLE\0\u{1}DOCUMENT_CHANGED\0\u{1}DESTINATION_EXISTS\0\u{1}DESTINATION_UNWRITABLE\0\u{1}DESTINATION_FULL\0\u{1}CORRUPTED\0\u{1}CONNECTION_LOST\0\u{1}APPLICATION_GONE\0\u{1}NODE_STOPPING\0\u{1}VERSION_UNREADABLE\0\u{1}APPLICATION_NOT_STARTED\0\u{1}HANDOFF_OFF\0\u{1}ACCESS_REFUSED\0")
 }
 
 nonisolated extension WireValue: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
@@ -2617,7 +3507,7 @@ nonisolated extension WireDictionaryValue: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireActivitySummary: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".ActivitySummary"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}kind\0\u{1}type\0\u{1}title\0\u{3}document_size\0\u{1}since\0\u{3}supports_continuation_streams\0\u{3}has_web_page\0\u{1}exclusive\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}kind\0\u{1}type\0\u{1}title\0\u{3}document_size\0\u{1}since\0\u{3}supports_continuation_streams\0\u{3}has_web_page\0\u{1}exclusive\0\u{3}team_tag\0\u{1}version\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2634,6 +3524,8 @@ nonisolated extension WireActivitySummary: SwiftProtobuf.Message, SwiftProtobuf.
       case 7: try { try decoder.decodeSingularBoolField(value: &self.supportsContinuationStreams) }()
       case 8: try { try decoder.decodeSingularBoolField(value: &self.hasWebPage_p) }()
       case 9: try { try decoder.decodeSingularBoolField(value: &self.exclusive) }()
+      case 10: try { try decoder.decodeSingularBytesField(value: &self.teamTag) }()
+      case 11: try { try decoder.decodeSingularUInt32Field(value: &self.version) }()
       default: break
       }
     }
@@ -2667,6 +3559,12 @@ nonisolated extension WireActivitySummary: SwiftProtobuf.Message, SwiftProtobuf.
     if self.exclusive != false {
       try visitor.visitSingularBoolField(value: self.exclusive, fieldNumber: 9)
     }
+    if !self.teamTag.isEmpty {
+      try visitor.visitSingularBytesField(value: self.teamTag, fieldNumber: 10)
+    }
+    if self.version != 0 {
+      try visitor.visitSingularUInt32Field(value: self.version, fieldNumber: 11)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2680,6 +3578,8 @@ nonisolated extension WireActivitySummary: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs.supportsContinuationStreams != rhs.supportsContinuationStreams {return false}
     if lhs.hasWebPage_p != rhs.hasWebPage_p {return false}
     if lhs.exclusive != rhs.exclusive {return false}
+    if lhs.teamTag != rhs.teamTag {return false}
+    if lhs.version != rhs.version {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2687,7 +3587,7 @@ nonisolated extension WireActivitySummary: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireActivityPayload: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".ActivityPayload"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}summary\0\u{3}user_info\0\u{3}web_page_url\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}summary\0\u{3}user_info\0\u{3}web_page_url\0\u{3}referrer_url\0\u{3}required_user_info_keys\0\u{3}target_content_identifier\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2698,6 +3598,9 @@ nonisolated extension WireActivityPayload: SwiftProtobuf.Message, SwiftProtobuf.
       case 1: try { try decoder.decodeSingularMessageField(value: &self._summary) }()
       case 2: try { try decoder.decodeSingularMessageField(value: &self._userInfo) }()
       case 3: try { try decoder.decodeSingularStringField(value: &self.webPageURL) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.referrerURL) }()
+      case 5: try { try decoder.decodeRepeatedStringField(value: &self.requiredUserInfoKeys) }()
+      case 6: try { try decoder.decodeSingularStringField(value: &self.targetContentIdentifier) }()
       default: break
       }
     }
@@ -2717,6 +3620,15 @@ nonisolated extension WireActivityPayload: SwiftProtobuf.Message, SwiftProtobuf.
     if !self.webPageURL.isEmpty {
       try visitor.visitSingularStringField(value: self.webPageURL, fieldNumber: 3)
     }
+    if !self.referrerURL.isEmpty {
+      try visitor.visitSingularStringField(value: self.referrerURL, fieldNumber: 4)
+    }
+    if !self.requiredUserInfoKeys.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.requiredUserInfoKeys, fieldNumber: 5)
+    }
+    if !self.targetContentIdentifier.isEmpty {
+      try visitor.visitSingularStringField(value: self.targetContentIdentifier, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2724,6 +3636,9 @@ nonisolated extension WireActivityPayload: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs._summary != rhs._summary {return false}
     if lhs._userInfo != rhs._userInfo {return false}
     if lhs.webPageURL != rhs.webPageURL {return false}
+    if lhs.referrerURL != rhs.referrerURL {return false}
+    if lhs.requiredUserInfoKeys != rhs.requiredUserInfoKeys {return false}
+    if lhs.targetContentIdentifier != rhs.targetContentIdentifier {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2801,36 +3716,74 @@ nonisolated extension WirePayloadResponse: SwiftProtobuf.Message, SwiftProtobuf.
   public static let protoMessageName: String = _protobuf_package + ".PayloadResponse"
   public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}payload\0\u{3}claim_id\0")
 
+  fileprivate class _StorageClass {
+    var _payload: WireActivityPayload? = nil
+    var _claimID: Data = Data()
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _payload = source._payload
+      _claimID = source._claimID
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
+
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    while let fieldNumber = try decoder.nextFieldNumber() {
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every case branch when no optimizations are
-      // enabled. https://github.com/apple/swift-protobuf/issues/1034
-      switch fieldNumber {
-      case 1: try { try decoder.decodeSingularMessageField(value: &self._payload) }()
-      case 2: try { try decoder.decodeSingularBytesField(value: &self.claimID) }()
-      default: break
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try { try decoder.decodeSingularMessageField(value: &_storage._payload) }()
+        case 2: try { try decoder.decodeSingularBytesField(value: &_storage._claimID) }()
+        default: break
+        }
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    // The use of inline closures is to circumvent an issue where the compiler
-    // allocates stack space for every if/case branch local when no optimizations
-    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
-    // https://github.com/apple/swift-protobuf/issues/1182
-    try { if let v = self._payload {
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
-    } }()
-    if !self.claimID.isEmpty {
-      try visitor.visitSingularBytesField(value: self.claimID, fieldNumber: 2)
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every if/case branch local when no optimizations
+      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+      // https://github.com/apple/swift-protobuf/issues/1182
+      try { if let v = _storage._payload {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+      } }()
+      if !_storage._claimID.isEmpty {
+        try visitor.visitSingularBytesField(value: _storage._claimID, fieldNumber: 2)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WirePayloadResponse, rhs: WirePayloadResponse) -> Bool {
-    if lhs._payload != rhs._payload {return false}
-    if lhs.claimID != rhs.claimID {return false}
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._payload != rhs_storage._payload {return false}
+        if _storage._claimID != rhs_storage._claimID {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3659,12 +4612,12 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
 }
 
 nonisolated extension WireActivityListing.Change: SwiftProtobuf._ProtoNameProviding {
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0PRESENT\0\u{1}ADDED\0\u{1}REMOVED\0\u{1}LISTED\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0PRESENT\0\u{1}ADDED\0\u{1}REMOVED\0\u{1}LISTED\0\u{1}CHANGED\0")
 }
 
 nonisolated extension WireOfferRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".OfferRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}title\0\u{3}user_info\0\u{3}web_page_url\0\u{3}document_path\0\u{3}supports_continuation_streams\0\u{1}exclusive\0\u{3}needs_save\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}title\0\u{3}user_info\0\u{3}web_page_url\0\u{3}document_path\0\u{3}supports_continuation_streams\0\u{1}exclusive\0\u{3}needs_save\0\u{1}application\0\u{1}team\0\u{3}activity_id\0\u{1}version\0\u{1}expires\0\u{3}referrer_url\0\u{3}required_user_info_keys\0\u{3}target_content_identifier\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3680,6 +4633,14 @@ nonisolated extension WireOfferRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
       case 6: try { try decoder.decodeSingularBoolField(value: &self.supportsContinuationStreams) }()
       case 7: try { try decoder.decodeSingularBoolField(value: &self.exclusive) }()
       case 8: try { try decoder.decodeSingularBoolField(value: &self.needsSave) }()
+      case 9: try { try decoder.decodeSingularStringField(value: &self.application) }()
+      case 10: try { try decoder.decodeSingularStringField(value: &self.team) }()
+      case 11: try { try decoder.decodeSingularBytesField(value: &self.activityID) }()
+      case 12: try { try decoder.decodeSingularUInt32Field(value: &self.version) }()
+      case 13: try { try decoder.decodeSingularDoubleField(value: &self.expires) }()
+      case 14: try { try decoder.decodeSingularStringField(value: &self.referrerURL) }()
+      case 15: try { try decoder.decodeRepeatedStringField(value: &self.requiredUserInfoKeys) }()
+      case 16: try { try decoder.decodeSingularStringField(value: &self.targetContentIdentifier) }()
       default: break
       }
     }
@@ -3714,6 +4675,30 @@ nonisolated extension WireOfferRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
     if self.needsSave != false {
       try visitor.visitSingularBoolField(value: self.needsSave, fieldNumber: 8)
     }
+    if !self.application.isEmpty {
+      try visitor.visitSingularStringField(value: self.application, fieldNumber: 9)
+    }
+    if !self.team.isEmpty {
+      try visitor.visitSingularStringField(value: self.team, fieldNumber: 10)
+    }
+    if !self.activityID.isEmpty {
+      try visitor.visitSingularBytesField(value: self.activityID, fieldNumber: 11)
+    }
+    if self.version != 0 {
+      try visitor.visitSingularUInt32Field(value: self.version, fieldNumber: 12)
+    }
+    if self.expires.bitPattern != 0 {
+      try visitor.visitSingularDoubleField(value: self.expires, fieldNumber: 13)
+    }
+    if !self.referrerURL.isEmpty {
+      try visitor.visitSingularStringField(value: self.referrerURL, fieldNumber: 14)
+    }
+    if !self.requiredUserInfoKeys.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.requiredUserInfoKeys, fieldNumber: 15)
+    }
+    if !self.targetContentIdentifier.isEmpty {
+      try visitor.visitSingularStringField(value: self.targetContentIdentifier, fieldNumber: 16)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3726,6 +4711,91 @@ nonisolated extension WireOfferRequest: SwiftProtobuf.Message, SwiftProtobuf._Me
     if lhs.supportsContinuationStreams != rhs.supportsContinuationStreams {return false}
     if lhs.exclusive != rhs.exclusive {return false}
     if lhs.needsSave != rhs.needsSave {return false}
+    if lhs.application != rhs.application {return false}
+    if lhs.team != rhs.team {return false}
+    if lhs.activityID != rhs.activityID {return false}
+    if lhs.version != rhs.version {return false}
+    if lhs.expires != rhs.expires {return false}
+    if lhs.referrerURL != rhs.referrerURL {return false}
+    if lhs.requiredUserInfoKeys != rhs.requiredUserInfoKeys {return false}
+    if lhs.targetContentIdentifier != rhs.targetContentIdentifier {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireOfferUpdate: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".OfferUpdate"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}offer\0\u{3}becomes_current\0")
+
+  fileprivate class _StorageClass {
+    var _offer: WireOfferRequest? = nil
+    var _becomesCurrent: Bool = false
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _offer = source._offer
+      _becomesCurrent = source._becomesCurrent
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try { try decoder.decodeSingularMessageField(value: &_storage._offer) }()
+        case 2: try { try decoder.decodeSingularBoolField(value: &_storage._becomesCurrent) }()
+        default: break
+        }
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every if/case branch local when no optimizations
+      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+      // https://github.com/apple/swift-protobuf/issues/1182
+      try { if let v = _storage._offer {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+      } }()
+      if _storage._becomesCurrent != false {
+        try visitor.visitSingularBoolField(value: _storage._becomesCurrent, fieldNumber: 2)
+      }
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireOfferUpdate, rhs: WireOfferUpdate) -> Bool {
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._offer != rhs_storage._offer {return false}
+        if _storage._becomesCurrent != rhs_storage._becomesCurrent {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -4050,7 +5120,7 @@ nonisolated extension WireWithdrawResponse: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".AcceptRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_id\0\u{3}device_id\0\u{1}destination\0\u{1}streams\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_id\0\u{3}device_id\0\u{1}destination\0\u{1}streams\0\u{3}to_application\0\u{1}application\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4062,6 +5132,8 @@ nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._M
       case 2: try { try decoder.decodeSingularStringField(value: &self.deviceID) }()
       case 3: try { try decoder.decodeSingularBytesField(value: &self.destination) }()
       case 4: try { try decoder.decodeSingularBoolField(value: &self.streams) }()
+      case 5: try { try decoder.decodeSingularBoolField(value: &self.toApplication) }()
+      case 6: try { try decoder.decodeSingularStringField(value: &self.application) }()
       default: break
       }
     }
@@ -4080,6 +5152,12 @@ nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._M
     if self.streams != false {
       try visitor.visitSingularBoolField(value: self.streams, fieldNumber: 4)
     }
+    if self.toApplication != false {
+      try visitor.visitSingularBoolField(value: self.toApplication, fieldNumber: 5)
+    }
+    if !self.application.isEmpty {
+      try visitor.visitSingularStringField(value: self.application, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -4088,6 +5166,8 @@ nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._M
     if lhs.deviceID != rhs.deviceID {return false}
     if lhs.destination != rhs.destination {return false}
     if lhs.streams != rhs.streams {return false}
+    if lhs.toApplication != rhs.toApplication {return false}
+    if lhs.application != rhs.application {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -4095,7 +5175,7 @@ nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireAcceptResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".AcceptResponse"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}handoff_id\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}handoff_id\0\u{1}application\0\u{1}choices\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4104,20 +5184,69 @@ nonisolated extension WireAcceptResponse: SwiftProtobuf.Message, SwiftProtobuf._
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularBytesField(value: &self.handoffID) }()
+      case 2: try { try decoder.decodeSingularMessageField(value: &self._application) }()
+      case 3: try { try decoder.decodeRepeatedMessageField(value: &self.choices) }()
       default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.handoffID.isEmpty {
       try visitor.visitSingularBytesField(value: self.handoffID, fieldNumber: 1)
+    }
+    try { if let v = self._application {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+    } }()
+    if !self.choices.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.choices, fieldNumber: 3)
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireAcceptResponse, rhs: WireAcceptResponse) -> Bool {
     if lhs.handoffID != rhs.handoffID {return false}
+    if lhs._application != rhs._application {return false}
+    if lhs.choices != rhs.choices {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireInstalledApplication: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".InstalledApplication"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}identifier\0\u{1}name\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.identifier) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.name) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.identifier.isEmpty {
+      try visitor.visitSingularStringField(value: self.identifier, fieldNumber: 1)
+    }
+    if !self.name.isEmpty {
+      try visitor.visitSingularStringField(value: self.name, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireInstalledApplication, rhs: WireInstalledApplication) -> Bool {
+    if lhs.identifier != rhs.identifier {return false}
+    if lhs.name != rhs.name {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -4243,7 +5372,7 @@ nonisolated extension WireAcceptEvent: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WireAcceptEvent.WillContinue: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = WireAcceptEvent.protoMessageName + ".WillContinue"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}device\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}device\0\u{1}shown\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4253,6 +5382,7 @@ nonisolated extension WireAcceptEvent.WillContinue: SwiftProtobuf.Message, Swift
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.type) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.device) }()
+      case 3: try { try decoder.decodeSingularBoolField(value: &self.shown) }()
       default: break
       }
     }
@@ -4265,12 +5395,16 @@ nonisolated extension WireAcceptEvent.WillContinue: SwiftProtobuf.Message, Swift
     if !self.device.isEmpty {
       try visitor.visitSingularStringField(value: self.device, fieldNumber: 2)
     }
+    if self.shown != false {
+      try visitor.visitSingularBoolField(value: self.shown, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireAcceptEvent.WillContinue, rhs: WireAcceptEvent.WillContinue) -> Bool {
     if lhs.type != rhs.type {return false}
     if lhs.device != rhs.device {return false}
+    if lhs.shown != rhs.shown {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -4278,7 +5412,7 @@ nonisolated extension WireAcceptEvent.WillContinue: SwiftProtobuf.Message, Swift
 
 nonisolated extension WireAcceptEvent.Continued: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = WireAcceptEvent.protoMessageName + ".Continued"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}path\0\u{1}bytes\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}path\0\u{1}bytes\0\u{1}application\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4288,24 +5422,33 @@ nonisolated extension WireAcceptEvent.Continued: SwiftProtobuf.Message, SwiftPro
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularBytesField(value: &self.path) }()
       case 2: try { try decoder.decodeSingularUInt64Field(value: &self.bytes) }()
+      case 3: try { try decoder.decodeSingularMessageField(value: &self._application) }()
       default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.path.isEmpty {
       try visitor.visitSingularBytesField(value: self.path, fieldNumber: 1)
     }
     if self.bytes != 0 {
       try visitor.visitSingularUInt64Field(value: self.bytes, fieldNumber: 2)
     }
+    try { if let v = self._application {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireAcceptEvent.Continued, rhs: WireAcceptEvent.Continued) -> Bool {
     if lhs.path != rhs.path {return false}
     if lhs.bytes != rhs.bytes {return false}
+    if lhs._application != rhs._application {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -4348,7 +5491,7 @@ nonisolated extension WireWillSaveRequest: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireWillSaveResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".WillSaveResponse"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}user_info\0\u{3}web_page_url\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}user_info\0\u{3}web_page_url\0\u{3}referrer_url\0\u{3}required_user_info_keys\0\u{3}target_content_identifier\0\u{1}title\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4358,6 +5501,10 @@ nonisolated extension WireWillSaveResponse: SwiftProtobuf.Message, SwiftProtobuf
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularMessageField(value: &self._userInfo) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.webPageURL) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.referrerURL) }()
+      case 4: try { try decoder.decodeRepeatedStringField(value: &self.requiredUserInfoKeys) }()
+      case 5: try { try decoder.decodeSingularStringField(value: &self.targetContentIdentifier) }()
+      case 6: try { try decoder.decodeSingularStringField(value: &self.title) }()
       default: break
       }
     }
@@ -4374,12 +5521,696 @@ nonisolated extension WireWillSaveResponse: SwiftProtobuf.Message, SwiftProtobuf
     if !self.webPageURL.isEmpty {
       try visitor.visitSingularStringField(value: self.webPageURL, fieldNumber: 2)
     }
+    if !self.referrerURL.isEmpty {
+      try visitor.visitSingularStringField(value: self.referrerURL, fieldNumber: 3)
+    }
+    if !self.requiredUserInfoKeys.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.requiredUserInfoKeys, fieldNumber: 4)
+    }
+    if !self.targetContentIdentifier.isEmpty {
+      try visitor.visitSingularStringField(value: self.targetContentIdentifier, fieldNumber: 5)
+    }
+    if !self.title.isEmpty {
+      try visitor.visitSingularStringField(value: self.title, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireWillSaveResponse, rhs: WireWillSaveResponse) -> Bool {
     if lhs._userInfo != rhs._userInfo {return false}
     if lhs.webPageURL != rhs.webPageURL {return false}
+    if lhs.referrerURL != rhs.referrerURL {return false}
+    if lhs.requiredUserInfoKeys != rhs.requiredUserInfoKeys {return false}
+    if lhs.targetContentIdentifier != rhs.targetContentIdentifier {return false}
+    if lhs.title != rhs.title {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireRegisterRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".RegisterRequest"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}identifier\0\u{1}name\0\u{1}team\0\u{1}types\0\u{3}in_front\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.identifier) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.name) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.team) }()
+      case 4: try { try decoder.decodeRepeatedMessageField(value: &self.types) }()
+      case 5: try { try decoder.decodeSingularBoolField(value: &self.inFront) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.identifier.isEmpty {
+      try visitor.visitSingularStringField(value: self.identifier, fieldNumber: 1)
+    }
+    if !self.name.isEmpty {
+      try visitor.visitSingularStringField(value: self.name, fieldNumber: 2)
+    }
+    if !self.team.isEmpty {
+      try visitor.visitSingularStringField(value: self.team, fieldNumber: 3)
+    }
+    if !self.types.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.types, fieldNumber: 4)
+    }
+    if self.inFront != false {
+      try visitor.visitSingularBoolField(value: self.inFront, fieldNumber: 5)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireRegisterRequest, rhs: WireRegisterRequest) -> Bool {
+    if lhs.identifier != rhs.identifier {return false}
+    if lhs.name != rhs.name {return false}
+    if lhs.team != rhs.team {return false}
+    if lhs.types != rhs.types {return false}
+    if lhs.inFront != rhs.inFront {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireContinuedType: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".ContinuedType"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{3}oldest_version\0\u{3}newest_version\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.type) }()
+      case 2: try { try decoder.decodeSingularUInt32Field(value: &self.oldestVersion) }()
+      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.newestVersion) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.type.isEmpty {
+      try visitor.visitSingularStringField(value: self.type, fieldNumber: 1)
+    }
+    if self.oldestVersion != 0 {
+      try visitor.visitSingularUInt32Field(value: self.oldestVersion, fieldNumber: 2)
+    }
+    if self.newestVersion != 0 {
+      try visitor.visitSingularUInt32Field(value: self.newestVersion, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireContinuedType, rhs: WireContinuedType) -> Bool {
+    if lhs.type != rhs.type {return false}
+    if lhs.oldestVersion != rhs.oldestVersion {return false}
+    if lhs.newestVersion != rhs.newestVersion {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireRegisterResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".RegisterResponse"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireRegisterResponse, rhs: WireRegisterResponse) -> Bool {
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireWillContinueRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".WillContinueRequest"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}handoff_id\0\u{1}type\0\u{1}device\0\u{1}title\0\u{1}version\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBytesField(value: &self.handoffID) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.type) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.device) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.title) }()
+      case 5: try { try decoder.decodeSingularUInt32Field(value: &self.version) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.handoffID.isEmpty {
+      try visitor.visitSingularBytesField(value: self.handoffID, fieldNumber: 1)
+    }
+    if !self.type.isEmpty {
+      try visitor.visitSingularStringField(value: self.type, fieldNumber: 2)
+    }
+    if !self.device.isEmpty {
+      try visitor.visitSingularStringField(value: self.device, fieldNumber: 3)
+    }
+    if !self.title.isEmpty {
+      try visitor.visitSingularStringField(value: self.title, fieldNumber: 4)
+    }
+    if self.version != 0 {
+      try visitor.visitSingularUInt32Field(value: self.version, fieldNumber: 5)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireWillContinueRequest, rhs: WireWillContinueRequest) -> Bool {
+    if lhs.handoffID != rhs.handoffID {return false}
+    if lhs.type != rhs.type {return false}
+    if lhs.device != rhs.device {return false}
+    if lhs.title != rhs.title {return false}
+    if lhs.version != rhs.version {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireWillContinueResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".WillContinueResponse"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}shows_progress\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBoolField(value: &self.showsProgress) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.showsProgress != false {
+      try visitor.visitSingularBoolField(value: self.showsProgress, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireWillContinueResponse, rhs: WireWillContinueResponse) -> Bool {
+    if lhs.showsProgress != rhs.showsProgress {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireContinueRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".ContinueRequest"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}handoff_id\0\u{1}device\0\u{1}payload\0\u{1}document\0")
+
+  fileprivate class _StorageClass {
+    var _handoffID: Data = Data()
+    var _device: String = String()
+    var _payload: WireActivityPayload? = nil
+    var _document: WireContinuedDocument? = nil
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _handoffID = source._handoffID
+      _device = source._device
+      _payload = source._payload
+      _document = source._document
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try { try decoder.decodeSingularBytesField(value: &_storage._handoffID) }()
+        case 2: try { try decoder.decodeSingularStringField(value: &_storage._device) }()
+        case 3: try { try decoder.decodeSingularMessageField(value: &_storage._payload) }()
+        case 4: try { try decoder.decodeSingularMessageField(value: &_storage._document) }()
+        default: break
+        }
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every if/case branch local when no optimizations
+      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+      // https://github.com/apple/swift-protobuf/issues/1182
+      if !_storage._handoffID.isEmpty {
+        try visitor.visitSingularBytesField(value: _storage._handoffID, fieldNumber: 1)
+      }
+      if !_storage._device.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._device, fieldNumber: 2)
+      }
+      try { if let v = _storage._payload {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+      } }()
+      try { if let v = _storage._document {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
+      } }()
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireContinueRequest, rhs: WireContinueRequest) -> Bool {
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._handoffID != rhs_storage._handoffID {return false}
+        if _storage._device != rhs_storage._device {return false}
+        if _storage._payload != rhs_storage._payload {return false}
+        if _storage._document != rhs_storage._document {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireContinuedDocument: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".ContinuedDocument"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}path\0\u{1}size\0\u{3}is_local\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBytesField(value: &self.path) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.size) }()
+      case 3: try { try decoder.decodeSingularBoolField(value: &self.isLocal) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.path.isEmpty {
+      try visitor.visitSingularBytesField(value: self.path, fieldNumber: 1)
+    }
+    if self.size != 0 {
+      try visitor.visitSingularUInt64Field(value: self.size, fieldNumber: 2)
+    }
+    if self.isLocal != false {
+      try visitor.visitSingularBoolField(value: self.isLocal, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireContinuedDocument, rhs: WireContinuedDocument) -> Bool {
+    if lhs.path != rhs.path {return false}
+    if lhs.size != rhs.size {return false}
+    if lhs.isLocal != rhs.isLocal {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireContinueResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".ContinueResponse"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireContinueResponse, rhs: WireContinueResponse) -> Bool {
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDocumentEvent: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".DocumentEvent"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}progress\0\u{1}arrived\0\u{1}failed\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try {
+        var v: WireProgressReport?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .progress(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .progress(v)
+        }
+      }()
+      case 2: try {
+        var v: Data?
+        try decoder.decodeSingularBytesField(value: &v)
+        if let v = v {
+          if self.kind != nil {try decoder.handleConflictingOneOf()}
+          self.kind = .arrived(v)
+        }
+      }()
+      case 3: try {
+        var v: WireFailure?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .failed(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .failed(v)
+        }
+      }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    switch self.kind {
+    case .progress?: try {
+      guard case .progress(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    }()
+    case .arrived?: try {
+      guard case .arrived(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularBytesField(value: v, fieldNumber: 2)
+    }()
+    case .failed?: try {
+      guard case .failed(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    }()
+    case nil: break
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireDocumentEvent, rhs: WireDocumentEvent) -> Bool {
+    if lhs.kind != rhs.kind {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDidFailRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".DidFailRequest"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}handoff_id\0\u{1}type\0\u{1}device\0\u{1}failure\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBytesField(value: &self.handoffID) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.type) }()
+      case 3: try { try decoder.decodeSingularStringField(value: &self.device) }()
+      case 4: try { try decoder.decodeSingularMessageField(value: &self._failure) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.handoffID.isEmpty {
+      try visitor.visitSingularBytesField(value: self.handoffID, fieldNumber: 1)
+    }
+    if !self.type.isEmpty {
+      try visitor.visitSingularStringField(value: self.type, fieldNumber: 2)
+    }
+    if !self.device.isEmpty {
+      try visitor.visitSingularStringField(value: self.device, fieldNumber: 3)
+    }
+    try { if let v = self._failure {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireDidFailRequest, rhs: WireDidFailRequest) -> Bool {
+    if lhs.handoffID != rhs.handoffID {return false}
+    if lhs.type != rhs.type {return false}
+    if lhs.device != rhs.device {return false}
+    if lhs._failure != rhs._failure {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDidFailResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".DidFailResponse"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireDidFailResponse, rhs: WireDidFailResponse) -> Bool {
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDocumentReadRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".DocumentReadRequest"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}handoff_id\0\u{1}offset\0\u{1}length\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBytesField(value: &self.handoffID) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.offset) }()
+      case 3: try { try decoder.decodeSingularUInt64Field(value: &self.length) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.handoffID.isEmpty {
+      try visitor.visitSingularBytesField(value: self.handoffID, fieldNumber: 1)
+    }
+    if self.offset != 0 {
+      try visitor.visitSingularUInt64Field(value: self.offset, fieldNumber: 2)
+    }
+    if self.length != 0 {
+      try visitor.visitSingularUInt64Field(value: self.length, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireDocumentReadRequest, rhs: WireDocumentReadRequest) -> Bool {
+    if lhs.handoffID != rhs.handoffID {return false}
+    if lhs.offset != rhs.offset {return false}
+    if lhs.length != rhs.length {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDocumentReadResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".DocumentReadResponse"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireDocumentReadResponse, rhs: WireDocumentReadResponse) -> Bool {
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireAccessRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".AccessRequest"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}path\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBytesField(value: &self.path) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.path.isEmpty {
+      try visitor.visitSingularBytesField(value: self.path, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireAccessRequest, rhs: WireAccessRequest) -> Bool {
+    if lhs.path != rhs.path {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireAccessResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".AccessResponse"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireAccessResponse, rhs: WireAccessResponse) -> Bool {
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireHandoffSwitchRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".HandoffSwitchRequest"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}change\0\u{1}application\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularEnumField(value: &self.change) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.application) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.change != .none {
+      try visitor.visitSingularEnumField(value: self.change, fieldNumber: 1)
+    }
+    if !self.application.isEmpty {
+      try visitor.visitSingularStringField(value: self.application, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireHandoffSwitchRequest, rhs: WireHandoffSwitchRequest) -> Bool {
+    if lhs.change != rhs.change {return false}
+    if lhs.application != rhs.application {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireHandoffSwitchRequest.Change: SwiftProtobuf._ProtoNameProviding {
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0NONE\0\u{1}ON\0\u{1}OFF\0")
+}
+
+nonisolated extension WireHandoffSwitchResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".HandoffSwitchResponse"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}is_on\0\u{3}off_applications\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBoolField(value: &self.isOn) }()
+      case 2: try { try decoder.decodeRepeatedStringField(value: &self.offApplications) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.isOn != false {
+      try visitor.visitSingularBoolField(value: self.isOn, fieldNumber: 1)
+    }
+    if !self.offApplications.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.offApplications, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireHandoffSwitchResponse, rhs: WireHandoffSwitchResponse) -> Bool {
+    if lhs.isOn != rhs.isOn {return false}
+    if lhs.offApplications != rhs.offApplications {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

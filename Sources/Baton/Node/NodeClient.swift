@@ -146,7 +146,8 @@ package struct NodeClient: Sendable {
             case .continuationStream(let request):
                 return .continuationStream(device: request.device, opened.stream)
             case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .status, .devices,
-                .activities, .offer, .withdraw, .accept, .accountState, .adoptState:
+                .activities, .offer, .withdraw, .accept, .accountState, .adoptState, .register, .handoffSwitch,
+                .documentRead, .access, .willContinue, .continueActivity, .didFail:
                 throw HandoffError(.unsupported, "an application does not answer this request")
             }
         } catch {

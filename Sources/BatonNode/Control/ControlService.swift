@@ -45,8 +45,9 @@ struct ControlService: Sendable {
                 try await continuationStream(request, on: stream)
             case .adoptState(let request):
                 try await adoptState(request, on: stream)
-            case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .accountState,
-                .willSave:
+            case .register, .handoffSwitch, .documentRead, .access, .activityList, .payload, .documentManifest,
+                .documentRanges, .continued, .release, .accountState, .willSave, .willContinue, .continueActivity,
+                .didFail:
                 throw HandoffError(.unsupported, "this request is not for the local socket")
             }
         } catch let error as HandoffError {

@@ -40,7 +40,8 @@ struct PeerService: Sendable {
                 await offers.release(try claimID(request.claimID), by: device)
                 try await stream.respond(.release(.init()))
                 await stream.finish()
-            case .status, .devices, .activities, .offer, .withdraw, .accept, .adoptState, .willSave:
+            case .status, .devices, .activities, .offer, .withdraw, .accept, .adoptState, .register, .handoffSwitch,
+                .documentRead, .access, .willSave, .willContinue, .continueActivity, .didFail:
                 throw HandoffError(.unsupported, "this request is for the local socket only")
             }
         } catch let error as HandoffError {

@@ -20,7 +20,8 @@ enum LocalRequestTarget: FuzzTarget {
             expect((ActivityID(request.activityID) == nil) == (request.activityID.count != 16), "a misshapen id")
         case .accountState, .adoptState, .activityList, .payload, .documentManifest, .documentRanges,
             .continuationStream, .continued, .release,
-            .status, .devices, .activities, .withdraw, .willSave:
+            .status, .devices, .activities, .withdraw, .register, .handoffSwitch, .documentRead, .access, .willSave,
+            .willContinue, .continueActivity, .didFail:
             break
         }
     }
