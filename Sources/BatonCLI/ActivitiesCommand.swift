@@ -93,7 +93,7 @@ enum ActivityRendering {
         switch listing.change {
         case .present, .added: sign = "+"
         case .removed: sign = "-"
-        case .changed: sign = "*"
+        case .updated: sign = "*"
         case .listed, .UNRECOGNIZED: return nil
         }
         let activity = ListedActivity(listing)
@@ -110,7 +110,7 @@ extension WireActivityListing.Change {
         case .present, .UNRECOGNIZED: "present"
         case .added: "added"
         case .removed: "removed"
-        case .changed: "changed"
+        case .updated: "updated"
         case .listed: "listed"
         }
     }

@@ -1429,7 +1429,7 @@ public nonisolated struct WireActivityListing: Sendable {
     case listed // = 3
 
     /// its title, or another field that is listed
-    case d // = 4
+    case updated // = 4
     case UNRECOGNIZED(Int)
 
     public init() {
@@ -1442,7 +1442,7 @@ public nonisolated struct WireActivityListing: Sendable {
       case 1: self = .added
       case 2: self = .removed
       case 3: self = .listed
-      case 4: self = .d
+      case 4: self = .updated
       default: self = .UNRECOGNIZED(rawValue)
       }
     }
@@ -1453,7 +1453,7 @@ public nonisolated struct WireActivityListing: Sendable {
       case .added: return 1
       case .removed: return 2
       case .listed: return 3
-      case .d: return 4
+      case .updated: return 4
       case .UNRECOGNIZED(let i): return i
       }
     }
@@ -1464,7 +1464,7 @@ public nonisolated struct WireActivityListing: Sendable {
       .added,
       .removed,
       .listed,
-      .d,
+      .updated,
     ]
 
   }
@@ -4612,7 +4612,7 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
 }
 
 nonisolated extension WireActivityListing.Change: SwiftProtobuf._ProtoNameProviding {
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0PRESENT\0\u{1}ADDED\0\u{1}REMOVED\0\u{1}LISTED\0\u{1}CHANGED\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0PRESENT\0\u{1}ADDED\0\u{1}REMOVED\0\u{1}LISTED\0\u{1}UPDATED\0")
 }
 
 nonisolated extension WireOfferRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {

@@ -96,7 +96,7 @@ private actor SeenActivities {
         switch listing.change {
         case .listed:
             isComplete = true
-        case .present, .added, .changed, .UNRECOGNIZED:
+        case .present, .added, .updated, .UNRECOGNIZED:
             let activity = ListedActivity(listing)
             all.removeAll { $0.id == activity.id && $0.deviceID == activity.deviceID }
             all.append(activity)
