@@ -65,6 +65,7 @@ let package = Package(
         room("BatonMessages", ["BatonProtocol", "BatonTransport", protobuf], exclude: ["baton.proto"]),
         room("Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", protobuf]),
         room("BatonDocuments", ["BatonProtocol", "BatonEventLoop", "CXXHash", "CLinux", system]),
+        room("BatonApplications", ["BatonEventLoop", crypto, subprocess, system]),
         room(
             "BatonNode",
             [
@@ -74,8 +75,8 @@ let package = Package(
         .executableTarget(
             name: "BatonCLI",
             dependencies: [
-                "BatonNode", "Baton", "BatonDocuments", "BatonAccount", "BatonMessages", "BatonTransport",
-                "BatonProtocol",
+                "BatonNode", "Baton", "BatonApplications", "BatonDocuments", "BatonAccount", "BatonMessages",
+                "BatonTransport", "BatonProtocol",
                 "BatonEventLoop", logging, protobuf, subprocess, system,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -94,6 +95,7 @@ let package = Package(
         tests(of: "BatonAccount", ["CLinux"]),
         tests(of: "BatonDiscovery", ["BatonEventLoop", "discovery-probe"]),
         tests(of: "BatonDocuments"),
+        tests(of: "BatonApplications", [system]),
         tests(of: "BatonTransport", ["BatonProtocol", "BatonEventLoop"]),
         tests(of: "BatonMessages", ["BatonTransport", "BatonProtocol", "BatonEventLoop", protobuf]),
         tests(of: "BatonNode", ["BatonAccount", "BatonEventLoop", "BatonTLS", "BatonTransport", logging, system]),
@@ -109,8 +111,8 @@ let package = Package(
         tests(
             of: "BatonCLI",
             [
-                "Baton", "BatonMessages", "BatonProtocol", "BatonTransport", "BatonEventLoop", protobuf, subprocess,
-                system,
+                "Baton", "BatonApplications", "BatonMessages", "BatonProtocol", "BatonTransport", "BatonEventLoop",
+                protobuf, subprocess, system,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
     ]

@@ -1,4 +1,5 @@
 import Baton
+import BatonApplications
 import BatonMessages
 import FoundationEssentials
 import Glibc
@@ -61,7 +62,7 @@ struct OfferDraft: Sendable {
                 try ServedCommand(line, throughShell: throughShell)
             }
         } catch {
-            throw .usage("\(error)")
+            throw .usage(error.sentence(about: "the command of --serve"))
         }
     }
 

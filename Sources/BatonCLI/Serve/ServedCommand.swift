@@ -1,3 +1,5 @@
+import BatonApplications
+
 /// The command behind `--serve`: arguments, without a shell unless one was asked for.
 struct ServedCommand: Sendable, Equatable {
     let executable: String

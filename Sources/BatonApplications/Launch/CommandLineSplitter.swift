@@ -2,23 +2,27 @@
 ///
 /// Spaces, tabs and line ends separate. Between single quotes everything stands for itself; between double quotes a
 /// backslash makes `"`, `\`, `$` and a backquote stand for themselves; elsewhere it does so for any character.
-enum CommandLineSplitter {
+public enum CommandLineSplitter {
     /// Why a line cannot be split.
-    enum Problem: Error, Equatable, CustomStringConvertible {
+    public enum Problem: Error, Sendable, Equatable {
         case empty
         case openQuote(Character)
         case trailingBackslash
 
-        var description: String {
+        /// What is wrong, as a sentence.
+        ///
+        /// - Parameter subject: what was split, such as `the command of --serve`.
+        public func sentence(about subject: String) -> String {
             switch self {
-            case .empty: "the command of --serve is empty; name one, such as --serve \"tail -f log.txt\""
-            case .openQuote(let quote): "the command of --serve has a \(quote) that is not closed"
-            case .trailingBackslash: "the command of --serve ends with a backslash; there is nothing for it to quote"
+            case .empty: "\(subject) is empty; name a program, such as \"tail -f log.txt\""
+            case .openQuote(let quote): "\(subject) has a \(quote) that is not closed"
+            case .trailingBackslash: "\(subject) ends with a backslash; there is nothing for it to quote"
             }
         }
     }
 
-    static func split(_ line: String) throws(Problem) -> [String] {
+    /// The arguments of a line, at least one, the first not empty.
+    public static func split(_ line: String) throws(Problem) -> [String] {
         var arguments: [String] = []
         var current: String?
         var rest = line.unicodeScalars.makeIterator()

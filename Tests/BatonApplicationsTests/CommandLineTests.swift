@@ -1,9 +1,9 @@
 import Testing
 
-@testable import BatonCLI
+@testable import BatonApplications
 
 @Suite("Splitting a command")
-struct SplitterTests {
+struct CommandLineTests {
     @Test(
         "as a shell would, without one",
         arguments: [
@@ -24,12 +24,5 @@ struct SplitterTests {
         #expect(throws: CommandLineSplitter.Problem.openQuote("'")) { try CommandLineSplitter.split("a 'b") }
         #expect(throws: CommandLineSplitter.Problem.openQuote("\"")) { try CommandLineSplitter.split("a \"b\\") }
         #expect(throws: CommandLineSplitter.Problem.trailingBackslash) { try CommandLineSplitter.split("a \\") }
-    }
-
-    @Test("a shell only where one is asked for")
-    func shell() throws {
-        #expect(try ServedCommand("a | b", throughShell: true).arguments == ["-c", "a | b"])
-        #expect(try ServedCommand("a | b", throughShell: false).arguments == ["|", "b"])
-        #expect(throws: CommandLineSplitter.Problem.empty) { try ServedCommand(" ", throughShell: true) }
     }
 }

@@ -1,0 +1,79 @@
+/// Which application continues an activity. Pure functions: who runs and who was used is given.
+public enum ApplicationChoice {
+    /// An application that may continue an activity.
+    public struct Candidate: Sendable, Hashable {
+        public let identifier: String
+        public let name: String
+        /// Whether it runs, and need not be started.
+        public let isRunning: Bool
+
+        public init(identifier: String, name: String, isRunning: Bool) {
+            self.identifier = identifier
+            self.name = name
+            self.isRunning = isRunning
+        }
+    }
+
+    /// What an application that runs has said when it registered with the node.
+    public struct Running: Sendable, Hashable {
+        public let identifier: String
+        public let name: String
+        public let team: String
+        public let activityTypes: Set<String>
+
+        public init(identifier: String, name: String, team: String, activityTypes: Set<String>) {
+            self.identifier = identifier
+            self.name = name
+            self.team = team
+            self.activityTypes = activityTypes
+        }
+    }
+
+    /// What to do with an activity.
+    public enum Decision: Sendable, Hashable {
+        /// No application here continues it.
+        case nobody
+        case one(Candidate)
+        /// The user is asked; at least two, by name.
+        case ask([Candidate])
+    }
+
+    /// The applications that may continue an activity: of its team, and declaring its type. By name, and by identifier
+    /// where names are the same.
+    ///
+    /// What an application says while it runs counts in place of its manifest. One that does not run counts when it can
+    /// be started.
+    public static func candidates(
+        forType type: String, team: TeamTag, installed: [ApplicationManifest], running: [Running]
+    ) -> [Candidate] {
+        let here = Set(running.map(\.identifier))
+        var candidates = running.filter { $0.activityTypes.contains(type) && TeamTag(of: $0.team) == team }
+            .map { Candidate(identifier: $0.identifier, name: $0.name, isRunning: true) }
+        for manifest in installed
+        where !here.contains(manifest.identifier) && !manifest.command.isEmpty && manifest.activityTypes.contains(type)
+            && TeamTag(of: manifest.team) == team
+        {
+            candidates.append(Candidate(identifier: manifest.identifier, name: manifest.name, isRunning: false))
+        }
+        // An application may run twice.
+        var seen: Set<String> = []
+        return candidates.filter { seen.insert($0.identifier).inserted }
+            .sorted { ($0.name, $0.identifier) < ($1.name, $1.identifier) }
+    }
+
+    /// Chooses: the one in front, then the most recently used, then the user.
+    ///
+    /// - Parameters:
+    ///   - inFront: identifiers of the applications that the user is at, the latest first.
+    ///   - recentlyUsed: identifiers, the latest first.
+    public static func decide(
+        among candidates: [Candidate], inFront: [String], recentlyUsed: [String]
+    ) -> Decision {
+        guard let only = candidates.first else { return .nobody }
+        guard candidates.count > 1 else { return .one(only) }
+        for identifier in inFront + recentlyUsed {
+            if let candidate = candidates.first(where: { $0.identifier == identifier }) { return .one(candidate) }
+        }
+        return .ask(candidates)
+    }
+}

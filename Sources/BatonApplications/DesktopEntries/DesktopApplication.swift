@@ -1,0 +1,92 @@
+import SystemPackage
+
+/// An application whose desktop entry has `X-Baton-` keys.
+///
+/// | Key | Meaning |
+/// | --- | --- |
+/// | `X-Baton-Types` | activity types that it continues, `;` behind each |
+/// | `X-Baton-Documents` | document types: `TYPE:txt,md;` for the extensions whose editing is an activity of a type |
+/// | `X-Baton-Versions` | versions that it reads: `TYPE:1-3;` |
+/// | `X-Baton-Domains` | hosts whose pages it opens: `example.org;*.example.org;` |
+/// | `X-Baton-Team` | its team |
+/// | `X-Baton-Identifier` | its identifier; else the id of the entry without `.desktop` |
+struct DesktopApplication: Sendable {
+    let manifest: ApplicationManifest
+    /// A program without which the application is not installed.
+    let tryExec: String?
+
+    private static let prefix = "X-Baton-"
+
+    /// Reads a desktop entry.
+    ///
+    /// - Returns: `nil` for one that is not for us, or is hidden.
+    static func read(
+        _ path: FilePath, id: String, locale: DesktopLocale
+    ) throws(ApplicationManifestError) -> DesktopApplication? {
+        let bytes: [UInt8]
+        do throws(Errno) {
+            bytes = try SmallFile.read(path, limit: ManifestBounds.fileSize)
+        } catch {
+            // Whether it would be for us, nobody can say; most are not.
+            return nil
+        }
+        // Most of a desktop's entries end here, before they are taken apart.
+        let isOurs = bytes.split(separator: UInt8(ascii: "\n")).contains { $0.starts(with: prefix.utf8) }
+        guard isOurs else { return nil }
+        let entry = try DesktopEntry(bytes)
+        guard entry.string("Type") == "Application", !entry.boolean("Hidden") else { return nil }
+        guard let line = entry.string("Exec"), !line.isEmpty else { throw .missing("it has no Exec") }
+        let name = entry.string("Name", locale) ?? ""
+        let command = try DesktopExec.words(
+            line, name: name, icon: entry.string("Icon", locale), path: path)
+        let suffix = ".desktop"
+        let manifest = try ApplicationManifest(
+            identifier: entry.string(prefix + "Identifier") ?? String(id.dropLast(suffix.count)), name: name,
+            team: entry.string(prefix + "Team") ?? "", activityTypes: entry.list(prefix + "Types"),
+            documentTypes: try documentTypes(entry), associatedDomains: try domains(entry),
+            readableVersions: try versions(entry), command: command, needsTerminal: entry.boolean("Terminal"),
+            desktopEntry: id, source: .desktopEntry(path))
+        return DesktopApplication(manifest: manifest, tryExec: entry.string("TryExec"))
+    }
+
+    private static func documentTypes(_ entry: DesktopEntry) throws(ApplicationManifestError) -> [DocumentType] {
+        var types: [DocumentType] = []
+        for text in entry.list(prefix + "Documents") {
+            let (type, extensions) = try pair(text, key: "Documents", example: "org.example.editing:txt,md")
+            types.append(
+                DocumentType(activityType: type, fileExtensions: extensions.split(separator: ",").map(String.init)))
+        }
+        return types
+    }
+
+    private static func domains(_ entry: DesktopEntry) throws(ApplicationManifestError) -> [AssociatedDomain] {
+        var domains: [AssociatedDomain] = []
+        for text in entry.list(prefix + "Domains") {
+            // With the service in front, as the entitlement has it, or without.
+            if text.hasPrefix(AssociatedDomain.service + ":") {
+                if let domain = try AssociatedDomain.entry(text) { domains.append(domain) }
+            } else {
+                domains.append(try AssociatedDomain(text))
+            }
+        }
+        return domains
+    }
+
+    private static func versions(_ entry: DesktopEntry) throws(ApplicationManifestError) -> ReadableVersions {
+        var statements: [String: ClosedRange<UInt32>] = [:]
+        for text in entry.list(prefix + "Versions") {
+            let (type, versions) = try pair(text, key: "Versions", example: "org.example.editing:1-3")
+            statements[type] = try ReadableVersions.range(versions, of: type)
+        }
+        return ReadableVersions(statements)
+    }
+
+    private static func pair(
+        _ text: String, key: String, example: String
+    ) throws(ApplicationManifestError) -> (String, String) {
+        guard let colon = text.firstIndex(of: ":") else {
+            throw .malformed("\(prefix)\(key) has \"\(text)\", and needs entries such as \(example);")
+        }
+        return (String(text[..<colon]), String(text[text.index(after: colon)...]))
+    }
+}

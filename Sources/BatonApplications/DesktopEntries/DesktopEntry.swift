@@ -1,0 +1,106 @@
+/// The group `Desktop Entry` of a desktop entry file.
+///
+/// Source: Desktop Entry Specification 1.5, "Basic format of the file", "Possible value types", "Localized values for
+/// keys".
+struct DesktopEntry: Sendable {
+    private let values: [String: String]
+
+    /// Reads the file's text.
+    init(_ bytes: [UInt8]) throws(ApplicationManifestError) {
+        guard let text = String(validating: bytes, as: UTF8.self) else { throw .malformed("it is not UTF-8") }
+        var values: [String: String] = [:]
+        var isInside = false
+        for line in text.split(whereSeparator: \.isNewline) {
+            if line.hasPrefix("[") {
+                // The group comes first; others are actions and extensions.
+                if isInside { break }
+                isInside = Self.trimmed(line) == "[Desktop Entry]"
+            } else if isInside, !line.hasPrefix("#"), let equals = line.firstIndex(of: "=") {
+                values[Self.trimmed(line[..<equals])] = Self.trimmed(line[line.index(after: equals)...])
+            }
+        }
+        guard !values.isEmpty else { throw .malformed("it has no group [Desktop Entry]") }
+        self.values = values
+    }
+
+    /// A value of type `string`, escapes resolved.
+    func string(_ key: String) -> String? {
+        values[key].map { Self.elements($0, separator: nil).joined() }
+    }
+
+    /// A value of type `localestring` in the language that fits best.
+    func string(_ key: String, _ locale: DesktopLocale) -> String? {
+        for suffix in locale.suffixes {
+            if let text = string("\(key)[\(suffix)]") { return text }
+        }
+        return string(key)
+    }
+
+    /// A list of values, `;` behind each; `\;` stands for itself. Empty values are left out.
+    func list(_ key: String) -> [String] {
+        values[key].map { Self.elements($0, separator: ";").map(Self.trimmed).filter { !$0.isEmpty } } ?? []
+    }
+
+    func boolean(_ key: String) -> Bool { values[key] == "true" }
+
+    private static func elements(_ text: String, separator: Unicode.Scalar?) -> [String] {
+        var elements: [String] = []
+        var current = ""
+        var rest = text.unicodeScalars.makeIterator()
+        while let scalar = rest.next() {
+            switch scalar {
+            case "\\":
+                guard let next = rest.next() else {
+                    current += "\\"
+                    break
+                }
+                switch next {
+                case "s": current += " "
+                case "n": current += "\n"
+                case "t": current += "\t"
+                case "r": current += "\r"
+                case "\\": current += "\\"
+                case _:
+                    if next != separator { current += "\\" }
+                    current.unicodeScalars.append(next)
+                }
+            case _ where scalar == separator:
+                elements.append(current)
+                current = ""
+            case _:
+                current.unicodeScalars.append(scalar)
+            }
+        }
+        if !current.isEmpty { elements.append(current) }
+        return elements
+    }
+
+    private static func trimmed(_ text: some StringProtocol) -> String {
+        let isSpace: (Character) -> Bool = { $0 == " " || $0 == "\t" }
+        let rest = text.drop(while: isSpace)
+        guard let last = rest.lastIndex(where: { !isSpace($0) }) else { return "" }
+        return String(rest[...last])
+    }
+}
+
+/// In which languages the values of desktop entries are wanted.
+public struct DesktopLocale: Sendable, Hashable {
+    /// What stands in brackets behind a key, the best first.
+    let suffixes: [String]
+
+    /// - Parameter environment: the first of `LC_ALL`, `LC_MESSAGES`, `LANG` that is set counts, such as
+    ///   `de_AT.UTF-8@euro`.
+    public init(environment: [String: String]) {
+        let value = ["LC_ALL", "LC_MESSAGES", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty } ?? ""
+        let atParts = value.split(separator: "@", maxSplits: 1)
+        let modifier = atParts.count == 2 ? "@" + atParts[1] : nil
+        let territory = (atParts.first ?? "").prefix { $0 != "." }
+        let language = territory.prefix { $0 != "_" }
+        var suffixes: [String] = []
+        for base in language == territory ? [language] : [territory, language] where !base.isEmpty {
+            if let modifier { suffixes.append(base + modifier) }
+            suffixes.append(String(base))
+        }
+        self.suffixes = suffixes
+    }
+}

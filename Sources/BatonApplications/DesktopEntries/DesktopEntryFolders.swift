@@ -1,0 +1,84 @@
+public import SystemPackage
+
+/// The folders in which desktop entries live, the user's own first.
+///
+/// Source: XDG Base Directory Specification 0.8; Desktop Entry Specification 1.5, "Desktop File ID".
+public struct DesktopEntryFolders: Sendable, Hashable {
+    /// The most desktop entries that are looked at; a large desktop has some 500.
+    public static let fileBound = 4096
+    /// How deep folders are searched.
+    static let depthBound = 8
+
+    private static let suffix = ".desktop"
+
+    /// Folders named `applications`.
+    public let folders: [FilePath]
+    let locale: DesktopLocale
+    private let search: ExecutableSearch
+
+    /// - Parameter environment: `XDG_DATA_HOME` (else `~/.local/share`) and `XDG_DATA_DIRS` (else
+    ///   `/usr/local/share:/usr/share`); relative paths in them are passed over, as the specification wants it.
+    ///   `LC_ALL` and its like, and `PATH`, likewise count.
+    public init(environment: [String: String]) {
+        var bases: [String] = []
+        if let home = environment["XDG_DATA_HOME"], home.hasPrefix("/") {
+            bases.append(home)
+        } else if let home = environment["HOME"], home.hasPrefix("/") {
+            bases.append(home + "/.local/share")
+        }
+        let shared = environment["XDG_DATA_DIRS"].flatMap { $0.isEmpty ? nil : $0 } ?? "/usr/local/share:/usr/share"
+        bases += shared.split(separator: ":").map(String.init).filter { $0.hasPrefix("/") }
+        var seen: Set<FilePath> = []
+        folders = bases.map { FilePath($0).appending("applications") }.filter { seen.insert($0).inserted }
+        locale = DesktopLocale(environment: environment)
+        search = ExecutableSearch(environment: environment)
+    }
+
+    /// Each desktop entry by its id, such as `org-editor.desktop` for `org/editor.desktop`. Of several with one id the
+    /// first counts, whatever is in it: an entry of the user's replaces or hides the system's.
+    func files() -> [(id: String, path: FilePath)] {
+        var files: [(id: String, path: FilePath)] = []
+        var seen: Set<String> = []
+        var left = Self.fileBound
+        for folder in folders {
+            walk(folder, prefix: "", depth: 0, left: &left) { id, path in
+                if seen.insert(id).inserted { files.append((id, path)) }
+            }
+        }
+        return files
+    }
+
+    /// What people call the application of a desktop entry.
+    ///
+    /// - Parameter id: such as `firefox.desktop`.
+    public func applicationName(ofEntry id: String) -> String? {
+        guard let path = files().first(where: { $0.id == id })?.path,
+            let bytes = try? SmallFile.read(path, limit: ManifestBounds.fileSize),
+            let entry = try? DesktopEntry(bytes)
+        else { return nil }
+        return entry.string("Name", locale)
+    }
+
+    /// Whether the program that `TryExec` names is there; an entry without it does not say.
+    func isPresent(_ program: String?) -> Bool {
+        guard let program else { return true }
+        return (try? search.find(program)) != nil
+    }
+
+    private func walk(
+        _ folder: FilePath, prefix: String, depth: Int, left: inout Int, _ found: (String, FilePath) -> Void
+    ) {
+        guard depth < Self.depthBound, left > 0, let names = try? SmallFile.names(in: folder, limit: left) else {
+            return
+        }
+        left -= names.count
+        for name in names.sorted() where !name.hasPrefix(".") {
+            let path = folder.appending(name)
+            if name.hasSuffix(Self.suffix) {
+                found(prefix + name, path)
+            } else if (try? path.stat().type) == .directory {
+                walk(path, prefix: prefix + name + "-", depth: depth + 1, left: &left, found)
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+import BatonEventLoop
+public import SystemPackage
+
+extension ApplicationLauncher {
+    /// How long `xdg-open` is watched. On a desktop it hands over and ends; elsewhere it may be the browser itself,
+    /// which is then left alone.
+    static let openingTime = Duration.seconds(5)
+
+    /// Opens a web page in the user's default browser.
+    ///
+    /// - Parameter url: http or https.
+    public func open(url: String) async throws(LaunchError) {
+        let scheme = url.prefix { $0 != ":" }.lowercased()
+        guard scheme == "http" || scheme == "https", url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
+            throw LaunchError(.notOpenable, "this is no address of a web page")
+        }
+        try await open(url)
+    }
+
+    /// Opens a file with what the desktop has for its kind.
+    ///
+    /// - Parameter file: absolute.
+    public func open(file: FilePath) async throws(LaunchError) {
+        guard file.isAbsolute, let status = try? file.stat() else {
+            throw LaunchError(.notOpenable, "there is no \(file)")
+        }
+        guard status.type == .regular || status.type == .directory else {
+            throw LaunchError(.notOpenable, "\(file) is neither a file nor a folder")
+        }
+        try await open(file.string)
+    }
+
+    /// What people call the browser that ``open(url:)`` opens; `nil` where the desktop does not say.
+    public func defaultBrowserName() async -> String? {
+        let questions = [
+            ("xdg-settings", ["get", "default-web-browser"]),
+            ("xdg-mime", ["query", "default", "x-scheme-handler/https"]),
+        ]
+        for (program, arguments) in questions {
+            guard let path = try? search.find(program) else { continue }
+            let answer = await ShortProcess.run(
+                path, arguments, environment: environment, within: Self.answerTime)
+            guard let answer, answer.hasSucceeded else { continue }
+            let id = answer.output.split(whereSeparator: \.isWhitespace).first.map(String.init) ?? ""
+            if id.isEmpty { continue }
+            if let name = DesktopEntryFolders(environment: environment).applicationName(ofEntry: id) { return name }
+        }
+        return nil
+    }
+
+    private func open(_ target: String) async throws(LaunchError) {
+        let program: FilePath
+        do throws(LaunchError) {
+            program = try search.find("xdg-open")
+        } catch {
+            throw LaunchError(error.code, "\(error.message); it comes with the package xdg-utils")
+        }
+        let (endings, continuation) = AsyncStream.makeStream(of: Ending.self, bufferingPolicy: .bufferingNewest(1))
+        _ = try await DetachedProcess.start(
+            Command(program: program, arguments: [target]),
+            environment: LaunchEnvironment.make(environment, adding: [:]), home: home
+        ) { ending in
+            continuation.yield(ending)
+            continuation.finish()
+        }
+        let ending = await withTaskGroup(of: Ending?.self) { group in
+            group.addTask { await endings.first { _ in true } }
+            group.addTask {
+                try? await Task.sleep(for: Self.openingTime)
+                return nil
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? nil
+        }
+        switch ending {
+        case nil, .exited(0): return
+        case .exited(let status): throw LaunchError(.openFailed, Self.sentence(forStatus: status))
+        case .signalled(let signal): throw LaunchError(.openFailed, "xdg-open was ended by signal \(signal)")
+        }
+    }
+
+    /// xdg-open(1), "Exit codes".
+    private static func sentence(forStatus status: Int32) -> String {
+        switch status {
+        case 2: "xdg-open did not find the file"
+        case 3: "xdg-open found no program that opens it"
+        case 4: "the program that opens it failed"
+        case _: "xdg-open failed with status \(status)"
+        }
+    }
+}

@@ -1,0 +1,90 @@
+import SystemPackage
+
+/// Starts applications, and opens addresses and files with what the desktop has for them.
+///
+/// What it starts outlives the process that started it, has no part in its descriptors, its terminal or its signals,
+/// and no shell sees its arguments.
+public struct ApplicationLauncher: Sendable {
+    /// A process that was started here, or a unit that the service manager runs.
+    public enum Place: Sendable, Hashable {
+        /// The name of the unit of the user's service manager.
+        case unit(String)
+        /// The process id.
+        case process(Int32)
+    }
+
+    /// How a process ended.
+    public enum Ending: Sendable, Hashable {
+        case exited(Int32)
+        case signalled(Int32)
+    }
+
+    /// How long programs that only answer a question, `systemctl` and `xdg-settings`, may take.
+    static let answerTime = Duration.seconds(2)
+    /// How long the service manager may take to start a unit.
+    static let unitTime = Duration.seconds(10)
+
+    let environment: [String: String]
+    let home: FilePath
+    let search: ExecutableSearch
+    private let usesServiceManager: Bool
+
+    /// - Parameters:
+    ///   - environment: that of this process. Applications get it without what belongs to a service.
+    ///   - usesServiceManager: whether the user's service manager, where there is one, runs what is launched.
+    public init(environment: [String: String], usesServiceManager: Bool = true) {
+        self.environment = environment
+        self.usesServiceManager = usesServiceManager
+        home = environment["HOME"].map { FilePath($0) }.flatMap { $0.isAbsolute ? $0 : nil } ?? "/"
+        search = ExecutableSearch(environment: environment)
+    }
+
+    /// Starts an application in the user's home folder: as a unit of the user's service manager where that answers, else
+    /// as a process in a session of its own.
+    ///
+    /// - Parameters:
+    ///   - additions: to the environment, such as `BATON_ACTIVITY_TYPE`.
+    ///   - onEnd: told once when a ``Place/process(_:)`` has ended; never of a ``Place/unit(_:)``, which the manager
+    ///     watches.
+    /// - Returns: where it runs, once its program has been executed.
+    public func launch(
+        _ manifest: ApplicationManifest, adding additions: [String: String] = [:],
+        onEnd: @escaping @Sendable (Ending) -> Void = { _ in }
+    ) async throws(LaunchError) -> Place {
+        let command = try resolve(manifest)
+        let environment = LaunchEnvironment.make(environment, adding: additions)
+        if usesServiceManager, let manager = await ServiceUnit.Manager.find(search, environment: self.environment) {
+            return .unit(
+                try await manager.start(
+                    command, identifier: manifest.identifier, name: manifest.name, home: home,
+                    environment: environment))
+        }
+        return .process(try await DetachedProcess.start(command, environment: environment, home: home, onEnd: onEnd))
+    }
+
+    /// A program and its arguments.
+    struct Command: Sendable, Hashable {
+        let program: FilePath
+        let arguments: [String]
+    }
+
+    private func resolve(_ manifest: ApplicationManifest) throws(LaunchError) -> Command {
+        guard let program = manifest.command.first else {
+            throw LaunchError(
+                .noCommand,
+                "\(manifest.identifier) is registered without a command: start it yourself, or register it "
+                    + "again with --command")
+        }
+        let command = Command(program: try search.find(program), arguments: Array(manifest.command.dropFirst()))
+        guard manifest.needsTerminal else { return command }
+        // The desktop's own choice first; then Debian's.
+        let terminals = [("xdg-terminal-exec", [String]()), ("x-terminal-emulator", ["-e"])]
+        for (name, options) in terminals {
+            guard let terminal = try? search.find(name) else { continue }
+            return Command(program: terminal, arguments: options + [command.program.string] + command.arguments)
+        }
+        throw LaunchError(
+            .commandNotFound,
+            "\(manifest.identifier) wants a terminal, and there is neither xdg-terminal-exec nor x-terminal-emulator")
+    }
+}

@@ -1,0 +1,80 @@
+import BatonEventLoop
+import Subprocess
+import SystemPackage
+
+/// A process that goes its own way: in a session of its own, with /dev/null as its input and outputs, in the home
+/// folder. It outlives this process; as long as this process lives, it is reaped.
+enum DetachedProcess {
+    /// Starts a program.
+    ///
+    /// - Parameter onEnd: told once, when the process has ended.
+    /// - Returns: the process id, once the program has been executed.
+    static func start(
+        _ command: ApplicationLauncher.Command, environment: [String: String], home: FilePath,
+        onEnd: @escaping @Sendable (ApplicationLauncher.Ending) -> Void
+    ) async throws(LaunchError) -> Int32 {
+        let result: Result<Int32, LaunchError> = await withCheckedContinuation { continuation in
+            let start = Start(continuation)
+            // Nobody cancels this task: that would end the process. It ends with it.
+            Task.detached {
+                var options = PlatformOptions()
+                options.createSession = true
+                do {
+                    let result = try await Subprocess.run(
+                        .path(command.program), arguments: Arguments(command.arguments),
+                        environment: .custom(environment.subprocess), workingDirectory: home, platformOptions: options,
+                        input: .none, output: .discarded, error: .discarded
+                    ) { execution in
+                        start.resume(.success(execution.processIdentifier.value))
+                    }
+                    onEnd(ApplicationLauncher.Ending(result.terminationStatus))
+                } catch {
+                    start.resume(.failure(LaunchError(starting: command.program, error)))
+                }
+            }
+        }
+        return try result.get()
+    }
+
+    /// The caller, who is told once.
+    private final class Start: Sendable {
+        private let waiting: Lock<CheckedContinuation<Result<Int32, LaunchError>, Never>?>
+
+        init(_ continuation: CheckedContinuation<Result<Int32, LaunchError>, Never>) {
+            waiting = Lock(continuation)
+        }
+
+        func resume(_ result: Result<Int32, LaunchError>) {
+            let continuation = waiting.withLock { waiting in
+                defer { waiting = nil }
+                return waiting
+            }
+            continuation?.resume(returning: result)
+        }
+    }
+}
+
+extension ApplicationLauncher.Ending {
+    init(_ status: TerminationStatus) {
+        self =
+            switch status {
+            case .exited(let code): .exited(code)
+            case .signaled(let signal): .signalled(signal)
+            }
+    }
+}
+
+extension LaunchError {
+    init(starting program: FilePath, _ error: any Error) {
+        let cause = (error as? SubprocessError)?.underlyingError
+        let reason = cause.map { "\($0)" } ?? "\(error)"
+        self.init(.notStarted, "\(program) could not be started (\(reason))", underlyingError: cause)
+    }
+}
+
+extension [String: String] {
+    /// As Subprocess wants it.
+    var subprocess: [Environment.Key: String] {
+        [Environment.Key: String](uniqueKeysWithValues: map { (Environment.Key(rawValue: $0)!, $1) })
+    }
+}

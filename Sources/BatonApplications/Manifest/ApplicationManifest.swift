@@ -1,0 +1,105 @@
+public import SystemPackage
+
+/// What an installed application says about itself: who it is, which activities it continues, and how it is started.
+///
+/// It comes from a file that `baton applications register` wrote, or from a desktop entry with `X-Baton-` keys; every
+/// value has been checked against ``ManifestBounds``.
+public struct ApplicationManifest: Sendable, Hashable {
+    /// Where a manifest was read.
+    public enum Source: Sendable, Hashable {
+        /// Registered by the user; the file that the registration was made from, as far as it is known.
+        case registered(from: FilePath?)
+        /// A desktop entry.
+        case desktopEntry(FilePath)
+    }
+
+    /// Reverse DNS, such as `org.example.shopsnap`.
+    public let identifier: String
+    /// What people call it.
+    public let name: String
+    /// The label under which applications share activities; empty: of no team.
+    public let team: String
+    /// Every type that it continues, those of its documents among them; each once, in the order in which they were
+    /// declared.
+    public let activityTypes: [String]
+    /// The kinds of documents whose editing it continues.
+    public let documentTypes: [DocumentType]
+    /// The hosts whose web pages it wants to open.
+    public let associatedDomains: [AssociatedDomain]
+    /// Which versions of which types it reads.
+    public let readableVersions: ReadableVersions
+    /// The program and its arguments; empty where it can continue activities only while it runs.
+    public let command: [String]
+    /// Whether the command wants a terminal of its own to run in.
+    public let needsTerminal: Bool
+    /// The desktop entry that belongs to it, such as `org.example.shopsnap.desktop`.
+    public let desktopEntry: String?
+    public let source: Source
+
+    /// Checks a manifest.
+    ///
+    /// - Parameter activityTypes: without those of `documentTypes`, which are added.
+    /// - Throws: ``ApplicationManifestError`` for the first value that does not do.
+    public init(
+        identifier: String, name: String, team: String = "", activityTypes: [String] = [],
+        documentTypes: [DocumentType] = [], associatedDomains: [AssociatedDomain] = [],
+        readableVersions: ReadableVersions = ReadableVersions(), command: [String] = [], needsTerminal: Bool = false,
+        desktopEntry: String? = nil, source: Source
+    ) throws(ApplicationManifestError) {
+        var seen: Set<String> = []
+        let types = (activityTypes + documentTypes.map(\.activityType)).filter { seen.insert($0).inserted }
+        try ManifestCheck.identifier(identifier)
+        try ManifestCheck.name(name)
+        try ManifestCheck.team(team)
+        try ManifestCheck.activityTypes(types)
+        try ManifestCheck.documentTypes(documentTypes)
+        try ManifestCheck.count(
+            associatedDomains.count, atMost: ManifestBounds.associatedDomains, "associated domains")
+        try ManifestCheck.count(readableVersions.statements.count, atMost: ManifestBounds.types, "stated versions")
+        for type in readableVersions.statements.keys.sorted() where !types.contains(type) {
+            throw .malformed("it states versions of \"\(type)\", which is none of the types that it continues")
+        }
+        try ManifestCheck.command(command)
+        try desktopEntry.map { (id) throws(ApplicationManifestError) in try ManifestCheck.desktopEntry(id) }
+        self.identifier = identifier
+        self.name = name
+        self.team = team
+        self.activityTypes = types
+        self.documentTypes = documentTypes
+        self.associatedDomains = associatedDomains
+        self.readableVersions = readableVersions
+        self.command = command
+        self.needsTerminal = needsTerminal
+        self.desktopEntry = desktopEntry
+        self.source = source
+    }
+
+    /// Whether it reads a version of an activity type's content; see ``ReadableVersions/reads(version:of:)``.
+    public func reads(version: UInt32, of type: String) -> Bool {
+        readableVersions.reads(version: version, of: type)
+    }
+
+    /// The domain entry that claims a host: the longest one, as Apple's documentation of associated domains has it.
+    ///
+    /// - Parameter port: of the web page's address; `nil` where it names none.
+    public func associatedDomain(claiming host: String, port: UInt16? = nil) -> AssociatedDomain? {
+        associatedDomains.filter { $0.claims(host, port: port) }
+            .max { ($0.host.utf8.count, $1.isWildcard ? 1 : 0) < ($1.host.utf8.count, $0.isWildcard ? 1 : 0) }
+    }
+}
+
+/// A kind of document whose editing an application continues: an entry of `CFBundleDocumentTypes`.
+public struct DocumentType: Sendable, Hashable {
+    /// The type of the activity that editing such a document is (`NSUbiquitousDocumentUserActivityType`).
+    public let activityType: String
+    /// File name extensions without the dot, in lower case (`CFBundleTypeExtensions`).
+    public let fileExtensions: [String]
+    /// Uniform type identifiers (`LSItemContentTypes`).
+    public let contentTypes: [String]
+
+    public init(activityType: String, fileExtensions: [String] = [], contentTypes: [String] = []) {
+        self.activityType = activityType
+        self.fileExtensions = fileExtensions.map { $0.lowercased() }
+        self.contentTypes = contentTypes
+    }
+}

@@ -1,0 +1,50 @@
+import SystemPackage
+
+/// Why something is no manifest of an application, as a sentence about it that begins with a small letter.
+public struct ApplicationManifestError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The kinds of faults.
+    public struct Code: RawRepresentable, Sendable, Hashable {
+        public let rawValue: String
+
+        public init(rawValue: String) {
+            self.rawValue = rawValue
+        }
+
+        /// Something that has to be there is not.
+        public static let missing = Code(rawValue: "missing")
+        /// Something has not the form that it has to have.
+        public static let malformed = Code(rawValue: "malformed")
+        /// Something is over one of ``ManifestBounds``.
+        public static let tooLarge = Code(rawValue: "tooLarge")
+        /// A build variable such as `$(PRODUCT_NAME)` has no value.
+        public static let unresolved = Code(rawValue: "unresolved")
+    }
+
+    public let code: Code
+    /// What is wrong, and what to do about it where that is not plain. Parts of the file may stand in it as they are:
+    /// escape it before a terminal sees it.
+    public let problem: String
+
+    public init(_ code: Code, _ problem: String) {
+        self.code = code
+        self.problem = problem
+    }
+
+    public var description: String { problem }
+
+    static func missing(_ problem: String) -> Self { Self(.missing, problem) }
+    static func malformed(_ problem: String) -> Self { Self(.malformed, problem) }
+    static func unresolved(_ problem: String) -> Self { Self(.unresolved, problem) }
+
+    /// What the system said when the file was opened or read.
+    static func unreadable(_ error: Errno, _ subject: String = "it") -> Self {
+        switch error {
+        case .fileTooLarge: tooLarge("\(subject) has over \(ManifestBounds.fileSize >> 10) KiB")
+        case .invalidArgument: malformed("\(subject) is no file")
+        case .noSuchFileOrDirectory: missing("\(subject) does not exist")
+        case _: malformed("\(subject) cannot be read (\(error))")
+        }
+    }
+
+    static func tooLarge(_ problem: String) -> Self { Self(.tooLarge, problem) }
+}

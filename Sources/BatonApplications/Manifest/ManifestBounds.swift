@@ -1,0 +1,54 @@
+/// How large a manifest, and the file that it is in, may be. What is larger is refused with a sentence.
+///
+/// Together they keep a manifest in memory below 512 KiB, and a common one below 4.
+public enum ManifestBounds {
+    /// Bytes of a file that is read: an `Info.plist`, its entitlements, a desktop entry, a registered manifest.
+    public static let fileSize = 256 << 10
+    /// Bytes of an identifier, so that a file can be named after it.
+    public static let identifier = 200
+    /// Bytes of a name.
+    public static let name = 255
+    /// Bytes of a team.
+    public static let team = 255
+    /// Bytes of an activity type; activities have the same.
+    public static let typeName = 96
+    /// Activity types, and document types as well.
+    public static let types = 128
+    /// Extensions, and content types as well, of one document type.
+    public static let documentKinds = 64
+    /// Bytes of an extension or a content type.
+    public static let documentKind = 255
+    /// Associated domains.
+    public static let associatedDomains = 32
+    /// Words of the command that starts it.
+    public static let words = 128
+    /// Bytes of the command that starts it.
+    public static let command = 16 << 10
+    /// Bytes of the id of a desktop entry.
+    public static let desktopEntry = 255
+}
+
+/// Names that are written in reverse DNS style.
+public enum DottedName {
+    /// Whether a text can be the type of an activity: 1 to 96 bytes of ASCII letters, digits, `.`, `-` and `_`.
+    public static func isActivityType(_ text: String) -> Bool {
+        (1...ManifestBounds.typeName).contains(text.utf8.count) && isPlain(text)
+    }
+
+    /// Whether a text can be the identifier of an application: 1 to 200 bytes of the same, the first not a dot, so that
+    /// it can name a file.
+    public static func isIdentifier(_ text: String) -> Bool {
+        (1...ManifestBounds.identifier).contains(text.utf8.count) && isPlain(text) && !text.hasPrefix(".")
+    }
+
+    private static func isPlain(_ text: String) -> Bool {
+        text.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                true
+            case _: false
+            }
+        }
+    }
+}

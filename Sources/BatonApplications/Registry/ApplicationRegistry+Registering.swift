@@ -1,0 +1,79 @@
+public import SystemPackage
+
+extension ApplicationRegistry {
+    private static let suffix = ".json"
+
+    static func fileName(of identifier: String) -> String { identifier + suffix }
+
+    /// The names of registered manifests, in no order. Temporary files of a killed write begin with a dot.
+    func registeredNames() throws(Errno) -> [String] {
+        try SmallFile.names(in: folder, limit: 4 * Self.applicationBound)
+            .filter { $0.hasSuffix(Self.suffix) && !$0.hasPrefix(".") }
+    }
+
+    /// Writes a manifest into the registry (0600), in place of one with the same identifier.
+    ///
+    /// - Returns: whether the identifier is new.
+    @discardableResult
+    public func register(_ manifest: ApplicationManifest) throws(ApplicationRegistryError) -> Bool {
+        let name = Self.fileName(of: manifest.identifier)
+        let path = folder.appending(name)
+        let bytes: [UInt8]
+        do throws(ApplicationManifestError) {
+            bytes = try RegisteredManifest.encode(manifest)
+        } catch {
+            throw .unusable(error)
+        }
+        let names: [String]
+        do throws(Errno) {
+            try SmallFile.makeFolder(folder)
+            names = try registeredNames()
+        } catch {
+            throw .system(error, folder)
+        }
+        let isNew = !names.contains(name)
+        guard !isNew || names.count < Self.applicationBound else { throw .full(folder) }
+        do throws(Errno) {
+            try SmallFile.replace(path, with: bytes)
+        } catch {
+            throw .system(error, path)
+        }
+        return isNew
+    }
+
+    /// Takes a registered manifest out of the registry, also one that cannot be read. A desktop entry is not touched.
+    ///
+    /// - Returns: `false` where none of the identifier is registered.
+    @discardableResult
+    public func remove(_ identifier: String) throws(ApplicationRegistryError) -> Bool {
+        guard DottedName.isIdentifier(identifier) else { return false }
+        let path = folder.appending(Self.fileName(of: identifier))
+        do throws(Errno) {
+            try SmallFile.remove(path)
+            return true
+        } catch {
+            if error == .noSuchFileOrDirectory { return false }
+            throw .system(error, path)
+        }
+    }
+}
+
+/// Why the registry could not be changed.
+public enum ApplicationRegistryError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The manifest cannot be kept.
+    case unusable(ApplicationManifestError)
+    /// ``ApplicationRegistry/applicationBound`` applications are registered.
+    case full(FilePath)
+    /// The system refused a file or folder.
+    case system(Errno, FilePath)
+
+    public var description: String {
+        switch self {
+        case .unusable(let error): "the manifest cannot be kept: \(error.problem)"
+        case .full(let folder):
+            "\(ApplicationRegistry.applicationBound) applications are registered in \(folder), which is the most: "
+                + "remove one first"
+        case .system(let error, let path): "\(path) cannot be written to (\(error))"
+        }
+    }
+}

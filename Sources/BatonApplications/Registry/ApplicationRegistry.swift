@@ -1,0 +1,143 @@
+public import SystemPackage
+
+/// The applications that are installed on this device: those that the user registered, and those whose desktop entries
+/// say so.
+///
+/// Everything here blocks on the disk; a value belongs to one task at a time, such as an actor on a thread for files.
+/// What has changed on disk is seen at the next question: files are looked at (`stat`) each time and read only when
+/// they changed, at most ``applicationBound`` registered ones and ``DesktopEntryFolders/fileBound`` desktop entries.
+public struct ApplicationRegistry: Sendable {
+    /// The most applications that are registered, and the most that are known in all: 256.
+    public static let applicationBound = 256
+
+    /// Where registered manifests are, `IDENTIFIER.json` each.
+    public let folder: FilePath
+    private let desktopEntries: DesktopEntryFolders
+    private var registered: [FilePath: Cached<ApplicationManifest>] = [:]
+    private var desktop: [FilePath: Cached<DesktopApplication?>] = [:]
+
+    /// - Parameters:
+    ///   - configurationFolder: Baton's own.
+    ///   - desktopEntries: where desktop entries are.
+    public init(configurationFolder: FilePath, desktopEntries: DesktopEntryFolders) {
+        folder = configurationFolder.appending("applications")
+        self.desktopEntries = desktopEntries
+    }
+
+    /// What is installed now, by name. A registered application takes the place of a desktop entry with the same
+    /// identifier; of two desktop entries the one in the earlier folder counts.
+    public mutating func installed() -> InstalledApplications {
+        var result = InstalledApplications(applications: [], problems: [])
+        var seen: Set<String> = []
+        func add(_ manifest: ApplicationManifest, at path: FilePath) {
+            guard !seen.contains(manifest.identifier) else { return }
+            guard result.applications.count < Self.applicationBound else {
+                result.problems.append(
+                    InstalledApplications.Problem(
+                        path: path, reason: "there are \(Self.applicationBound) applications already, which is the most"
+                    ))
+                return
+            }
+            seen.insert(manifest.identifier)
+            result.applications.append(manifest)
+        }
+        for (path, content) in readRegistered() {
+            switch content {
+            case .success(let manifest): add(manifest, at: path)
+            case .failure(let error):
+                result.problems.append(InstalledApplications.Problem(path: path, reason: error.problem))
+            }
+        }
+        for (path, content) in readDesktopEntries() {
+            switch content {
+            case .success(let manifest): add(manifest, at: path)
+            case .failure(let error):
+                result.problems.append(InstalledApplications.Problem(path: path, reason: error.problem))
+            }
+        }
+        result.applications.sort { ($0.name, $0.identifier) < ($1.name, $1.identifier) }
+        return result
+    }
+
+    // MARK: - What is on disk
+
+    private mutating func readRegistered() -> [(FilePath, Result<ApplicationManifest, ApplicationManifestError>)] {
+        let names = ((try? registeredNames()) ?? []).sorted().prefix(Self.applicationBound)
+        var fresh: [FilePath: Cached<ApplicationManifest>] = [:]
+        var read: [(FilePath, Result<ApplicationManifest, ApplicationManifestError>)] = []
+        for name in names {
+            let path = folder.appending(name)
+            let entry = registered[path].flatMap { $0.isCurrent(path) ? $0 : nil } ?? Cached(path, Self.manifest)
+            guard let entry else { continue }
+            fresh[path] = entry
+            read.append((path, entry.content))
+        }
+        registered = fresh
+        return read
+    }
+
+    private mutating func readDesktopEntries() -> [(FilePath, Result<ApplicationManifest, ApplicationManifestError>)] {
+        var fresh: [FilePath: Cached<DesktopApplication?>] = [:]
+        var read: [(FilePath, Result<ApplicationManifest, ApplicationManifestError>)] = []
+        let entries = desktopEntries
+        for (id, path) in entries.files() {
+            let entry =
+                desktop[path].flatMap { $0.isCurrent(path) ? $0 : nil }
+                ?? Cached(path) { (path) throws(ApplicationManifestError) in
+                    try DesktopApplication.read(path, id: id, locale: entries.locale)
+                }
+            guard let entry else { continue }
+            fresh[path] = entry
+            switch entry.content {
+            case .success(let application):
+                // A program that is not there is not installed, whatever its entry says.
+                if let application, entries.isPresent(application.tryExec) {
+                    read.append((path, .success(application.manifest)))
+                }
+            case .failure(let error):
+                read.append((path, .failure(error)))
+            }
+        }
+        desktop = fresh
+        return read
+    }
+
+    private static func manifest(_ path: FilePath) throws(ApplicationManifestError) -> ApplicationManifest {
+        let bytes: [UInt8]
+        do throws(Errno) {
+            bytes = try SmallFile.read(path, limit: ManifestBounds.fileSize, isOwnersOnly: true)
+        } catch {
+            if error == .permissionDenied {
+                throw .malformed("others could write to it, or it cannot be read: chown it to you and chmod it 600")
+            }
+            throw .unreadable(error)
+        }
+        let manifest = try RegisteredManifest.decode(bytes)
+        guard path.lastComponent?.string == fileName(of: manifest.identifier) else {
+            throw .malformed("it is the manifest of \(manifest.identifier), and belongs into a file of that name")
+        }
+        return manifest
+    }
+}
+
+/// What was read from a file, for as long as the file stays the same.
+private struct Cached<Content: Sendable>: Sendable {
+    let version: SmallFile.Version
+    let content: Result<Content, ApplicationManifestError>
+
+    /// Reads a file.
+    ///
+    /// - Returns: `nil` where there is none.
+    init?(_ path: FilePath, _ read: (FilePath) throws(ApplicationManifestError) -> Content) {
+        // Before the content: a file that changes meanwhile is read again.
+        guard let version = SmallFile.Version(of: path) else { return nil }
+        self.version = version
+        do throws(ApplicationManifestError) {
+            content = .success(try read(path))
+        } catch {
+            content = .failure(error)
+        }
+    }
+
+    func isCurrent(_ path: FilePath) -> Bool { version == SmallFile.Version(of: path) }
+}

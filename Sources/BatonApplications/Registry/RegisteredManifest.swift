@@ -1,0 +1,95 @@
+import FoundationEssentials
+import SystemPackage
+
+/// The form in which a registered manifest is kept: JSON of Baton's own, so that who reads it needs no property lists.
+struct RegisteredManifest: Codable {
+    /// The form that this code writes, and the only one that it reads.
+    static let format = 1
+
+    private struct Document: Codable {
+        let activityType: String
+        let fileExtensions: [String]
+        let contentTypes: [String]
+    }
+
+    private struct Version: Decodable {
+        let format: Int
+    }
+
+    private let format: Int
+    private let identifier: String
+    private let name: String
+    private let team: String
+    private let activityTypes: [String]
+    private let documentTypes: [Document]
+    private let associatedDomains: [String]
+    private let versions: [String: String]
+    private let command: [String]
+    private let needsTerminal: Bool
+    private let desktopEntry: String?
+    private let registeredFrom: String?
+
+    init(_ manifest: ApplicationManifest) {
+        format = Self.format
+        identifier = manifest.identifier
+        name = manifest.name
+        team = manifest.team
+        activityTypes = manifest.activityTypes
+        documentTypes = manifest.documentTypes.map {
+            Document(activityType: $0.activityType, fileExtensions: $0.fileExtensions, contentTypes: $0.contentTypes)
+        }
+        associatedDomains = manifest.associatedDomains.map(\.description)
+        versions = manifest.readableVersions.statements.mapValues(ReadableVersions.text)
+        command = manifest.command
+        needsTerminal = manifest.needsTerminal
+        desktopEntry = manifest.desktopEntry
+        registeredFrom =
+            switch manifest.source {
+            case .registered(let file): file?.string
+            case .desktopEntry(let file): file.string
+            }
+    }
+
+    static func encode(_ manifest: ApplicationManifest) throws(ApplicationManifestError) -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        guard let data = try? encoder.encode(RegisteredManifest(manifest)) else {
+            throw .malformed("it cannot be written as JSON")
+        }
+        guard data.count < ManifestBounds.fileSize else {
+            throw .tooLarge("it has \(data.count) bytes as JSON; \(ManifestBounds.fileSize - 1) is the most")
+        }
+        return Array(data) + [UInt8(ascii: "\n")]
+    }
+
+    static func decode(_ bytes: [UInt8]) throws(ApplicationManifestError) -> ApplicationManifest {
+        let decoder = JSONDecoder()
+        let data = Data(bytes)
+        guard let version = try? decoder.decode(Version.self, from: data) else {
+            throw .malformed("it is not the JSON that `baton applications register` wrote: register it again")
+        }
+        guard version.format == format else {
+            throw .malformed("it has format \(version.format), which a newer Baton wrote: register it again")
+        }
+        guard let content = try? decoder.decode(RegisteredManifest.self, from: data) else {
+            throw .malformed("something is missing in it, or is no text: register it again")
+        }
+        return try content.manifest()
+    }
+
+    private func manifest() throws(ApplicationManifestError) -> ApplicationManifest {
+        var domains: [AssociatedDomain] = []
+        for domain in associatedDomains { domains.append(try AssociatedDomain(domain)) }
+        var statements: [String: ClosedRange<UInt32>] = [:]
+        for (type, text) in versions { statements[type] = try ReadableVersions.range(text, of: type) }
+        return try ApplicationManifest(
+            identifier: identifier, name: name, team: team, activityTypes: activityTypes,
+            documentTypes: documentTypes.map {
+                DocumentType(
+                    activityType: $0.activityType, fileExtensions: $0.fileExtensions, contentTypes: $0.contentTypes)
+            },
+            associatedDomains: domains, readableVersions: ReadableVersions(statements), command: command,
+            needsTerminal: needsTerminal, desktopEntry: desktopEntry,
+            source: .registered(from: registeredFrom.map { FilePath($0) }))
+    }
+}

@@ -1,0 +1,14 @@
+import BatonApplications
+import Testing
+
+@testable import BatonCLI
+
+@Suite("The command of --serve")
+struct ServedCommandTests {
+    @Test("a shell only where one is asked for")
+    func shell() throws {
+        #expect(try ServedCommand("a | b", throughShell: true).arguments == ["-c", "a | b"])
+        #expect(try ServedCommand("a | b", throughShell: false).arguments == ["|", "b"])
+        #expect(throws: CommandLineSplitter.Problem.empty) { try ServedCommand(" ", throughShell: true) }
+    }
+}
