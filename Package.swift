@@ -70,14 +70,13 @@ let package = Package(
             "BatonNode",
             [
                 "BatonTransport", "BatonTLS", "BatonDiscovery", "BatonDocuments", "BatonAccount", "BatonMessages",
-                "BatonProtocol", "BatonEventLoop", logging, protobuf, system,
+                "BatonProtocol", "BatonEventLoop", "BatonApplications", logging, protobuf, system,
             ]),
         .executableTarget(
             name: "BatonCLI",
             dependencies: [
                 "BatonNode", "Baton", "BatonApplications", "BatonDocuments", "BatonAccount", "BatonMessages",
-                "BatonTransport", "BatonProtocol",
-                "BatonEventLoop", logging, protobuf, subprocess, system,
+                "BatonTransport", "BatonProtocol", "BatonEventLoop", logging, protobuf, subprocess, system,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),

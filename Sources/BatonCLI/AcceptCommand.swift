@@ -11,9 +11,13 @@ struct AcceptCommand: AsyncParsableCommand {
         commandName: "accept",
         abstract: "Take an activity of another device over.",
         discussion: """
-            Takes the only one there is, or asks which. A document goes into the current directory, or into --to, never \
-            over an existing file, and its path is printed; of anything else the payload is printed: of a web page its \
-            URL, of an application's activity its fields.
+            Takes the only one there is, or asks which, and gives it to the application here that continues such \
+            activities, which is started if it does not run: the one in front, or the one used last, or the one that \
+            you name; see `baton applications`.
+
+            Without such an application a web page opens in your browser, and its URL is printed; a document goes into \
+            the current directory, or into --to, never over an existing file, and its path is printed; of anything \
+            else the fields are printed.
 
             ^C cancels. When the terminal goes away the node goes on, and the document arrives all the same.
 
@@ -47,8 +51,16 @@ struct AcceptCommand: AsyncParsableCommand {
     @Flag(name: .long, help: "Connect standard input and output to a stream of the offering application.")
     var stream = false
 
-    @Flag(name: .long, help: "Print the payload only; fetch no document.")
+    @Flag(name: .long, help: "Print the payload only: no document is fetched, no application told, no browser opened.")
     var print = false
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp("The application that continues it, where there are several.", valueName: "id"))
+    var application: String?
+
+    @Flag(name: .long, help: "Open the document with the desktop's default application.")
+    var open = false
 
     @OptionGroup var output: JSONOption
 
@@ -60,6 +72,12 @@ struct AcceptCommand: AsyncParsableCommand {
         if stream, print { throw ValidationError("--stream and --print exclude each other") }
         if to != nil, stream || print {
             throw ValidationError("--to is for documents; \(stream ? "--stream" : "--print") fetches none")
+        }
+        if application != nil, stream || print {
+            throw ValidationError("--application and \(stream ? "--stream" : "--print") exclude each other")
+        }
+        if open, stream || print {
+            throw ValidationError("--open is for documents; \(stream ? "--stream" : "--print") fetches none")
         }
         if let from, from.isEmpty {
             throw ValidationError("--from takes the name of a device, as `baton devices` shows")
@@ -93,10 +111,17 @@ struct AcceptCommand: AsyncParsableCommand {
             try DestinationCheck.check(folder)
             request.destination = .init(folder.string.utf8)
         }
-        let handoff = try await client.accept(request)
-        try await AcceptRun(
+        request.toApplication = !stream && !print
+        request.application = application ?? ""
+        var handoff = try await client.accept(request)
+        if !handoff.choices.isEmpty {
+            request.application = try await ApplicationChooser.ask(handoff.choices).identifier
+            handoff = try await client.accept(request)
+        }
+        let outcome = try await AcceptRun(
             client: client, handoff: handoff, activity: activity, reporter: reporter, isStream: stream,
             isFetching: !request.destination.isEmpty
         ).run()
+        if request.toApplication { await AcceptedOpening(isJSON: output.json).open(outcome, documents: open) }
     }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Baton
 import BatonNode
+import FoundationEssentials
 import Glibc
 import Logging
 
@@ -38,6 +39,7 @@ struct NodeCommand: AsyncParsableCommand {
         let home = try CommandEnvironment.home()
         var configuration = NodeConfiguration()
         configuration.port = port ?? 0
+        configuration.environment = ProcessInfo.processInfo.environment
         let level: Logger.Level = verbose ? .debug : .notice
         let logger = Logger(label: "baton.node") { _ in ErrorOutputLog(level: level) }
         let node = Node(home: home, configuration: configuration, logger: logger)

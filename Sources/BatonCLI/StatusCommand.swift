@@ -38,6 +38,8 @@ enum StatusRendering {
                 JSONValue.Member("port", .integer(Int64(status.port))),
                 JSONValue.Member("responder", .string(status.responder)),
                 JSONValue.Member("peers", .integer(Int64(status.peers))),
+                JSONValue.Member("applications", .integer(Int64(status.applications))),
+                JSONValue.Member("handoff", .string(status.handoffIsOff ? "off" : "on")),
             ] + problem
         ).text
     }
@@ -51,8 +53,10 @@ enum StatusRendering {
             "peers        \(status.peers)",
             "offers       \(status.offers)",
             "connections  \(status.connections)",
+            "applications \(status.applications)",
             "process      \(status.processID)",
         ]
+            + (status.handoffIsOff ? ["handoff      off: nothing is offered or listed; `baton handoff on`"] : [])
             + (status.policyProblem.isEmpty
                 ? []
                 : [

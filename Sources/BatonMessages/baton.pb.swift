@@ -1281,6 +1281,12 @@ public nonisolated struct WireStatusResponse: Sendable {
 
   public var processID: UInt32 = 0
 
+  /// the user switched it off
+  public var handoffIsOff: Bool = false
+
+  /// that run and may continue activities
+  public var applications: UInt32 = 0
+
   /// what is wrong with the accept policy, which then asks about everything
   public var policyProblem: String = String()
 
@@ -4272,7 +4278,7 @@ nonisolated extension WireStatusRequest: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".StatusResponse"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}port\0\u{1}responder\0\u{1}peers\0\u{1}offers\0\u{1}connections\0\u{3}process_id\0\u{4}0policy_problem\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}port\0\u{1}responder\0\u{1}peers\0\u{1}offers\0\u{1}connections\0\u{3}process_id\0\u{3}handoff_is_off\0\u{1}applications\0\u{4}.policy_problem\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4288,6 +4294,8 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
       case 6: try { try decoder.decodeSingularUInt32Field(value: &self.offers) }()
       case 7: try { try decoder.decodeSingularUInt32Field(value: &self.connections) }()
       case 8: try { try decoder.decodeSingularUInt32Field(value: &self.processID) }()
+      case 9: try { try decoder.decodeSingularBoolField(value: &self.handoffIsOff) }()
+      case 10: try { try decoder.decodeSingularUInt32Field(value: &self.applications) }()
       case 56: try { try decoder.decodeSingularStringField(value: &self.policyProblem) }()
       default: break
       }
@@ -4319,6 +4327,12 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
     if self.processID != 0 {
       try visitor.visitSingularUInt32Field(value: self.processID, fieldNumber: 8)
     }
+    if self.handoffIsOff != false {
+      try visitor.visitSingularBoolField(value: self.handoffIsOff, fieldNumber: 9)
+    }
+    if self.applications != 0 {
+      try visitor.visitSingularUInt32Field(value: self.applications, fieldNumber: 10)
+    }
     if !self.policyProblem.isEmpty {
       try visitor.visitSingularStringField(value: self.policyProblem, fieldNumber: 56)
     }
@@ -4334,6 +4348,8 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.offers != rhs.offers {return false}
     if lhs.connections != rhs.connections {return false}
     if lhs.processID != rhs.processID {return false}
+    if lhs.handoffIsOff != rhs.handoffIsOff {return false}
+    if lhs.applications != rhs.applications {return false}
     if lhs.policyProblem != rhs.policyProblem {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true

@@ -17,6 +17,10 @@ public struct NodeConfiguration: Sendable {
     /// The TCP port that other devices dial; 0, the default, takes any free one. Below 1024 none is advertised.
     public var port: UInt16 = 0
 
+    /// Where applications are found (`XDG_DATA_DIRS`, `PATH`), and what those that it launches inherit. Empty by default:
+    /// then only registered applications are known, and nothing is found by its name alone.
+    public var environment: [String: String] = [:]
+
     /// The defaults.
     public init() {}
 }
@@ -218,18 +222,27 @@ public actor Node {
         let control = ControlServer(listener: local, logger: logger)
         let policy = PolicyKeeper(
             path: AcceptPolicyFile.path(in: home), userHome: AcceptPolicyFile.userHome, on: storage, logger: logger)
+        let handoffSwitch = HandoffSwitchKeeper(path: home.configurationFolder + "/handoff", on: storage)
+        await offers.setSwitch(handoffSwitch.current)
+        let applications = Applications(
+            keeper: ApplicationKeeper(
+                home: home, environment: configuration.environment, on: storage, logger: logger), handoffSwitch: handoffSwitch,
+            on: loop, logger: logger)
         let automatic = AutomaticAcceptance(
             policy: policy,
             taken: TakenActivities(path: home.stateFolder + "/taken-activities", on: storage), directory: directory,
-            connections: connections, documents: documents, handoffs: handoffs, on: loop, logger: logger)
+            connections: connections, documents: documents, handoffs: handoffs, applications: applications,
+            handoffSwitch: handoffSwitch, on: loop, logger: logger)
 
         await control.start(
             ControlService(
                 account: account, port: port, offers: offers, directory: directory, connections: connections,
                 exchange: exchange,
                 activities: PeerActivities(
-                    directory: directory, connections: connections, policy: policy, on: loop),
-                documents: documents, handoffs: handoffs, policy: policy))
+                    directory: directory, connections: connections, policy: policy, handoffSwitch: handoffSwitch,
+                    on: loop),
+                documents: documents, handoffs: handoffs, policy: policy, applications: applications,
+                handoffSwitch: handoffSwitch))
         await exchange.start(connections: connections, announcer: announcer)
         let accepting = accept(from: listener, over: loops, by: context, for: account, into: connections)
         let discovering = Task { [logger] in

@@ -97,7 +97,24 @@ package struct NodeClient: Sendable {
     package func accept(_ request: WireAcceptRequest) async throws(HandoffError) -> NodeHandoff {
         let (response, stream) = try await connection.request(.accept(request))
         guard case .accept(let accepted) = response else { throw .unexpectedAnswer }
-        return NodeHandoff(id: [UInt8](accepted.handoffID), stream: stream)
+        return NodeHandoff(accepted, stream: stream)
+    }
+
+    /// Whether Handoff is on, and for which applications it is off.
+    ///
+    /// - Parameters:
+    ///   - change: switches it.
+    ///   - application: for this application alone; empty: for the device.
+    package func handoffSwitch(
+        _ change: WireHandoffSwitchRequest.Change = .none, for application: String = ""
+    ) async throws(HandoffError) -> WireHandoffSwitchResponse {
+        var request = WireHandoffSwitchRequest()
+        request.change = change
+        request.application = application
+        let (response, stream) = try await connection.request(.handoffSwitch(request))
+        await stream.finish()
+        guard case .handoffSwitch(let state) = response else { throw .unexpectedAnswer }
+        return state
     }
 
     /// Opens a stream to the application that offered the activity; bytes go both ways.

@@ -29,10 +29,16 @@ package struct NodeOffer: Sendable {
 package struct NodeHandoff: Sendable {
     /// Names the handoff on the connection to the node.
     package let id: [UInt8]
+    /// The application that it goes to; `nil`: whoever asked continues it.
+    package let application: WireInstalledApplication?
+    /// Several applications may continue it, and the user is to choose: nothing was begun.
+    package let choices: [WireInstalledApplication]
     private let stream: BatonTransport.Stream
 
-    init(id: [UInt8], stream: BatonTransport.Stream) {
-        self.id = id
+    init(_ response: WireAcceptResponse, stream: BatonTransport.Stream) {
+        id = [UInt8](response.handoffID)
+        application = response.hasApplication ? response.application : nil
+        choices = response.choices
         self.stream = stream
     }
 

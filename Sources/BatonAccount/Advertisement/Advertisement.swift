@@ -130,7 +130,8 @@ public struct AdvertisedActivity: Sendable, Hashable {
     /// Eight bytes that tell whose applications may take it.
     public var teamTag: [UInt8]
 
-    /// Rises whenever the activity's content changed, so that a list can be refreshed.
+    /// Of the activity's content, as its application counts, so that one that cannot read it declines before its user
+    /// waits; 0 where none is stated.
     public var version: UInt32
 
     /// What is true of the activity.

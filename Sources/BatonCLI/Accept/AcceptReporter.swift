@@ -21,14 +21,19 @@ actor AcceptReporter {
         self.progress = progress
     }
 
-    func willContinue(_ event: WireAcceptEvent.WillContinue, _ activity: ListedActivity) async throws {
+    /// - Parameter application: that it goes to; `nil` where the command continues it.
+    func willContinue(
+        _ event: WireAcceptEvent.WillContinue, _ activity: ListedActivity, in application: WireInstalledApplication?
+    ) async throws {
         started = Instant(nanoseconds: MonotonicClock.nanoseconds())
         if isJSON {
             try emit(
                 "willContinue",
-                [JSONValue.Member("type", .string(event.type)), JSONValue.Member("device", .string(event.device))])
+                [JSONValue.Member("type", .string(event.type)), JSONValue.Member("device", .string(event.device))]
+                    + Self.members(application))
         } else {
-            await progress.say("continuing \(activity.shownTitle) from \(SafeText.escaped(event.device))")
+            let place = application.map { " in \(SafeText.escaped($0.name))" } ?? ""
+            await progress.say("continuing \(activity.shownTitle) from \(SafeText.escaped(event.device))\(place)")
         }
     }
 
@@ -59,10 +64,14 @@ actor AcceptReporter {
             let text = String(decoding: path, as: UTF8.self)
             try emit(
                 "continued",
-                path.isEmpty
+                (path.isEmpty
                     ? []
                     : [JSONValue.Member("path", .string(text)), JSONValue.Member("bytes", .count(event.bytes))])
-        } else if !path.isEmpty {
+                    + Self.members(event.hasApplication ? event.application : nil))
+            return
+        }
+        if event.hasApplication { Output.say("\(SafeText.escaped(event.application.name)) has it") }
+        if !path.isEmpty {
             if Terminal.isTerminal(.standardOutput) {
                 try Output.line(SafeText.escaped(path: path))
             } else {
@@ -91,6 +100,14 @@ actor AcceptReporter {
         let tenths = Int((elapsed * 10).rounded())
         let duration = seconds < 60 ? "\(tenths / 10).\(tenths % 10) s" : HumanUnits.duration(time)
         return "\(HumanUnits.bytes(bytes)) in \(duration), \(HumanUnits.rate(Double(bytes) / elapsed))"
+    }
+
+    private static func members(_ application: WireInstalledApplication?) -> [JSONValue.Member] {
+        guard let application else { return [] }
+        return [
+            JSONValue.Member("application", .string(application.identifier)),
+            JSONValue.Member("applicationName", .string(application.name)),
+        ]
     }
 
     private func emit(_ event: String, _ members: [JSONValue.Member]) throws {

@@ -14,7 +14,13 @@ struct AcceptRun: Sendable {
     /// A document is fetched, so that the payload is not what the user waits for.
     let isFetching: Bool
 
-    func run() async throws {
+    /// What came of it.
+    struct Outcome: Sendable {
+        var payload = WireActivityPayload()
+        var continued = WireAcceptEvent.Continued()
+    }
+
+    func run() async throws -> Outcome {
         let interrupted = OneTime()
         let (client, handoff) = (client, handoff)
         let pump = PumpTask()
@@ -30,16 +36,19 @@ struct AcceptRun: Sendable {
             }
         }
         defer { withExtendedLifetime(interrupts) {} }
+        let outcome: Outcome
         do {
-            try await follow(pump)
+            outcome = try await follow(pump)
         } catch {
             if interrupted.hasHappened { throw CommandError.interrupted }
             throw error
         }
         if interrupted.hasHappened { throw CommandError.interrupted }
+        return outcome
     }
 
-    private func follow(_ pump: PumpTask) async throws {
+    private func follow(_ pump: PumpTask) async throws -> Outcome {
+        var outcome = Outcome()
         var events = handoff.events.makeAsyncIterator()
         while true {
             let event: WireAcceptEvent?
@@ -53,23 +62,27 @@ struct AcceptRun: Sendable {
             guard let event else {
                 throw CommandError.failed("the node ended the handoff without saying how; see what it says itself")
             }
-            if try await handle(event) {
+            if try await handle(event, &outcome) {
                 if isStream { try await pumpStream(pump) }
-                return await handoff.finish()
+                await handoff.finish()
+                return outcome
             }
         }
     }
 
     /// - Returns: whether the activity has been continued.
-    private func handle(_ event: WireAcceptEvent) async throws -> Bool {
+    private func handle(_ event: WireAcceptEvent, _ outcome: inout Outcome) async throws -> Bool {
         switch event.kind {
         case .willContinue(let event):
-            try await reporter.willContinue(event, activity)
+            try await reporter.willContinue(event, activity, in: handoff.application)
         case .payload(let payload):
-            try await reporter.payload(payload, activity, isResult: !isStream && !isFetching)
+            outcome.payload = payload
+            try await reporter.payload(
+                payload, activity, isResult: !isStream && !isFetching && handoff.application == nil)
         case .progress(let progress):
             try await reporter.progressed(progress, activity)
         case .continued(let continued):
+            outcome.continued = continued
             try await reporter.continued(continued)
             return true
         case .failed(let failure):

@@ -64,22 +64,11 @@ struct ActivityFinder {
     }
 
     private func ask(_ activities: [ListedActivity]) async throws -> ListedActivity {
-        guard Terminal.isTerminal(.standardInput), Terminal.isTerminal(.standardError) else {
-            throw ActivityChoice.ambiguous(activities)
-        }
+        guard NumberedChoice.isPossible else { throw ActivityChoice.ambiguous(activities) }
         let width = Terminal.width(of: .standardError) - 4
         let lines = ActivityRendering.lines(activities, width: width, now: Date().timeIntervalSince1970)
-        for (index, line) in lines.enumerated() {
-            let number = index == 0 ? "" : String(index)
-            Output.say(String(repeating: " ", count: max(0, 2 - number.count)) + number + "  " + line)
-        }
-        let reader = try BlockingReader()
-        while true {
-            _ = try? FileDescriptor.standardError.writeAll("Which one? (1-\(activities.count)) ".utf8)
-            guard let line = await reader.readLine() else { throw CommandError.interrupted }
-            let answer = line.filter { $0 != " " }
-            if let number = Int(answer), activities.indices.contains(number - 1) { return activities[number - 1] }
-        }
+        return activities[
+            try await NumberedChoice(heading: lines[0], lines: Array(lines.dropFirst())).ask("Which one?")]
     }
 }
 

@@ -31,6 +31,11 @@ struct ClaimTable {
         }?.device
     }
 
+    /// Whether any device holds a claim on the activity.
+    func isClaimed(_ activityID: ActivityID, now: Instant) -> Bool {
+        claims.values.contains { $0.activity.id == activityID && ($0.lapsesAt.map { $0 > now } ?? true) }
+    }
+
     /// Whether a device holds any claim.
     func isHolder(_ device: String, now: Instant) -> Bool {
         claims.values.contains { $0.device.id == device && ($0.lapsesAt.map { $0 > now } ?? true) }

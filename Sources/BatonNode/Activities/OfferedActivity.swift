@@ -1,3 +1,4 @@
+import BatonApplications
 import BatonDocuments
 import BatonMessages
 import FoundationEssentials
@@ -10,14 +11,36 @@ struct OfferedActivity: Sendable {
     let title: String
     let userInfo: WireDictionaryValue
     let webPageURL: String
+    /// The page that led to it; empty: none.
+    let referrerURL: String
+    /// What the user info has to have for the activity to be restored.
+    let requiredUserInfoKeys: [String]
+    /// Which window or document continues it; empty: any.
+    let targetContentIdentifier: String
     /// As it was when it was offered; what is sent is what the file is then.
     let document: DocumentSource?
     let supportsContinuationStreams: Bool
     let isExclusive: Bool
     /// The application wants to be asked for the state when a device takes the activity over.
     let needsSave: Bool
+    /// The identifier of the application that offers it; empty where a command does.
+    let application: String
+    /// The label of the applications that share it; empty: of none.
+    let team: String
+    /// Of the content, as the application counts; 0: it states none.
+    let version: UInt32
+    /// From when on it is not offered; `nil`: never.
+    let expires: Date?
     /// Seconds since 1970: when it became current.
     let since: UInt64
+
+    /// What others know of the team.
+    var teamTag: TeamTag { TeamTag(of: team) }
+
+    /// Whether its time has passed.
+    func isExpired(at now: Date = .now) -> Bool {
+        expires.map { $0 <= now } ?? false
+    }
 
     var summary: WireActivitySummary {
         var summary = WireActivitySummary()
@@ -30,6 +53,8 @@ struct OfferedActivity: Sendable {
         summary.supportsContinuationStreams = supportsContinuationStreams
         summary.hasWebPage_p = !webPageURL.isEmpty
         summary.exclusive = isExclusive
+        summary.teamTag = Data(teamTag.bytes)
+        summary.version = version
         return summary
     }
 
@@ -38,6 +63,9 @@ struct OfferedActivity: Sendable {
         payload.summary = summary
         payload.userInfo = userInfo
         payload.webPageURL = webPageURL
+        payload.referrerURL = referrerURL
+        payload.requiredUserInfoKeys = requiredUserInfoKeys
+        payload.targetContentIdentifier = targetContentIdentifier
         return payload
     }
 }

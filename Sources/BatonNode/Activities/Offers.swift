@@ -24,8 +24,8 @@ actor Offers {
     }
 
     /// An activity and the application that stands behind it.
-    private struct Offer {
-        let activity: OfferedActivity
+    struct Offer {
+        var activity: OfferedActivity
         let application: Connection
         let events: AsyncStream<WireOfferEvent>.Continuation
     }
@@ -34,10 +34,17 @@ actor Offers {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// Oldest first.
-    private var offers: [Offer] = []
-    private var claims = ClaimTable()
-    /// Events of withdrawn activities still reach their application while it is there.
+    var offers: [Offer] = []
+    var claims = ClaimTable()
+    /// The applications behind activities that were withdrawn while devices hold claims on them: these may still open
+    /// streams. As many as there are claims at the most.
+    var applicationsOfClaimed: [ActivityID: Connection] = [:]
+    /// What the user has switched off is kept, and neither told nor given to anybody.
+    private var handoffSwitch = HandoffSwitch()
     private let changed: @Sendable (Change) -> Void
+    private var expiry: BatonEventLoop.Timer?
+    /// The clock that ``OfferedActivity/expires`` is read by can be set, so that it is looked at again after so long.
+    private static let expiryCheck = Duration.seconds(30)
 
     /// - Parameter changed: called on the loop after each change of what is offered.
     init(on loop: EventLoop, changed: @escaping @Sendable (Change) -> Void) {
@@ -45,16 +52,22 @@ actor Offers {
         self.changed = changed
     }
 
-    /// The activity that is advertised, and how many there are besides.
-    var current: (activity: OfferedActivity, others: Int)? {
-        offers.last.map { ($0.activity, offers.count - 1) }
+    /// What others may know of, oldest first.
+    var visible: [OfferedActivity] {
+        offers.map(\.activity).filter { !$0.isExpired() && handoffSwitch.isOn(for: $0.application) }
     }
 
-    var count: Int { offers.count }
+    /// The activity that is advertised, and how many there are besides.
+    var current: (activity: OfferedActivity, others: Int)? {
+        let visible = visible
+        return visible.last.map { ($0, visible.count - 1) }
+    }
+
+    var count: Int { visible.count }
 
     /// All that is offered, the current one first.
     var summaries: [WireActivitySummary] {
-        offers.reversed().map(\.activity.summary)
+        visible.reversed().map(\.summary)
     }
 
     // MARK: The application's side
@@ -69,17 +82,36 @@ actor Offers {
             throw HandoffError(
                 .limitExceeded, "\(Self.bound) activities are offered already: withdraw one with `baton withdraw ID`")
         }
+        guard !offers.contains(where: { $0.activity.id == activity.id }) else {
+            throw HandoffError(.invalidRequest, "an activity with this id is offered already")
+        }
         let (events, continuation) = AsyncStream<WireOfferEvent>.makeStream(
             bufferingPolicy: .bufferingNewest(Self.eventBound))
         offers.append(Offer(activity: activity, application: application, events: continuation))
+        applicationsOfClaimed[activity.id] = nil
+        awaitExpiry()
         changed(.offered)
         return events
+    }
+
+    /// The activity is something else from now on. Nothing happens to one that was withdrawn meanwhile.
+    ///
+    /// - Parameter becomesCurrent: it becomes the newest of this device.
+    func update(_ activity: OfferedActivity, becomesCurrent: Bool) {
+        guard let index = offers.firstIndex(where: { $0.activity.id == activity.id }) else { return }
+        let before = (current?.activity.summary, summaries)
+        offers[index].activity = activity
+        if becomesCurrent { offers.append(offers.remove(at: index)) }
+        awaitExpiry()
+        // The user info is nobody's before it is asked for: that it changed is not told either.
+        if before != (current?.activity.summary, summaries) { changed(.offered) }
     }
 
     /// Stops offering an activity. Who accepted it before keeps the claim.
     func withdraw(_ id: ActivityID) {
         guard let index = offers.firstIndex(where: { $0.activity.id == id }) else { return }
         let offer = offers.remove(at: index)
+        if claims.isClaimed(id, now: .now) { applicationsOfClaimed[id] = offer.application }
         offer.events.yield(.with { $0.withdrawn = .init() })
         offer.events.finish()
         changed(.withdrawn)
@@ -92,6 +124,31 @@ actor Offers {
             offer.events.yield(.with { $0.failed = stopping.failure })
             withdraw(offer.activity.id)
         }
+    }
+
+    /// Keeps to what the user has switched on and off.
+    func setSwitch(_ state: HandoffSwitch) {
+        let before = summaries
+        handoffSwitch = state
+        guard before != summaries else { return }
+        changed(summaries.count < before.count ? .withdrawn : .offered)
+    }
+
+    private func awaitExpiry() {
+        guard let next = offers.compactMap(\.activity.expires).min() else {
+            expiry?.cancel()
+            return
+        }
+        if expiry == nil {
+            expiry = BatonEventLoop.Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.expire() } }
+        }
+        let left = Duration.seconds(max(0, next.timeIntervalSinceNow))
+        expiry?.schedule(after: min(left, Self.expiryCheck))
+    }
+
+    private func expire() {
+        for offer in offers where offer.activity.isExpired() { withdraw(offer.activity.id) }
+        awaitExpiry()
     }
 
     /// The one activity whose identifier begins so.
@@ -109,146 +166,6 @@ actor Offers {
     /// Tells the application what became of its activity on another device.
     func report(_ event: WireOfferEvent.OneOf_Kind, of id: ActivityID) {
         offers.first { $0.activity.id == id }?.events.yield(.with { $0.kind = event })
-    }
-
-    // MARK: The continuing device's side
-
-    /// Gives a device the activity as it is now, and a claim on it.
-    ///
-    /// The application is asked to save first. Where that fails no claim stays, and the activity remains available.
-    func claim(
-        _ id: ActivityID, by device: PeerName
-    ) async throws(HandoffError) -> (claim: ClaimID, payload: WireActivityPayload) {
-        let offer = try offer(id)
-        try refuseIfHeld(offer.activity, for: device)
-        let claim: ClaimID
-        do {
-            claim = try claims.claim(offer.activity, by: device, now: .now)
-        } catch {
-            throw refusal(error)
-        }
-        do {
-            let payload = try await savedPayload(of: offer, for: device)
-            offer.events.yield(.with { $0.taken = device.taken(bytes: 0) })
-            return (claim, payload)
-        } catch {
-            claims.release(claim, by: device)
-            offer.events.yield(.with { $0.failed = error.concerning(device).failure })
-            // The application may have said where the document was; that is for this device's user alone.
-            guard error.code != .documentUnreadable else {
-                throw HandoffError(.documentUnreadable, "the document can no longer be read on the other device")
-            }
-            throw error
-        }
-    }
-
-    /// The claim that a device presents.
-    func claim(_ id: ClaimID, of device: PeerName) throws(HandoffError) -> Claim {
-        guard let claim = claims.present(id, by: device, now: .now) else {
-            throw HandoffError(.noSuchClaim, "the activity is not claimed by this device, or the claim has lapsed")
-        }
-        return claim
-    }
-
-    /// Notes what a claim's holder was told of the document: that, and nothing else, is what it is then sent.
-    func setDocument(_ document: DocumentSource, of id: ClaimID) {
-        claims.setDocument(document, of: id)
-    }
-
-    /// The holder has taken the activity over, and may go on using its claim.
-    func setContinued(_ id: ClaimID, by device: PeerName) throws(HandoffError) {
-        let claim = try claim(id, of: device)
-        claims.setContinued(id)
-        report(.continued(device.taken(bytes: claim.document?.size ?? 0)), of: claim.activity.id)
-    }
-
-    /// What a claim was made for has failed: its application is told once, however many things fail.
-    func fail(_ id: ClaimID, by device: PeerName, with error: HandoffError) {
-        guard let claim = claims.setFailed(id, by: device) else { return }
-        report(.failed(error.concerning(device).failure), of: claim.activity.id)
-    }
-
-    /// Lets a claim go. An application whose activity was not taken over after all is told so.
-    func release(_ id: ClaimID, by device: PeerName) {
-        fail(id, by: device, with: HandoffError(.cancelled, "it was let go without being continued"))
-        claims.release(id, by: device)
-    }
-
-    /// Whether a device holds a claim.
-    func holdsClaim(_ device: String) -> Bool { claims.isHolder(device, now: .now) }
-
-    /// The last connection to a device ended.
-    func connectionsEnded(of device: String) {
-        claims.connectionsEnded(of: device, now: .now)
-    }
-
-    /// The application behind a claimed activity, for a continuation stream.
-    func application(of activity: OfferedActivity) throws(HandoffError) -> Connection {
-        guard activity.supportsContinuationStreams else {
-            throw HandoffError(.streamsUnsupported, "the activity “\(activity.title)” has no continuation streams")
-        }
-        guard let offer = offers.first(where: { $0.activity.id == activity.id }) else {
-            throw HandoffError(.applicationGone, "the application that offered “\(activity.title)” has gone")
-        }
-        return offer.application
-    }
-
-    private func offer(_ id: ActivityID) throws(HandoffError) -> Offer {
-        guard let offer = offers.first(where: { $0.activity.id == id }) else {
-            throw HandoffError(.noSuchActivity, "the activity is no longer offered")
-        }
-        return offer
-    }
-
-    private func refuseIfHeld(_ activity: OfferedActivity, for device: PeerName) throws(HandoffError) {
-        guard activity.isExclusive, let holder = claims.holder(of: activity.id, otherThan: device, now: .now) else {
-            return
-        }
-        throw refusal(.held(by: holder))
-    }
-
-    private func refusal(_ refusal: ClaimTable.Refusal) -> HandoffError {
-        switch refusal {
-        case .held(let holder):
-            HandoffError(.claimHeld, "the activity is taken, and only one device may have it", device: holder.name)
-        case .tooManyClaims:
-            HandoffError(.limitExceeded, "\(ClaimTable.bound) activities of that device are claimed already: try later")
-        }
-    }
-
-    /// What the application says that the state is now.
-    private func savedPayload(of offer: Offer, for device: PeerName) async throws(HandoffError) -> WireActivityPayload {
-        var payload = offer.activity.payload
-        guard offer.activity.needsSave else { return payload }
-        let application = offer.application
-        let activityID = Data(offer.activity.id.bytes)
-        let saved = try await withDeadline(Self.saveDeadline, "the application that offers it did not save") {
-            let (response, stream) = try await application.request(
-                .willSave(
-                    .with {
-                        $0.activityID = activityID
-                        $0.device = device.name
-                    }))
-            await stream.finish()
-            return response
-        }
-        guard case .willSave(let state) = saved else {
-            throw HandoffError(.internal, "the application that offers it gave an answer that cannot be read")
-        }
-        try OfferedActivity.requireFitting(state.userInfo)
-        guard state.webPageURL.isEmpty || OfferedActivity.isWebPage(state.webPageURL) else {
-            throw HandoffError(.invalidRequest, "the application that offers it gave a URL that is no web page's")
-        }
-        payload.userInfo = state.userInfo
-        if !state.webPageURL.isEmpty { payload.webPageURL = state.webPageURL }
-        return payload
-    }
-}
-
-extension HandoffError {
-    /// The same, told of a device.
-    fileprivate func concerning(_ device: PeerName) -> HandoffError {
-        HandoffError(code, message, device: device.name)
     }
 }
 

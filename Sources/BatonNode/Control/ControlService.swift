@@ -1,4 +1,5 @@
 import BatonAccount
+import BatonApplications
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -21,13 +22,15 @@ struct ControlService: Sendable {
     let documents: DocumentService
     let handoffs: HandoffTable
     let policy: PolicyKeeper
+    let applications: Applications
+    let handoffSwitch: HandoffSwitchKeeper
 
     /// Serves one stream that an application opened.
     func serve(_ incoming: IncomingStream, of application: Connection) async {
         let stream = incoming.stream
         do {
             let request = try WireRequest.decode(incoming.request)
-            if case .continuationStream = request {} else { await stream.ignoreInput() }
+            if !request.hasInput { await stream.ignoreInput() }
             switch request {
             case .status:
                 try await status(on: stream)
@@ -45,7 +48,11 @@ struct ControlService: Sendable {
                 try await continuationStream(request, on: stream)
             case .adoptState(let request):
                 try await adoptState(request, on: stream)
-            case .register, .handoffSwitch, .documentRead, .access, .activityList, .payload, .documentManifest,
+            case .register(let request):
+                try await register(request, from: application, on: stream)
+            case .handoffSwitch(let request):
+                try await handoffSwitch(request, on: stream)
+            case .documentRead, .access, .activityList, .payload, .documentManifest,
                 .documentRanges, .continued, .release, .accountState, .willSave, .willContinue, .continueActivity,
                 .didFail:
                 throw HandoffError(.unsupported, "this request is not for the local socket")
@@ -66,6 +73,8 @@ struct ControlService: Sendable {
         status.peers = UInt32(await directory.present.count)
         status.offers = UInt32(await offers.count)
         status.connections = UInt32(await connections.count)
+        status.handoffIsOff = await !handoffSwitch.current.isOn
+        status.applications = UInt32(await applications.count)
         status.policyProblem = await policy.currentProblem() ?? ""
         status.processID = UInt32(ProcessInfo.processInfo.processIdentifier)
         try await stream.respond(.status(status))
@@ -135,20 +144,16 @@ struct ControlService: Sendable {
         }
         let gone = old.filter { listing in !new.contains { isSame($0, listing) } }
         let come = new.filter { listing in !old.contains { isSame($0, listing) } }
-        return gone.map { marked($0, .removed) } + come.map { marked($0, .added) }
+        let updated = new.filter { listing in
+            old.contains { isSame($0, listing) && ($0.activity != listing.activity || $0.device != listing.device) }
+        }
+        return gone.map { marked($0, .removed) } + come.map { marked($0, .added) } + updated.map { marked($0, .updated) }
     }
 
     private func offer(
         _ request: WireOfferRequest, from application: Connection, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        var document: DocumentSource?
-        if !request.documentPath.isEmpty {
-            guard let path = FilePath(bytes: request.documentPath), path.isAbsolute else {
-                throw HandoffError(.invalidRequest, "the document's path has to be absolute")
-            }
-            document = try await documents.inspect(path)
-        }
-        let activity = try OfferedActivity(request, document: document)
+        let activity = try OfferedActivity(request, document: try await document(of: request))
         let events = try await offers.offer(activity, from: application)
         do {
             try await stream.respond(
@@ -165,10 +170,34 @@ struct ControlService: Sendable {
             for await event in events { try await stream.send(record: event) }
             await stream.finish()
         }
-        // END, an abort, or the application's death: each withdraws.
-        while (try? await stream.read()) != nil {}
+        var problem: HandoffError?
+        do {
+            // END, an abort, or the application's death: each withdraws.
+            for try await update in stream.records(of: WireOfferUpdate.self) {
+                try await self.update(activity, update)
+            }
+        } catch {
+            problem = error
+        }
+        if let problem { await offers.report(.failed(problem.failure), of: activity.id) }
         await offers.withdraw(activity.id)
         _ = await telling.result
+    }
+
+    private func update(_ activity: OfferedActivity, _ update: WireOfferUpdate) async throws(HandoffError) {
+        let document = try await document(of: update.offer)
+        let since = update.becomesCurrent ? UInt64(Date.now.timeIntervalSince1970) : activity.since
+        try await offers.update(
+            OfferedActivity(update.offer, document: document, id: activity.id, since: since),
+            becomesCurrent: update.becomesCurrent)
+    }
+
+    private func document(of request: WireOfferRequest) async throws(HandoffError) -> DocumentSource? {
+        guard !request.documentPath.isEmpty else { return nil }
+        guard let path = FilePath(bytes: request.documentPath), path.isAbsolute else {
+            throw HandoffError(.invalidRequest, "the document's path has to be absolute")
+        }
+        return try await documents.inspect(path)
     }
 
     private func withdraw(
@@ -199,12 +228,23 @@ struct ControlService: Sendable {
             }
             destination = try await documents.openDestination(path)
         }
+        try await handoffSwitch.current.requireOn()
         let (summary, origin) = try await activities.find(id, on: request.deviceID)
-        let handoff = Handoff(
-            Handoff.Plan(
-                activityID: id, type: summary.type, title: summary.title, origin: origin, destination: destination,
-                keepsClaim: request.streams),
-            connections: connections, documents: documents)
+        var plan = Handoff.Plan(
+            activity: summary, origin: origin, destination: destination, keepsClaim: request.streams)
+        if request.toApplication {
+            switch try await applications.choose(for: summary, of: origin.name, wanted: request.application) {
+            case .nobody:
+                break
+            case .one(let candidate):
+                plan.recipient = .application(candidate)
+                plan.keepsClaim = false
+            case .ask(let candidates):
+                try await stream.respond(.accept(.with { $0.choices = candidates.map(\.message) }))
+                return await stream.finish()
+            }
+        }
+        let handoff = Handoff(plan, connections: connections, documents: documents, applications: applications)
         try await handoffs.insert(handoff)
         await run(handoff, for: stream)
         await handoffs.remove(handoff)
@@ -212,11 +252,18 @@ struct ControlService: Sendable {
 
     /// Runs a handoff and tells the application of it.
     ///
-    /// An abort by the application cancels. The end of its connection detaches: a document goes on being fetched, and
-    /// anything else has nobody left to go to.
+    /// An abort by whoever asked cancels. The end of their connection detaches: a document goes on being fetched, and what
+    /// goes to an application goes on as well; anything else has nobody left to go to.
     private func run(_ handoff: Handoff, for stream: BatonTransport.Stream) async {
         do {
-            try await stream.respond(.accept(.with { $0.handoffID = Data(handoff.id.bytes) }))
+            try await stream.respond(
+                .accept(
+                    .with {
+                        $0.handoffID = Data(handoff.id.bytes)
+                        if case .application(let candidate) = handoff.plan.recipient {
+                            $0.application = candidate.message
+                        }
+                    }))
         } catch {
             return
         }
@@ -227,7 +274,7 @@ struct ControlService: Sendable {
                 while try await stream.read() != nil {}
                 if handoff.plan.keepsClaim { await handoff.finish() }
             } catch let error as TransportError {
-                if case .connectionLost = error.code, handoff.plan.destination != nil { return }
+                if case .connectionLost = error.code, handoff.plan.outlivesAsker { return }
                 if case .cancelled = error.code { return }
                 running.cancel()
                 await handoff.finish()
@@ -241,9 +288,10 @@ struct ControlService: Sendable {
                 isHeard = false
             }
         }
-        await running.value
         await stream.finish()
-        if handoff.plan.keepsClaim { _ = await listening.result }
+        // An application may keep what it continues for long after whoever asked has gone.
+        if handoff.plan.keepsClaim { _ = await listening.result } else { listening.cancel() }
+        await running.value
         listening.cancel()
     }
 
@@ -256,50 +304,5 @@ struct ControlService: Sendable {
         let toOrigin = try await handoff.openContinuationStream()
         try await stream.respond(.continuationStream(.init()))
         await splice(stream, toOrigin)
-    }
-}
-
-/// The handoffs that are under way on this device.
-actor HandoffTable {
-    /// Handoffs at once; one more is refused.
-    static let bound = 32
-
-    private var entries: [HandoffID: (handoff: Handoff, task: Task<Void, Never>?)] = [:]
-
-    subscript(id: HandoffID) -> Handoff? { entries[id]?.handoff }
-
-    func insert(_ handoff: Handoff) throws(HandoffError) {
-        guard entries.count < Self.bound else {
-            throw HandoffError(.limitExceeded, "\(Self.bound) activities are being accepted already: try again later")
-        }
-        entries[handoff.id] = (handoff, nil)
-    }
-
-    func setTask(_ task: Task<Void, Never>, of handoff: Handoff) {
-        entries[handoff.id]?.task = task
-    }
-
-    func remove(_ handoff: Handoff) {
-        entries[handoff.id] = nil
-    }
-
-    /// Lets what is being written be finished for a while, and cancels the rest.
-    func stop(grace: Duration) async {
-        let tasks = entries.values.compactMap(\.task)
-        guard !tasks.isEmpty else { return }
-        for (handoff, _) in entries.values { await handoff.nodeIsStopping() }
-        _ = try? await withDeadline(grace, "the handoffs were not over") {
-            for task in tasks {
-                await withTaskCancellationHandler {
-                    await task.value
-                } onCancel: {
-                    task.cancel()
-                }
-            }
-        }
-        for task in tasks {
-            task.cancel()
-            await task.value
-        }
     }
 }

@@ -11,15 +11,64 @@ extension OfferedActivity {
     static let titleBound = 1024
     /// The most bytes of a web page's URL.
     private static let urlBound = 8192
+    /// The most bytes of the URL that led to it, of the identifier of what continues it, of a team and of an application's
+    /// identifier. With these a payload, and an offer with its document's path, fit one message.
+    private static let (referrerBound, targetBound, teamBound, applicationBound) = (1024, 256, 255, 255)
+    /// The most bytes of all required keys, each with three more.
+    private static let requiredKeysBound = 1024
 
     /// What an application wants to offer, checked.
     ///
+    /// - Parameters:
+    ///   - id: the activity's, where this replaces what it was; else what the application chose, or a new one.
+    ///   - since: when it became current, in seconds since 1970.
     /// - Throws: ``HandoffError`` with a sentence about the first thing that is wrong.
-    init(_ request: WireOfferRequest, document: DocumentSource?) throws(HandoffError) {
-        let isWeb = document == nil && !request.webPageURL.isEmpty && request.type.isEmpty
+    init(
+        _ request: WireOfferRequest, document: DocumentSource?, id: ActivityID? = nil,
+        since: UInt64 = UInt64(Date.now.timeIntervalSince1970)
+    ) throws(HandoffError) {
+        guard let id = id ?? (request.activityID.isEmpty ? ActivityID() : ActivityID(request.activityID)) else {
+            throw HandoffError(.invalidRequest, "an activity's id has \(ActivityID.size) bytes")
+        }
+        let type = try Self.type(of: request, hasDocument: document != nil)
+        guard request.title.utf8.count <= Self.titleBound else {
+            throw HandoffError(.invalidRequest, "the title is over \(Self.titleBound) bytes: shorten it")
+        }
+        try Self.requireFitting(request.userInfo)
+        try Self.requireSane(
+            webPageURL: request.webPageURL, referrerURL: request.referrerURL,
+            requiredKeys: request.requiredUserInfoKeys, target: request.targetContentIdentifier)
+        guard request.team.utf8.count <= Self.teamBound, request.application.utf8.count <= Self.applicationBound else {
+            throw HandoffError(
+                .invalidRequest, "team and application may have \(Self.teamBound) bytes each: shorten them")
+        }
+        guard request.expires.isFinite, request.expires >= 0 else {
+            throw HandoffError(.invalidRequest, "the time at which it expires is no point in time")
+        }
+        self.init(
+            id: id,
+            kind: document != nil ? .document : type == ActivityType.browsingWeb ? .web : .application,
+            type: type,
+            title: request.title.isEmpty ? document?.label.description ?? Self.title(request, type) : request.title,
+            userInfo: request.userInfo, webPageURL: request.webPageURL, referrerURL: request.referrerURL,
+            requiredUserInfoKeys: request.requiredUserInfoKeys,
+            targetContentIdentifier: request.targetContentIdentifier, document: document,
+            supportsContinuationStreams: request.supportsContinuationStreams, isExclusive: request.exclusive,
+            needsSave: request.needsSave, application: request.application, team: request.team,
+            version: request.version,
+            expires: request.expires == 0 ? nil : Date(timeIntervalSince1970: request.expires), since: since)
+    }
+
+    private static func type(
+        of request: WireOfferRequest, hasDocument: Bool
+    ) throws(HandoffError) -> String {
         let type =
-            if !request.type.isEmpty { request.type } else if isWeb { ActivityType.browsingWeb } else {
-                document == nil ? "" : ActivityType.document
+            if !request.type.isEmpty {
+                request.type
+            } else if hasDocument {
+                ActivityType.document
+            } else {
+                request.webPageURL.isEmpty ? "" : ActivityType.browsingWeb
             }
         guard !type.isEmpty else {
             throw HandoffError(.invalidRequest, "an activity needs a type, a document or a web page")
@@ -30,24 +79,28 @@ extension OfferedActivity {
                 .invalidRequest,
                 "the type has to be letters, digits, dots and hyphens, at most \(AdvertisedActivity.maximumTypeCount)")
         }
-        guard request.title.utf8.count <= Self.titleBound else {
-            throw HandoffError(.invalidRequest, "the title is over \(Self.titleBound) bytes: shorten it")
+        return type
+    }
+
+    /// Refuses what a payload may not carry, whether it was offered, saved, or came from another device.
+    static func requireSane(
+        webPageURL: String, referrerURL: String, requiredKeys: [String], target: String
+    ) throws(HandoffError) {
+        guard webPageURL.isEmpty || isWebPage(webPageURL) else {
+            throw HandoffError(
+                .invalidRequest, "the web page has to be an http or https URL of at most \(urlBound) bytes")
         }
-        if !request.webPageURL.isEmpty {
-            guard Self.isWebPage(request.webPageURL) else {
-                throw HandoffError(
-                    .invalidRequest, "the web page has to be an http or https URL of at most \(Self.urlBound) bytes")
-            }
+        guard referrerURL.isEmpty || (isWebPage(referrerURL) && referrerURL.utf8.count <= referrerBound) else {
+            throw HandoffError(
+                .invalidRequest, "the referrer has to be an http or https URL of at most \(referrerBound) bytes")
         }
-        try Self.requireFitting(request.userInfo)
-        self.init(
-            id: ActivityID(),
-            kind: document != nil ? .document : type == ActivityType.browsingWeb ? .web : .application,
-            type: type,
-            title: request.title.isEmpty ? document?.label.description ?? Self.title(request, type) : request.title,
-            userInfo: request.userInfo, webPageURL: request.webPageURL, document: document,
-            supportsContinuationStreams: request.supportsContinuationStreams, isExclusive: request.exclusive,
-            needsSave: request.needsSave, since: UInt64(Date().timeIntervalSince1970))
+        guard requiredKeys.reduce(0, { $0 + $1.utf8.count + 3 }) <= requiredKeysBound else {
+            throw HandoffError(.invalidRequest, "the required keys have over \(requiredKeysBound) bytes: name fewer")
+        }
+        guard target.utf8.count <= targetBound else {
+            throw HandoffError(
+                .invalidRequest, "the target content identifier is over \(targetBound) bytes: shorten it")
+        }
     }
 
     /// Refuses user info that is too large for a handoff.

@@ -1,3 +1,4 @@
+import BatonApplications
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -17,17 +18,23 @@ actor Handoff {
     /// How long the origin may take for any other answer.
     private static let answerDeadline = Duration.seconds(10)
 
-    /// What the application asked for.
+    /// Who continues the activity here.
+    enum Recipient: Sendable {
+        /// Whoever asked, who is told everything by events.
+        case asker
+        /// An application, launched if need be.
+        case application(ApplicationChoice.Candidate)
+    }
+
+    /// What was asked for.
     struct Plan: Sendable {
-        let activityID: ActivityID
-        let type: String
-        /// What the user saw and said yes to.
-        let title: String
+        let activity: WireActivitySummary
         let origin: PeerName
         /// The folder that a document goes to, opened when the user said yes; `nil` asks for the payload only.
         let destination: DestinationFolder?
-        /// The application opens continuation streams: the claim is kept until ``finish()``.
-        let keepsClaim: Bool
+        var recipient = Recipient.asker
+        /// Whoever asked opens continuation streams: the claim is kept until ``finish()``.
+        var keepsClaim = false
         /// The rule that accepts it; `nil` where the user does.
         var rule: AcceptPolicy.Rule?
     }
@@ -38,40 +45,54 @@ actor Handoff {
     private let eventContinuation: AsyncStream<WireAcceptEvent>.Continuation
     private let connections: PeerConnections
     private let documents: DocumentService
+    private let applications: Applications
 
     private var held: (connection: Connection, claim: ClaimID)?
+    /// The application that was told of the handoff and did not decline.
+    private var continuing: ContinuingApplication?
+    /// Open for as long as the application wants the activity.
+    private var continuation: BatonTransport.Stream?
     private var isNodeStopping = false
 
-    init(_ plan: Plan, connections: PeerConnections, documents: DocumentService) {
+    init(_ plan: Plan, connections: PeerConnections, documents: DocumentService, applications: Applications) {
         self.plan = plan
         self.connections = connections
         self.documents = documents
+        self.applications = applications
         (events, eventContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(Self.eventBound))
     }
 
-    /// Runs the handoff; cancelling the task cancels it.
+    /// Runs the handoff to its end, which for an application is when it lets the activity go; cancelling the task
+    /// cancels it. Events end with `continued` or `failed` in any case.
     func run() async {
-        emit(
-            .willContinue(
-                .with {
-                    $0.type = plan.type
-                    $0.device = plan.origin.name
-                }))
         do {
+            let isShown = try await announce()
+            emit(
+                .willContinue(
+                    .with {
+                        $0.type = plan.activity.type
+                        $0.device = plan.origin.name
+                        $0.shown = isShown
+                    }))
             let continued = try await takeOver()
             emit(.continued(continued))
+            eventContinuation.finish()
+            await hold()
             if !plan.keepsClaim { await finish() }
         } catch {
             let stopped = HandoffError(.nodeStopping, "the node of this device was stopped before all was there")
-            emit(.failed((isNodeStopping && error.code == .cancelled ? stopped : error).failure))
+            let failure = isNodeStopping && error.code == .cancelled ? stopped : error
+            await tellFailure(failure)
+            emit(.failed(failure.failure))
             await finish()
         }
         eventContinuation.finish()
     }
 
-    /// The node stops: where the handoff is cancelled from now on, that is why.
-    func nodeIsStopping() {
+    /// The node stops: where the handoff is cancelled from now on, that is why; what an application holds is let go.
+    func nodeIsStopping() async {
         isNodeStopping = true
+        await continuation?.reset(.cancelled)
     }
 
     /// Lets the claim go.
@@ -98,12 +119,60 @@ actor Handoff {
         ).1
     }
 
+    /// Tells the application that continues the activity, which is launched if it does not run.
+    ///
+    /// - Returns: whether it shows by itself that it is waiting.
+    private func announce() async throws(HandoffError) -> Bool {
+        switch plan.recipient {
+        case .asker:
+            return false
+        case .application(let candidate):
+            let application = ContinuingApplication(
+                application: try await applications.started(candidate, for: plan.activity.type), handoffID: id, type: plan.activity.type,
+                device: plan.origin.name)
+            let isShown = try await application.willContinue(plan.activity)
+            continuing = application
+            return isShown
+        }
+    }
+
     private func takeOver() async throws(HandoffError) -> WireAcceptEvent.Continued {
         let connection = try await connections.connection(to: plan.origin.id)
         try plan.rule?.require(connection)
-        let activityID = Data(plan.activityID.bytes)
+        let payload = try await fetchPayload(from: connection)
+        emit(.payload(payload))
+        guard let claim = held?.claim else { throw HandoffError(.cancelled, "the handoff was cancelled") }
+
+        var continued = WireAcceptEvent.Continued()
+        let hasDocument = payload.summary.kind == .document
+        if let continuing {
+            let document = hasDocument ? WireContinuedDocument.with { $0.size = payload.summary.documentSize } : nil
+            do {
+                continuation = try await continuing.continueActivity(payload, document: document)
+            } catch {
+                // What it refused itself it need not be told.
+                if error.code != .timedOut { self.continuing = nil }
+                throw error
+            }
+            continued.application = .with {
+                $0.identifier = continuing.application.identifier
+                $0.name = continuing.application.name
+            }
+        }
+        if let destination = plan.destination, hasDocument {
+            (continued.path, continued.bytes) = try await fetchDocument(
+                into: destination, from: connection, claim)
+        }
+        // Who only looks at the payload of a document has not taken it over.
+        let isLook = continuing == nil && plan.destination == nil && hasDocument && !plan.keepsClaim
+        if !isLook { try await reportContinued(connection, claim) }
+        return continued
+    }
+
+    private func fetchPayload(from connection: Connection) async throws(HandoffError) -> WireActivityPayload {
         let answer = try await withDeadline(Self.payloadDeadline, "\(plan.origin.name) did not send the activity") {
-            let (response, stream) = try await connection.request(.payload(.with { $0.activityID = activityID }))
+            [id = plan.activity.id] in
+            let (response, stream) = try await connection.request(.payload(.with { $0.activityID = id }))
             await stream.finish()
             return response
         }
@@ -112,30 +181,41 @@ actor Handoff {
         }
         held = (connection, claim)
         await connections.hold(connection)
-        let url = response.payload.webPageURL
-        guard ActivityID(response.payload.summary.id) == plan.activityID,
-            url.isEmpty || OfferedActivity.isWebPage(url)
-        else {
-            throw HandoffError(.internal, "\(plan.origin.name) sent another activity, or a URL that is no web page's")
+        let payload = response.payload
+        guard payload.summary.id == plan.activity.id else {
+            throw HandoffError(.internal, "\(plan.origin.name) sent another activity than the one asked for")
         }
-        try OfferedActivity.requireFitting(response.payload.userInfo)
-        try plan.rule?.require(type: response.payload.summary.type, size: response.payload.summary.documentSize)
-        emit(.payload(response.payload))
+        do {
+            try OfferedActivity.requireSane(
+                webPageURL: payload.webPageURL, referrerURL: payload.referrerURL,
+                requiredKeys: payload.requiredUserInfoKeys, target: payload.targetContentIdentifier)
+        } catch {
+            throw HandoffError(.internal, "\(plan.origin.name) sent what no activity may have: \(error)")
+        }
+        try OfferedActivity.requireFitting(payload.userInfo)
+        try plan.rule?.require(type: payload.summary.type, size: payload.summary.documentSize)
+        return payload
+    }
 
-        var continued = WireAcceptEvent.Continued()
-        if let destination = plan.destination, response.payload.summary.kind == .document {
+    /// Fetches the document, and tells whoever asked and the application how it goes.
+    private func fetchDocument(
+        into destination: DestinationFolder, from connection: Connection, _ claim: ClaimID
+    ) async throws(HandoffError) -> (path: Data, size: UInt64) {
+        let reporter = DocumentReporter(to: continuation)
+        let events = eventContinuation
+        do {
             let (path, size) = try await documents.fetch(
-                from: connection, claim: claim, title: plan.title, into: destination, acceptedBy: plan.rule
+                from: connection, claim: claim, title: plan.activity.title, into: destination, acceptedBy: plan.rule
             ) { progress in
-                self.eventContinuation.yield(.with { $0.progress = progress })
+                events.yield(.with { $0.progress = progress })
+                reporter.report(.progress(progress))
             }
-            continued.path = Data(path)
-            continued.bytes = size
+            reporter.report(.arrived(Data(path)))
+            return (Data(path), size)
+        } catch {
+            reporter.report(.failed(error.failure))
+            throw error
         }
-        // Who only looks at the payload of a document has not taken it over.
-        let isLook = plan.destination == nil && response.payload.summary.kind == .document && !plan.keepsClaim
-        if !isLook { try await reportContinued(connection, claim) }
-        return continued
     }
 
     private func reportContinued(_ connection: Connection, _ claim: ClaimID) async throws(HandoffError) {
@@ -145,9 +225,24 @@ actor Handoff {
                 await stream.finish()
             }
         } catch {
-            // The document is whole and in place: that its origin could not be told takes nothing back.
-            guard plan.destination != nil else { throw error }
+            // The document is whole and in place, or the application has the activity: that the origin could not be told
+            // takes nothing back.
+            guard plan.destination != nil || continuing != nil else { throw error }
         }
+    }
+
+    /// Keeps the claim until the application lets the activity go or ends.
+    private func hold() async {
+        guard let continuation else { return }
+        while (try? await continuation.read()) != nil {}
+        await continuation.finish()
+    }
+
+    private func tellFailure(_ error: HandoffError) async {
+        guard let continuing else { return }
+        await continuation?.reset(.cancelled)
+        // In a task of its own: who is told is told of a cancellation as well.
+        await Task { await continuing.didFail(error) }.value
     }
 
     private func emit(_ kind: WireAcceptEvent.OneOf_Kind) {

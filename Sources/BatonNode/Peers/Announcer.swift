@@ -1,4 +1,5 @@
 import BatonAccount
+import BatonApplications
 import BatonDiscovery
 import BatonDocuments
 import BatonEventLoop
@@ -133,7 +134,7 @@ extension AdvertisedActivity {
         let now = UInt64(Date().timeIntervalSince1970)
         self.init(
             id: activity.id.bytes, type: activity.type,
-            teamTag: [UInt8](repeating: 0, count: Self.teamTagCount), version: 1, flags: flags,
+            teamTag: activity.teamTag.bytes, version: activity.version, flags: flags,
             documentSize: activity.document?.size ?? 0,
             age: UInt32(clamping: now - min(now, activity.since)), title: activity.title)
     }

@@ -28,9 +28,14 @@ actor PeerActivities {
     private let directory: PeerDirectory
     private let connections: PeerConnections
     private let policy: PolicyKeeper
+    private let handoffSwitch: HandoffSwitchKeeper
     private var answers: [DeviceID: Answer] = [:]
 
-    init(directory: PeerDirectory, connections: PeerConnections, policy: PolicyKeeper, on loop: EventLoop) {
+    init(
+        directory: PeerDirectory, connections: PeerConnections, policy: PolicyKeeper,
+        handoffSwitch: HandoffSwitchKeeper, on loop: EventLoop
+    ) {
+        self.handoffSwitch = handoffSwitch
         self.loop = loop
         self.directory = directory
         self.connections = connections
@@ -43,6 +48,7 @@ actor PeerActivities {
     ///   - advertisedOnly: ask nobody.
     ///   - withRefused: the refused ones as well, marked.
     func all(advertisedOnly: Bool, withRefused: Bool = false) async -> [WireActivityListing] {
+        guard await handoffSwitch.current.isOn else { return [] }
         let policy = await policy.current()
         let peers = await directory.present
         answers = answers.filter { entry in peers.contains { $0.device == entry.key } }
@@ -167,6 +173,8 @@ extension WireActivitySummary {
         supportsContinuationStreams = activity.flags.contains(.streams)
         hasWebPage_p = activity.flags.contains(.webPage)
         exclusive = activity.flags.contains(.exclusive)
+        teamTag = Data(activity.teamTag)
+        version = activity.version
         kind =
             if activity.flags.contains(.document) {
                 .document

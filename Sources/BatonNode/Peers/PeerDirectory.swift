@@ -170,7 +170,8 @@ actor PeerDirectory {
         scheduleSave()
     }
 
-    private func changed() {
+    /// Tells whoever watches to look again.
+    func changed() {
         for watcher in watchers.values { watcher.yield() }
         armExpiry()
     }

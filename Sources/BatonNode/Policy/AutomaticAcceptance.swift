@@ -43,6 +43,8 @@ actor AutomaticAcceptance {
     private let connections: PeerConnections
     private let documents: DocumentService
     private let handoffs: HandoffTable
+    private let applications: Applications
+    private let handoffSwitch: HandoffSwitchKeeper
     private let logger: Logger
     private var seen: Set<Seen> = []
     private var order: [Seen] = []
@@ -51,7 +53,8 @@ actor AutomaticAcceptance {
 
     init(
         policy: PolicyKeeper, taken: TakenActivities, directory: PeerDirectory, connections: PeerConnections,
-        documents: DocumentService, handoffs: HandoffTable, on loop: EventLoop, logger: Logger
+        documents: DocumentService, handoffs: HandoffTable, applications: Applications,
+        handoffSwitch: HandoffSwitchKeeper, on loop: EventLoop, logger: Logger
     ) {
         self.policy = policy
         self.taken = taken
@@ -59,6 +62,8 @@ actor AutomaticAcceptance {
         self.connections = connections
         self.documents = documents
         self.handoffs = handoffs
+        self.applications = applications
+        self.handoffSwitch = handoffSwitch
         self.loop = loop
         self.logger = logger
     }
@@ -69,6 +74,7 @@ actor AutomaticAcceptance {
         // A file that is wrong is said at the start, not when the first document comes.
         _ = await policy.current()
         for await _ in changes {
+            guard await handoffSwitch.current.isOn else { continue }
             for peer in await directory.present where !Task.isCancelled { await consider(peer) }
         }
         queue = []
@@ -121,10 +127,8 @@ actor AutomaticAcceptance {
             }
             logger.notice("\(what) is taken over into \(candidate.destination)")
             let handoff = Handoff(
-                Handoff.Plan(
-                    activityID: id, type: summary.type, title: summary.title, origin: peer.peerName,
-                    destination: destination, keepsClaim: false, rule: rule),
-                connections: connections, documents: documents)
+                Handoff.Plan(activity: summary, origin: peer.peerName, destination: destination, rule: rule),
+                connections: connections, documents: documents, applications: applications)
             try await handoffs.insert(handoff)
             let task = Task { await handoff.run() }
             await handoffs.setTask(task, of: handoff)

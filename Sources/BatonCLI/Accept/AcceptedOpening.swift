@@ -1,0 +1,53 @@
+import Baton
+import BatonApplications
+import BatonMessages
+import FoundationEssentials
+import SystemPackage
+
+/// What the desktop opens of an activity that no application here continues.
+struct AcceptedOpening {
+    let isJSON: Bool
+
+    /// Opens a web page in the browser, and a document where that is wanted. Says what is opened, or why nothing is: what
+    /// was accepted is here in any case.
+    func open(_ outcome: AcceptRun.Outcome, documents: Bool) async {
+        guard !outcome.continued.hasApplication else { return }
+        let launcher = ApplicationLauncher(environment: ProcessInfo.processInfo.environment)
+        let payload = outcome.payload
+        switch payload.summary.kind {
+        case .document:
+            guard documents, let path = String(validating: outcome.continued.path, as: UTF8.self) else { return }
+            await opening("the document") { () throws(LaunchError) in try await launcher.open(file: FilePath(path)) }
+        case .web, .application, .UNRECOGNIZED:
+            guard !payload.webPageURL.isEmpty else {
+                say("no application here continues \(SafeText.escaped(payload.summary.type)): see `baton applications`")
+                return
+            }
+            guard hasDesktop else {
+                return say("there is no desktop here to open it with a browser")
+            }
+            let browser = await launcher.defaultBrowserName()
+            await opening("the page") { () throws(LaunchError) in try await launcher.open(url: payload.webPageURL) }
+            if let browser { say("opened in \(SafeText.escaped(browser))") }
+        }
+    }
+
+    /// In a terminal on another machine `xdg-open` would start a browser for text, in this very terminal.
+    private var hasDesktop: Bool {
+        let environment = ProcessInfo.processInfo.environment
+        return ["DISPLAY", "WAYLAND_DISPLAY"].contains { environment[$0]?.isEmpty == false }
+    }
+
+    private func opening(_ what: String, _ open: () async throws(LaunchError) -> Void) async {
+        do throws(LaunchError) {
+            try await open()
+        } catch {
+            say("\(what) cannot be opened: \(SafeText.escaped("\(error)"))")
+        }
+    }
+
+    private func say(_ text: String) {
+        guard !isJSON else { return }
+        Output.say(text)
+    }
+}

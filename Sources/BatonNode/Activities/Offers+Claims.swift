@@ -1,0 +1,163 @@
+import BatonDocuments
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+import FoundationEssentials
+import SwiftProtobuf
+
+/// The continuing devices' side of what is offered.
+extension Offers {
+    /// Gives a device the activity as it is now, and a claim on it.
+    ///
+    /// The application is asked to save first. Where that fails no claim stays, and the activity remains available.
+    func claim(
+        _ id: ActivityID, by device: PeerName
+    ) async throws(HandoffError) -> (claim: ClaimID, payload: WireActivityPayload) {
+        let offer = try offer(id)
+        try refuseIfHeld(offer.activity, for: device)
+        let claim: ClaimID
+        do {
+            claim = try claims.claim(offer.activity, by: device, now: .now)
+        } catch {
+            throw refusal(error)
+        }
+        do {
+            let payload = try await savedPayload(of: offer, for: device)
+            offer.events.yield(.with { $0.taken = device.taken(bytes: 0) })
+            return (claim, payload)
+        } catch {
+            claims.release(claim, by: device)
+            offer.events.yield(.with { $0.failed = error.concerning(device).failure })
+            // The application may have said where the document was; that is for this device's user alone.
+            guard error.code != .documentUnreadable else {
+                throw HandoffError(.documentUnreadable, "the document can no longer be read on the other device")
+            }
+            throw error
+        }
+    }
+
+    /// The claim that a device presents.
+    func claim(_ id: ClaimID, of device: PeerName) throws(HandoffError) -> Claim {
+        guard let claim = claims.present(id, by: device, now: .now) else {
+            throw HandoffError(.noSuchClaim, "the activity is not claimed by this device, or the claim has lapsed")
+        }
+        return claim
+    }
+
+    /// Notes what a claim's holder was told of the document: that, and nothing else, is what it is then sent.
+    func setDocument(_ document: DocumentSource, of id: ClaimID) {
+        claims.setDocument(document, of: id)
+    }
+
+    /// The holder has taken the activity over, and may go on using its claim.
+    func setContinued(_ id: ClaimID, by device: PeerName) throws(HandoffError) {
+        let claim = try claim(id, of: device)
+        claims.setContinued(id)
+        report(.continued(device.taken(bytes: claim.document?.size ?? 0)), of: claim.activity.id)
+    }
+
+    /// What a claim was made for has failed: its application is told once, however many things fail.
+    func fail(_ id: ClaimID, by device: PeerName, with error: HandoffError) {
+        guard let claim = claims.setFailed(id, by: device) else { return }
+        report(.failed(error.concerning(device).failure), of: claim.activity.id)
+    }
+
+    /// Lets a claim go. An application whose activity was not taken over after all is told so.
+    func release(_ id: ClaimID, by device: PeerName) {
+        fail(id, by: device, with: HandoffError(.cancelled, "it was let go without being continued"))
+        claims.release(id, by: device)
+        forgetApplications()
+    }
+
+    /// Whether a device holds a claim.
+    func holdsClaim(_ device: String) -> Bool { claims.isHolder(device, now: .now) }
+
+    /// The last connection to a device ended.
+    func connectionsEnded(of device: String) {
+        claims.connectionsEnded(of: device, now: .now)
+    }
+
+    /// The application behind a claimed activity, for a continuation stream. What it offers now counts: it may have
+    /// begun to support streams, or ceased to.
+    func application(of claimed: OfferedActivity) async throws(HandoffError) -> Connection {
+        let offer = offers.first { $0.activity.id == claimed.id }
+        let activity = offer?.activity ?? claimed
+        guard activity.supportsContinuationStreams else {
+            throw HandoffError(.streamsUnsupported, "the activity “\(activity.title)” has no continuation streams")
+        }
+        guard let application = offer?.application ?? applicationsOfClaimed[claimed.id], await application.isOpen else {
+            throw HandoffError(.applicationGone, "the application that offered “\(activity.title)” has gone")
+        }
+        return application
+    }
+
+    /// Forgets the applications of activities that nobody holds a claim on any more.
+    private func forgetApplications() {
+        applicationsOfClaimed = applicationsOfClaimed.filter { claims.isClaimed($0.key, now: .now) }
+    }
+
+    private func offer(_ id: ActivityID) throws(HandoffError) -> Offer {
+        guard visible.contains(where: { $0.id == id }), let offer = offers.first(where: { $0.activity.id == id }) else {
+            throw HandoffError(.noSuchActivity, "the activity is no longer offered")
+        }
+        return offer
+    }
+
+    private func refuseIfHeld(_ activity: OfferedActivity, for device: PeerName) throws(HandoffError) {
+        guard activity.isExclusive, let holder = claims.holder(of: activity.id, otherThan: device, now: .now) else {
+            return
+        }
+        throw refusal(.held(by: holder))
+    }
+
+    private func refusal(_ refusal: ClaimTable.Refusal) -> HandoffError {
+        switch refusal {
+        case .held(let holder):
+            HandoffError(.claimHeld, "the activity is taken, and only one device may have it", device: holder.name)
+        case .tooManyClaims:
+            HandoffError(.limitExceeded, "\(ClaimTable.bound) activities of that device are claimed already: try later")
+        }
+    }
+
+    /// What the application says that the state is now.
+    private func savedPayload(of offer: Offer, for device: PeerName) async throws(HandoffError) -> WireActivityPayload {
+        var payload = offer.activity.payload
+        guard offer.activity.needsSave else { return payload }
+        let application = offer.application
+        let activityID = Data(offer.activity.id.bytes)
+        let saved = try await withDeadline(Self.saveDeadline, "the application that offers it did not save") {
+            let (response, stream) = try await application.request(
+                .willSave(
+                    .with {
+                        $0.activityID = activityID
+                        $0.device = device.name
+                    }))
+            await stream.finish()
+            return response
+        }
+        guard case .willSave(let state) = saved else {
+            throw HandoffError(.internal, "the application that offers it gave an answer that cannot be read")
+        }
+        try OfferedActivity.requireFitting(state.userInfo)
+        try OfferedActivity.requireSane(
+            webPageURL: state.webPageURL, referrerURL: state.referrerURL, requiredKeys: state.requiredUserInfoKeys,
+            target: state.targetContentIdentifier)
+        payload.userInfo = state.userInfo
+        payload.webPageURL = state.webPageURL
+        payload.referrerURL = state.referrerURL
+        payload.requiredUserInfoKeys = state.requiredUserInfoKeys
+        payload.targetContentIdentifier = state.targetContentIdentifier
+        payload.summary.hasWebPage_p = !state.webPageURL.isEmpty
+        if !state.title.isEmpty, state.title.utf8.count <= OfferedActivity.titleBound {
+            payload.summary.title = state.title
+        }
+        return payload
+    }
+}
+
+extension HandoffError {
+    /// The same, told of a device.
+    fileprivate func concerning(_ device: PeerName) -> HandoffError {
+        HandoffError(code, message, device: device.name)
+    }
+}

@@ -1,0 +1,76 @@
+import BatonApplications
+import BatonEventLoop
+import BatonTransport
+import Logging
+
+import struct SystemPackage.FilePath
+
+/// Knows what is installed and which applications were used last, and launches them.
+///
+/// It lives on the node's storage thread; what has changed on disk is seen at the next question.
+actor ApplicationKeeper {
+    private nonisolated let executor: BlockingExecutor
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    private let launcher: ApplicationLauncher
+    private let recentPath: FilePath
+    private let logger: Logger
+    private var registry: ApplicationRegistry
+    private var recent: RecentApplications?
+    /// What was said already of files that are wrong.
+    private var problems: [InstalledApplications.Problem] = []
+
+    /// - Parameter environment: where desktop entries and programs are found, and what applications inherit.
+    init(home: Home, environment: [String: String], on executor: BlockingExecutor, logger: Logger) {
+        self.executor = executor
+        self.logger = logger
+        launcher = ApplicationLauncher(environment: environment)
+        registry = ApplicationRegistry(
+            configurationFolder: FilePath(home.configurationFolder),
+            desktopEntries: DesktopEntryFolders(environment: environment))
+        recentPath = RecentApplications.path(in: FilePath(home.stateFolder))
+    }
+
+    /// What is installed now.
+    var installed: [ApplicationManifest] {
+        let found = registry.installed()
+        if found.problems != problems {
+            problems = found.problems
+            for problem in problems { logger.warning("applications: \(problem)") }
+        }
+        return found.applications
+    }
+
+    /// Identifiers, the latest first.
+    var recentlyUsed: [String] {
+        if recent == nil { recent = RecentApplications(reading: recentPath) }
+        return recent?.identifiers ?? []
+    }
+
+    /// An application is used now.
+    func noteUse(of identifier: String) {
+        var recent = RecentApplications(recentlyUsed)
+        guard recent.identifiers.first != identifier else { return }
+        recent.note(identifier)
+        self.recent = recent
+        do {
+            try recent.write(to: recentPath)
+        } catch {
+            logger.warning("which application was used last cannot be kept: \(error)")
+        }
+    }
+
+    /// Starts an application that is installed.
+    ///
+    /// - Parameter type: of the activity that it is to continue.
+    ///
+    /// - Returns: whether it is still installed.
+    func launch(_ identifier: String, for type: String) async throws(LaunchError) -> Bool {
+        guard let manifest = registry.installed()[identifier] else { return false }
+        let place = try await launcher.launch(manifest, adding: ["BATON_ACTIVITY_TYPE": type]) { [logger] ending in
+            logger.info("\(identifier) has ended: \(ending)")
+        }
+        logger.info("\(identifier) was launched: \(place)")
+        return true
+    }
+}

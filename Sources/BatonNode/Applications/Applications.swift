@@ -1,0 +1,196 @@
+import BatonApplications
+import BatonEventLoop
+import BatonMessages
+import BatonTransport
+import Logging
+
+/// The applications of this user: those that run and have registered, and those that are installed and can be launched.
+///
+/// Lives on the node's control loop.
+actor Applications {
+    /// Applications that may be registered at once; one more is refused.
+    static let bound = 128
+    /// How long an application may take to start and register.
+    static let launchDeadline = Duration.seconds(20)
+
+    /// Names one registration, for as long as its stream is open.
+    struct RegistrationID: Hashable, Sendable {
+        fileprivate let number: UInt64
+    }
+
+    private struct Registration {
+        let application: RunningApplication
+        /// Rises each time that it comes to the front: the highest is the one the user was at last.
+        let order: UInt64
+    }
+
+    nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    private let keeper: ApplicationKeeper
+    private let handoffSwitch: HandoffSwitchKeeper
+    private let launchDeadline: Duration
+    private let logger: Logger
+    private var registrations: [RegistrationID: Registration] = [:]
+    private var lastNumber: UInt64 = 0
+    /// Who waits for an application to register, by its identifier.
+    private var waiting: [String: [UInt64: AsyncStream<Void>.Continuation]] = [:]
+
+    init(
+        keeper: ApplicationKeeper, handoffSwitch: HandoffSwitchKeeper, on loop: EventLoop,
+        launchDeadline: Duration = Applications.launchDeadline, logger: Logger
+    ) {
+        self.keeper = keeper
+        self.handoffSwitch = handoffSwitch
+        self.loop = loop
+        self.launchDeadline = launchDeadline
+        self.logger = logger
+    }
+
+    // MARK: Registering
+
+    /// An application runs.
+    func register(_ application: RunningApplication) throws(HandoffError) -> RegistrationID {
+        guard registrations.count < Self.bound else {
+            throw HandoffError(.limitExceeded, "\(Self.bound) applications are registered already")
+        }
+        lastNumber += 1
+        let id = RegistrationID(number: lastNumber)
+        registrations[id] = Registration(application: application, order: lastNumber)
+        for waiter in waiting[application.identifier, default: [:]].values { waiter.yield() }
+        return id
+    }
+
+    /// It says something else of itself than before; who it is stays.
+    func update(_ id: RegistrationID, to application: RunningApplication) throws(HandoffError) {
+        guard let before = registrations[id] else { return }
+        guard before.application.identifier == application.identifier, before.application.team == application.team
+        else {
+            throw HandoffError(.invalidRequest, "an application keeps its identifier and its team while it is registered")
+        }
+        let comesToFront = application.isInFront && !before.application.isInFront
+        if comesToFront { lastNumber += 1 }
+        registrations[id] = Registration(
+            application: application, order: comesToFront ? lastNumber : before.order)
+    }
+
+    /// It runs no more.
+    func unregister(_ id: RegistrationID) {
+        registrations[id] = nil
+    }
+
+    var count: Int { registrations.count }
+
+    // MARK: Choosing
+
+    /// Which application continues an activity.
+    ///
+    /// - Parameter wanted: the identifier of the one that the user chose; empty where the user has not.
+    /// - Throws: ``HandoffError``: the chosen one does not continue such activities; the one there is cannot read this
+    ///   version; Handoff is off.
+    func choose(
+        for activity: WireActivitySummary, of device: String, wanted: String
+    ) async throws(HandoffError) -> ApplicationChoice.Decision {
+        guard let team = TeamTag(activity.teamTag) else { return .nobody }
+        let handoffSwitch = await handoffSwitch.current
+        try handoffSwitch.requireOn(for: wanted)
+        let manifests = await keeper.installed
+        let candidates = ApplicationChoice.candidates(
+            forType: activity.type, team: team, installed: manifests,
+            running: registrations.values.map(\.application.choice)
+        ).filter { handoffSwitch.isOn(for: $0.identifier) }
+        let decision: ApplicationChoice.Decision
+        if wanted.isEmpty {
+            decision = ApplicationChoice.decide(
+                among: candidates, inFront: inFront, recentlyUsed: await keeper.recentlyUsed)
+        } else {
+            guard let chosen = candidates.first(where: { $0.identifier == wanted }) else {
+                throw HandoffError(
+                    .invalidRequest, "\(wanted) does not continue \(activity.type): see `baton applications list`.")
+            }
+            decision = .one(chosen)
+        }
+        if case .one(let chosen) = decision {
+            let versions =
+                running(chosen.identifier)?.versions
+                ?? manifests.first { $0.identifier == chosen.identifier }?.readableVersions
+            try versions?.require(activity, of: device, by: chosen.name)
+        }
+        return decision
+    }
+
+    /// The running instance of an application that the user was at last.
+    func running(_ identifier: String) -> RunningApplication? {
+        registrations.values.filter { $0.application.identifier == identifier }.max { $0.order < $1.order }?.application
+    }
+
+    /// What the user is at, the latest first.
+    private var inFront: [String] {
+        registrations.values.filter(\.application.isInFront).sorted { $0.order > $1.order }
+            .map(\.application.identifier)
+    }
+
+    // MARK: Launching
+
+    /// The application, launched if it does not run, and noted as used.
+    ///
+    /// - Throws: ``HandoffError`` with `applicationNotStarted`.
+    func started(
+        _ candidate: ApplicationChoice.Candidate, for type: String
+    ) async throws(HandoffError) -> RunningApplication {
+        await keeper.noteUse(of: candidate.identifier)
+        if let application = running(candidate.identifier) { return application }
+        let (arrivals, arrival) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        lastNumber += 1
+        let number = lastNumber
+        let isFirst = waiting[candidate.identifier, default: [:]].isEmpty
+        waiting[candidate.identifier, default: [:]][number] = arrival
+        defer {
+            waiting[candidate.identifier]?[number] = nil
+            if waiting[candidate.identifier]?.isEmpty == true { waiting[candidate.identifier] = nil }
+        }
+        // Who comes while it is being launched waits with the first.
+        if isFirst { try await launch(candidate, for: type) }
+        do {
+            return try await withDeadline(launchDeadline, "\(candidate.name) was launched and did not register") {
+                for await _ in arrivals {
+                    if let application = await self.running(candidate.identifier) { return application }
+                }
+                throw CancellationError()
+            }
+        } catch {
+            guard error.code == .timedOut else { throw error }
+            throw HandoffError(.applicationNotStarted, error.message)
+        }
+    }
+
+    private func launch(
+        _ candidate: ApplicationChoice.Candidate, for type: String
+    ) async throws(HandoffError) {
+        logger.info("launching \(candidate.identifier)")
+        let isInstalled: Bool
+        do {
+            isInstalled = try await keeper.launch(candidate.identifier, for: type)
+        } catch {
+            throw HandoffError(.applicationNotStarted, "\(candidate.name) cannot be launched: \(error)")
+        }
+        guard isInstalled else {
+            throw HandoffError(.applicationNotStarted, "\(candidate.name) is no longer installed")
+        }
+    }
+}
+
+extension ReadableVersions {
+    /// Declines before anybody waits where the application cannot read what the origin's wrote.
+    fileprivate func require(
+        _ activity: WireActivitySummary, of device: String, by name: String
+    ) throws(HandoffError) {
+        guard !reads(version: activity.version, of: activity.type), let range = statements[activity.type] else { return }
+        let readable =
+            range.count == 1 ? "version \(range.lowerBound)" : "versions \(range.lowerBound) to \(range.upperBound)"
+        throw HandoffError(
+            .versionUnreadable,
+            "\(name) on this device reads \(readable) of \(activity.type), and \(device) offers version"
+                + " \(activity.version): update it where it is older.")
+    }
+}

@@ -1,0 +1,82 @@
+import BatonApplications
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+import SwiftProtobuf
+
+/// What applications that continue activities ask of their node.
+extension ControlService {
+    /// An application runs for as long as its stream is open.
+    func register(
+        _ request: WireRegisterRequest, from application: Connection, on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        let id = try await applications.register(RunningApplication(request, on: application))
+        do {
+            try await stream.respond(.register(.init()))
+            for try await update in stream.records(of: WireRegisterRequest.self) {
+                try await applications.update(id, to: RunningApplication(update, on: application))
+            }
+            await applications.unregister(id)
+        } catch {
+            await applications.unregister(id)
+            // Its connection has ended, or it has said what cannot be: `fail` tells the latter by an abort.
+            throw error
+        }
+        await stream.finish()
+    }
+
+    /// Tells whether Handoff is on, and switches it.
+    func handoffSwitch(
+        _ request: WireHandoffSwitchRequest, on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        let state: HandoffSwitch
+        switch request.change {
+        case .none, .UNRECOGNIZED:
+            state = await handoffSwitch.current
+        case .on, .off:
+            state = try await handoffSwitch.set(request.change == .on, for: request.application)
+            await offers.setSwitch(state)
+            await directory.changed()
+        }
+        try await stream.respond(
+            .handoffSwitch(
+                .with {
+                    $0.isOn = state.isOn
+                    $0.offApplications = state.offApplications.sorted()
+                }))
+        await stream.finish()
+    }
+}
+
+extension WireRequest.OneOf_Kind {
+    /// Whether whoever sends the request sends DATA behind it.
+    var hasInput: Bool {
+        switch self {
+        case .continuationStream, .offer, .register: true
+        case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .accountState, .status,
+            .devices, .activities, .withdraw, .accept, .handoffSwitch, .documentRead, .access, .adoptState, .willSave,
+            .willContinue, .continueActivity, .didFail:
+            false
+        }
+    }
+}
+
+extension ApplicationChoice.Candidate {
+    /// How messages name it.
+    var message: WireInstalledApplication {
+        .with {
+            $0.identifier = identifier
+            $0.name = name
+        }
+    }
+}
+
+extension Handoff.Plan {
+    /// Whether it goes on when whoever asked for it is gone.
+    var outlivesAsker: Bool {
+        switch recipient {
+        case .asker: destination != nil
+        case .application: true
+        }
+    }
+}

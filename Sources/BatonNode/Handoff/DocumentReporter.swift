@@ -1,0 +1,40 @@
+import BatonMessages
+import BatonTransport
+import SwiftProtobuf
+
+/// Tells an application how the document of its activity is doing, without ever waiting for it.
+struct DocumentReporter: Sendable {
+    /// Reports that wait for an application that does not read; older ones are lost beyond it.
+    private static let bound = 16
+
+    private let reports: AsyncStream<WireDocumentEvent>.Continuation
+
+    /// - Parameter stream: of the activity; `nil` reports to nobody.
+    init(to stream: BatonTransport.Stream?) {
+        let (waiting, continuation) = AsyncStream<WireDocumentEvent>.makeStream(
+            bufferingPolicy: .bufferingNewest(Self.bound))
+        reports = continuation
+        guard let stream else {
+            continuation.finish()
+            return
+        }
+        Task {
+            for await report in waiting {
+                do {
+                    try await stream.send(record: report)
+                } catch {
+                    return
+                }
+            }
+        }
+    }
+
+    /// Reports, and after the last one lets the stream's other uses go on.
+    func report(_ kind: WireDocumentEvent.OneOf_Kind) {
+        reports.yield(.with { $0.kind = kind })
+        switch kind {
+        case .progress: break
+        case .arrived, .failed: reports.finish()
+        }
+    }
+}
