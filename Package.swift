@@ -83,7 +83,7 @@ let package = Package(
 
         .target(
             name: "BatonTestSupport",
-            dependencies: ["BatonProtocol", "BatonEventLoop", "BatonAccount", subprocess, system],
+            dependencies: ["BatonProtocol", "BatonEventLoop", "BatonAccount", "BatonTransport", subprocess, system],
             path: "Tests/BatonTestSupport", swiftSettings: settings),
         .executableTarget(
             name: "discovery-probe", dependencies: ["BatonDiscovery", "BatonEventLoop"],
@@ -97,7 +97,11 @@ let package = Package(
         tests(of: "BatonApplications", [system]),
         tests(of: "BatonTransport", ["BatonProtocol", "BatonEventLoop"]),
         tests(of: "BatonMessages", ["BatonTransport", "BatonProtocol", "BatonEventLoop", protobuf]),
-        tests(of: "BatonNode", ["BatonAccount", "BatonEventLoop", "BatonTLS", "BatonTransport", logging, system]),
+        tests(
+            of: "BatonNode",
+            [
+                "BatonAccount", "BatonApplications", "BatonEventLoop", "BatonTLS", "BatonTransport", logging, system,
+            ]),
         // The attacks, each with its defence and without: they reach into every room.
         .testTarget(
             name: "BatonAttackTests",

@@ -7,20 +7,24 @@ import Testing
 
 @Suite("Changes of the list of activities")
 struct ActivityChangesTests {
-    private func listing(_ id: UInt8, on device: String = "a", title: String = "") -> WireActivityListing {
+    private func listing(
+        _ id: UInt8, on device: String = "a", title: String = "", since: UInt64 = 0
+    ) -> WireActivityListing {
         .with {
             $0.activity.id = Data(repeating: id, count: 16)
             $0.activity.title = title
+            $0.activity.since = since
             $0.deviceID = device
         }
     }
 
-    @Test("What has gone is told before what came, and what stayed is not told")
+    @Test("What has gone is told before what came and what is another, and what stayed is not told")
     func changes() {
         let changes = ControlService.changes(
-            from: [listing(1), listing(2)], to: [listing(2, title: "another"), listing(3)])
-        #expect(changes.map(\.change) == [.removed, .added])
-        #expect(changes.map(\.activity.id.first) == [1, 3])
+            from: [listing(1), listing(2), listing(4)], to: [listing(2, title: "another"), listing(3), listing(4)])
+        #expect(changes.map(\.change) == [.removed, .added, .updated])
+        #expect(changes.map(\.activity.id.first) == [1, 3, 2])
+        #expect(ControlService.changes(from: [listing(1, since: 7)], to: [listing(1, since: 8)]).isEmpty)
         #expect(ControlService.changes(from: [listing(1)], to: [listing(1)]).isEmpty)
         #expect(ControlService.changes(from: [], to: []).isEmpty)
     }

@@ -24,6 +24,7 @@ let logging: Target.Dependency = .product(name: "Logging", package: "swift-log")
 let collections: Target.Dependency = .product(name: "DequeModule", package: "swift-collections")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let protobuf: Target.Dependency = .product(name: "SwiftProtobuf", package: "swift-protobuf")
+let subprocess: Target.Dependency = .product(name: "Subprocess", package: "swift-subprocess")
 
 let package = Package(
     name: "BatonFuzz",
@@ -35,6 +36,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+        .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.2"),
     ],
     targets: [
         .systemLibrary(name: "COpenSSL", path: "Sources/COpenSSL", pkgConfig: "openssl"),
@@ -57,11 +59,12 @@ let package = Package(
         room("BatonMessages", ["BatonProtocol", "BatonTransport", protobuf], exclude: ["baton.proto"]),
         room("Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", protobuf]),
         room("BatonDocuments", ["BatonProtocol", "BatonEventLoop", "CXXHash", "CLinux", system]),
+        room("BatonApplications", ["BatonEventLoop", crypto, subprocess, system]),
         room(
             "BatonNode",
             [
                 "BatonTransport", "BatonTLS", "BatonDiscovery", "BatonDocuments", "BatonAccount", "BatonMessages",
-                "BatonProtocol", "BatonEventLoop", logging, protobuf, system,
+                "BatonProtocol", "BatonEventLoop", "BatonApplications", logging, protobuf, system,
             ]),
 
         .executableTarget(

@@ -109,6 +109,7 @@ struct ControlService: Sendable {
     private func activities(
         _ request: WireActivitiesRequest, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
+        if !request.watch { try await handoffSwitch.current.requireOn() }
         let changes = request.watch ? try await directory.watch() : nil
         try await stream.respond(.activities(.init()))
         var listed = await activities.all(
@@ -144,9 +145,13 @@ struct ControlService: Sendable {
         }
         let gone = old.filter { listing in !new.contains { isSame($0, listing) } }
         let come = new.filter { listing in !old.contains { isSame($0, listing) } }
-        let updated = new.filter { listing in
-            old.contains { isSame($0, listing) && ($0.activity != listing.activity || $0.device != listing.device) }
+        // Since when is known from an age, which is another by a second now and then.
+        func isTold(_ left: WireActivityListing, _ right: WireActivityListing) -> Bool {
+            var (before, after) = (left.activity, right.activity)
+            (before.since, after.since) = (0, 0)
+            return before == after && left.device == right.device
         }
+        let updated = new.filter { listing in old.contains { isSame($0, listing) && !isTold($0, listing) } }
         return gone.map { marked($0, .removed) } + come.map { marked($0, .added) } + updated.map { marked($0, .updated) }
     }
 

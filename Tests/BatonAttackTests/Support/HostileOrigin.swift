@@ -1,6 +1,7 @@
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
+import BatonTestSupport
 import BatonTransport
 import Foundation
 import SwiftProtobuf
@@ -89,16 +90,3 @@ struct HostileOrigin: Sendable {
 
 /// Two ends of a connection of this process; the first accepted.
 ///
-/// - Parameter limits: of the end that dialled.
-func connectedPair(on loop: EventLoop, limits: Limits = Limits()) async throws -> (Connection, Connection) {
-    let other = EventLoop(name: "attacker")
-    let (first, second) = try Socket.pair(on: loop, other)
-    let ends = (
-        Connection(socket: first, channel: PlainChannel(peer: .localUser(0)), role: .acceptor, on: loop),
-        Connection(socket: second, channel: PlainChannel(peer: .localUser(0)), role: .dialer, limits: limits, on: other)
-    )
-    await ends.0.start()
-    await ends.1.start()
-    try await ends.1.ready()
-    return ends
-}

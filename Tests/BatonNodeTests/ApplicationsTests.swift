@@ -1,0 +1,214 @@
+import BatonApplications
+import BatonEventLoop
+import BatonMessages
+import BatonTestSupport
+import BatonTransport
+import Foundation
+import Logging
+import SwiftProtobuf
+import Testing
+
+import struct SystemPackage.FilePath
+
+@testable import BatonNode
+
+/// The node's knowledge of applications, with real files and a program that is really launched.
+@Suite("Applications of this user", .timeLimit(.minutes(1)))
+struct ApplicationsTests {
+    private static let type = "org.example.note"
+
+    /// A home, an empty desktop, and what the node keeps about them.
+    private final class Scene: Sendable {
+        let folder: URL
+        let home: Home
+        let applications: Applications
+        let handoffSwitch: HandoffSwitchKeeper
+        let connection: Connection
+        private let other: Connection
+
+        init(launchDeadline: Duration = .seconds(30)) async throws {
+            folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-apps-\(UUID().uuidString)")
+            home = try Home(environment: ["BATON_HOME": folder.path])
+            for path in [home.configurationFolder + "/applications", home.stateFolder] {
+                try FileManager.default.createDirectory(
+                    atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            }
+            let loop = EventLoop(name: "applications")
+            let storage = try BlockingExecutor(name: "storage")
+            let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            handoffSwitch = HandoffSwitchKeeper(path: home.configurationFolder + "/handoff", on: storage)
+            applications = Applications(
+                keeper: ApplicationKeeper(
+                    home: home, environment: ["PATH": "/usr/bin:/bin", "HOME": folder.path, "XDG_DATA_DIRS": "/none"],
+                    on: storage, logger: logger),
+                handoffSwitch: handoffSwitch, on: loop, launchDeadline: launchDeadline, logger: logger)
+            (connection, other) = try await connectedPair(on: loop)
+        }
+
+        deinit { try? FileManager.default.removeItem(at: folder) }
+
+        /// Registers an application that runs.
+        @discardableResult
+        func run(
+            _ identifier: String, team: String = "", types: [String] = [ApplicationsTests.type], versions: UInt32 = 0,
+            inFront: Bool = false
+        ) async throws -> Applications.RegistrationID {
+            try await applications.register(application(identifier, team, types, versions, inFront))
+        }
+
+        func application(
+            _ identifier: String, _ team: String = "", _ types: [String] = [ApplicationsTests.type],
+            _ versions: UInt32 = 0, _ inFront: Bool = false
+        ) throws -> RunningApplication {
+            try RunningApplication(
+                .with {
+                    $0.identifier = identifier
+                    $0.team = team
+                    $0.inFront = inFront
+                    $0.types = types.map { type in
+                        .with {
+                            $0.type = type
+                            $0.newestVersion = versions
+                            $0.oldestVersion = min(1, versions)
+                        }
+                    }
+                }, on: connection)
+        }
+
+        /// The one that is chosen.
+        func chosen(
+            _ activity: WireActivitySummary, wanted: String = ""
+        ) async throws -> ApplicationChoice.Candidate? {
+            guard case .one(let candidate) = try await applications.choose(for: activity, of: "laptop", wanted: wanted)
+            else { return nil }
+            return candidate
+        }
+
+        func choose(_ activity: WireActivitySummary, wanted: String = "") async throws -> [String] {
+            switch try await applications.choose(for: activity, of: "laptop", wanted: wanted) {
+            case .nobody: []
+            case .one(let candidate): [candidate.identifier]
+            case .ask(let candidates): candidates.map(\.identifier)
+            }
+        }
+    }
+
+    private func activity(team: String = "", version: UInt32 = 0) -> WireActivitySummary {
+        .with {
+            $0.type = Self.type
+            $0.teamTag = Data(TeamTag(of: team).bytes)
+            $0.version = version
+        }
+    }
+
+    @Test("Only applications of the activity's team that declare its type are chosen")
+    func teams() async throws {
+        let scene = try await Scene()
+        try await scene.run("org.example.ours", team: "EXAMPLE")
+        try await scene.run("org.example.others", team: "OTHERS")
+        try await scene.run("org.example.none")
+        try await scene.run("org.example.deaf", team: "EXAMPLE", types: ["org.example.else"])
+        #expect(try await scene.choose(activity(team: "EXAMPLE")) == ["org.example.ours"])
+        #expect(try await scene.choose(activity()) == ["org.example.none"])
+        #expect(try await scene.choose(activity(team: "THIRD")) == [])
+        await #expect(throws: HandoffError.self) {
+            _ = try await scene.choose(activity(team: "EXAMPLE"), wanted: "org.example.others")
+        }
+    }
+
+    @Test("Of several the one in front, then the one used last, then the user's choice")
+    func several() async throws {
+        let scene = try await Scene()
+        let first = try await scene.run("org.example.a")
+        try await scene.run("org.example.b")
+        #expect(try await scene.choose(activity()) == ["org.example.a", "org.example.b"])
+        #expect(try await scene.choose(activity(), wanted: "org.example.b") == ["org.example.b"])
+
+        let b = try #require(await scene.chosen(activity(), wanted: "org.example.b"))
+        _ = try await scene.applications.started(b, for: Self.type)
+        #expect(try await scene.choose(activity()) == ["org.example.b"])
+
+        try await scene.applications.update(first, to: scene.application("org.example.a", "", [Self.type], 0, true))
+        #expect(try await scene.choose(activity()) == ["org.example.a"])
+        await scene.applications.unregister(first)
+        #expect(try await scene.choose(activity()) == ["org.example.b"])
+    }
+
+    @Test("A version that the application does not read is declined, with both versions")
+    func versions() async throws {
+        let scene = try await Scene()
+        try await scene.run("org.example.a", versions: 2)
+        #expect(try await scene.choose(activity(version: 2)) == ["org.example.a"])
+        let error = await #expect(throws: HandoffError.self) { try await scene.choose(activity(version: 3)) }
+        #expect(error?.code == .versionUnreadable)
+        #expect(error?.message.contains("versions 1 to 2") == true && error?.message.contains("version 3") == true)
+    }
+
+    @Test("An application keeps identifier and team, and as many register as the bound allows")
+    func bounds() async throws {
+        let scene = try await Scene()
+        let id = try await scene.run("org.example.a", team: "T")
+        for other in [try scene.application("org.example.b", "T"), try scene.application("org.example.a", "U")] {
+            let error = await #expect(throws: HandoffError.self) { try await scene.applications.update(id, to: other) }
+            #expect(error?.code == .invalidRequest)
+        }
+        for number in 1..<Applications.bound { try await scene.run("org.example.n\(number)") }
+        let error = await #expect(throws: HandoffError.self) { try await scene.run("org.example.more") }
+        #expect(error?.code == .limitExceeded)
+        for name in ["", "a b", "a/b", String(repeating: "a", count: RunningApplication.nameBound + 1)] {
+            #expect(throws: HandoffError.self) { try scene.application(name) }
+        }
+        _ = try scene.application(String(repeating: "a", count: RunningApplication.nameBound))
+        let types = (0...RunningApplication.typesBound).map { "org.example.t\($0)" }
+        #expect(throws: HandoffError.self) { try scene.application("org.example.a", "", types) }
+        _ = try scene.application("org.example.a", "", types.dropLast())
+    }
+
+    @Test("What is switched off is not chosen, and the switch outlives the node")
+    func switched() async throws {
+        let scene = try await Scene()
+        try await scene.run("org.example.a")
+        var state = try await scene.handoffSwitch.set(false, for: "org.example.a")
+        #expect(state.isOn && !state.isOn(for: "org.example.a") && state.isOn(for: "org.example.b"))
+        #expect(try await scene.choose(activity()) == [])
+        state = try await scene.handoffSwitch.set(false, for: "")
+        let path = scene.home.configurationFolder + "/handoff"
+        let again = HandoffSwitchKeeper(path: path, on: try BlockingExecutor(name: "storage"))
+        #expect(await again.current == state)
+        let error = await #expect(throws: HandoffError.self) { try await scene.choose(activity()) }
+        #expect(error?.code == .handoffOff)
+        _ = try await again.set(true, for: "")
+        #expect(try await again.set(true, for: "org.example.a") == HandoffSwitch())
+        #expect(!FileManager.default.fileExists(atPath: path))
+        for number in 0..<HandoffSwitch.bound { _ = try await again.set(false, for: "org.example.n\(number)") }
+        await #expect(throws: HandoffError.self) { try await again.set(false, for: "org.example.more") }
+    }
+
+    @Test("A program that is launched and never registers is waited for until the deadline, by all who want it")
+    func neverRegisters() async throws {
+        let scene = try await Scene(launchDeadline: .milliseconds(300))
+        let launches = scene.folder.appendingPathComponent("launches")
+        let registry = ApplicationRegistry(
+            configurationFolder: FilePath(scene.home.configurationFolder),
+            desktopEntries: DesktopEntryFolders(environment: ["XDG_DATA_DIRS": "/none"]))
+        _ = try registry.register(
+            ApplicationManifest(
+                identifier: "org.example.slow", name: "Slow", activityTypes: [Self.type],
+                command: ["sh", "-c", "echo $BATON_ACTIVITY_TYPE >> \(launches.path)"], source: .registered(from: nil)))
+        let slow = try #require(await scene.chosen(activity()))
+        async let first = failure(scene, slow)
+        async let second = failure(scene, slow)
+        #expect(await [first, second] == [.applicationNotStarted, .applicationNotStarted])
+        try await eventually("the program ran") { FileManager.default.fileExists(atPath: launches.path) }
+        #expect(try String(contentsOf: launches, encoding: .utf8) == Self.type + "\n", "launched once")
+    }
+
+    private func failure(_ scene: Scene, _ candidate: ApplicationChoice.Candidate) async -> HandoffError.Code? {
+        do throws(HandoffError) {
+            _ = try await scene.applications.started(candidate, for: Self.type)
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+}
