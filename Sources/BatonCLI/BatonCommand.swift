@@ -24,7 +24,7 @@ struct BatonCommand: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             AccountCommand.self, NodeCommand.self, StatusCommand.self, DevicesCommand.self, ActivitiesCommand.self,
-            OfferCommand.self, AcceptCommand.self, WithdrawCommand.self, PolicyCommand.self,
+            OfferCommand.self, AcceptCommand.self, WithdrawCommand.self, ApplicationsCommand.self, PolicyCommand.self,
         ])
 
     static func main() async {
