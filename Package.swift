@@ -75,13 +75,13 @@ let package = Package(
             "BatonNode",
             [
                 "BatonTransport", "BatonTLS", "BatonDiscovery", "BatonDocuments", "BatonAccount", "BatonMessages",
-                "BatonProtocol", "BatonEventLoop", "BatonApplications", logging, protobuf, system,
+                "BatonProtocol", "BatonEventLoop", "BatonApplications", "BatonWeb", logging, protobuf, system,
             ]),
         .executableTarget(
             name: "BatonCLI",
             dependencies: [
                 "BatonNode", "Baton", "BatonApplications", "BatonDocuments", "BatonAccount", "BatonMessages",
-                "BatonTransport", "BatonProtocol", "BatonEventLoop", logging, protobuf, subprocess, system,
+                "BatonTransport", "BatonProtocol", "BatonWeb", "BatonEventLoop", logging, protobuf, subprocess, system,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             swiftSettings: settings),
@@ -110,7 +110,8 @@ let package = Package(
         tests(
             of: "BatonNode",
             [
-                "BatonAccount", "BatonApplications", "BatonEventLoop", "BatonTLS", "BatonTransport", logging, system,
+                "BatonAccount", "BatonApplications", "BatonEventLoop", "BatonTLS", "BatonTransport", "BatonWeb", logging,
+                system,
             ]),
         // The attacks, each with its defence and without: they reach into every room.
         .testTarget(

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Baton
 import BatonNode
+import BatonWeb
 import FoundationEssentials
 import Glibc
 import Logging
@@ -24,6 +25,11 @@ struct NodeCommand: AsyncParsableCommand {
     @Option(name: .long, help: "The TCP port for other devices, 1024 to 65535. (default: any free one)")
     var port: UInt16?
 
+    @Flag(
+        name: .long,
+        help: "Ask web hosts in private networks as well which applications belong to them.")
+    var privateSites = false
+
     @Flag(name: .shortAndLong, help: "Log what happens inside.")
     var verbose = false
 
@@ -40,6 +46,7 @@ struct NodeCommand: AsyncParsableCommand {
         var configuration = NodeConfiguration()
         configuration.port = port ?? 0
         configuration.environment = ProcessInfo.processInfo.environment
+        configuration.siteAssociations.allowsPrivateAddresses = privateSites
         let level: Logger.Level = verbose ? .debug : .notice
         let logger = Logger(label: "baton.node") { _ in ErrorOutputLog(level: level) }
         let node = Node(home: home, configuration: configuration, logger: logger)

@@ -5,6 +5,7 @@ public import BatonEventLoop
 import BatonProtocol
 public import BatonTLS
 public import BatonTransport
+public import BatonWeb
 import FoundationEssentials
 import Glibc
 public import Logging
@@ -20,6 +21,9 @@ public struct NodeConfiguration: Sendable {
     /// Where applications are found (`XDG_DATA_DIRS`, `PATH`), and what those that it launches inherit. Empty by default:
     /// then only registered applications are known, and nothing is found by its name alone.
     public var environment: [String: String] = [:]
+
+    /// Which web hosts may be asked for the applications that belong to them; by default those of the public network.
+    public var siteAssociations = SiteAssociationFetcher.Configuration()
 
     /// The defaults.
     public init() {}
@@ -226,8 +230,9 @@ public actor Node {
         await offers.setSwitch(handoffSwitch.current)
         let applications = Applications(
             keeper: ApplicationKeeper(
-                home: home, environment: configuration.environment, on: storage, logger: logger), handoffSwitch: handoffSwitch,
-            on: loop, logger: logger)
+                home: home, environment: configuration.environment, on: storage, logger: logger),
+            handoffSwitch: handoffSwitch,
+            associations: SiteAssociations(configuration.siteAssociations, logger: logger), on: loop, logger: logger)
         let automatic = AutomaticAcceptance(
             policy: policy,
             taken: TakenActivities(path: home.stateFolder + "/taken-activities", on: storage), directory: directory,

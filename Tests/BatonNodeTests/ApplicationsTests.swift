@@ -3,6 +3,7 @@ import BatonEventLoop
 import BatonMessages
 import BatonTestSupport
 import BatonTransport
+import BatonWeb
 import Foundation
 import Logging
 import SwiftProtobuf
@@ -41,7 +42,8 @@ struct ApplicationsTests {
                 keeper: ApplicationKeeper(
                     home: home, environment: ["PATH": "/usr/bin:/bin", "HOME": folder.path, "XDG_DATA_DIRS": "/none"],
                     on: storage, logger: logger),
-                handoffSwitch: handoffSwitch, on: loop, launchDeadline: launchDeadline, logger: logger)
+                handoffSwitch: handoffSwitch, associations: SiteAssociations(logger: logger), on: loop,
+                launchDeadline: launchDeadline, logger: logger)
             (connection, other) = try await connectedPair(on: loop)
         }
 

@@ -2,6 +2,8 @@ import BatonApplications
 import BatonEventLoop
 import BatonMessages
 import BatonTransport
+import BatonWeb
+import FoundationEssentials
 import Logging
 
 /// The applications of this user: those that run and have registered, and those that are installed and can be launched.
@@ -29,6 +31,7 @@ actor Applications {
 
     private let keeper: ApplicationKeeper
     private let handoffSwitch: HandoffSwitchKeeper
+    private let associations: SiteAssociations
     private let launchDeadline: Duration
     private let logger: Logger
     private var registrations: [RegistrationID: Registration] = [:]
@@ -37,11 +40,12 @@ actor Applications {
     private var waiting: [String: [UInt64: AsyncStream<Void>.Continuation]] = [:]
 
     init(
-        keeper: ApplicationKeeper, handoffSwitch: HandoffSwitchKeeper, on loop: EventLoop,
-        launchDeadline: Duration = Applications.launchDeadline, logger: Logger
+        keeper: ApplicationKeeper, handoffSwitch: HandoffSwitchKeeper, associations: SiteAssociations,
+        on loop: EventLoop, launchDeadline: Duration = Applications.launchDeadline, logger: Logger
     ) {
         self.keeper = keeper
         self.handoffSwitch = handoffSwitch
+        self.associations = associations
         self.loop = loop
         self.launchDeadline = launchDeadline
         self.logger = logger
@@ -117,6 +121,39 @@ actor Applications {
             try versions?.require(activity, of: device, by: chosen.name)
         }
         return decision
+    }
+
+    /// Which application opens a web page, because it claims the page's host and the host lists it; `nil`: the browser.
+    ///
+    /// The host is asked where an installed application claims it, and nobody otherwise. Where several may, and none of
+    /// them is in front or was used before, the page is the browser's: nobody can be asked while it is on its way.
+    func application(opening page: String) async -> ApplicationChoice.Candidate? {
+        guard let url = URLComponents(string: page), url.port == nil, let host = url.host else { return nil }
+        let handoffSwitch = await handoffSwitch.current
+        let manifests = await keeper.installed.filter {
+            !$0.associatedDomains.isEmpty && handoffSwitch.isOn(for: $0.identifier)
+                && (!$0.command.isEmpty || running($0.identifier) != nil)
+        }
+        let associated = await associations.applications(
+            claiming: host,
+            among: manifests.map {
+                AssociatedApplication(
+                    team: $0.team, identifier: $0.identifier, domains: $0.associatedDomains.map(\.description))
+            })
+        let candidates = associated.compactMap { application in
+            manifests.first { $0.identifier == application.identifier }.map {
+                ApplicationChoice.Candidate(
+                    identifier: $0.identifier, name: $0.name, isRunning: running($0.identifier) != nil)
+            }
+        }
+        let recentlyUsed = await keeper.recentlyUsed
+        switch ApplicationChoice.decide(among: candidates, inFront: inFront, recentlyUsed: recentlyUsed) {
+        case .one(let candidate): return candidate
+        case .nobody: return nil
+        case .ask(let candidates):
+            logger.info("\(candidates.count) applications may open \(host): it is left to the browser")
+            return nil
+        }
     }
 
     /// The running instance of an application that the user was at last.

@@ -76,7 +76,7 @@ extension Handoff.Plan {
     var outlivesAsker: Bool {
         switch recipient {
         case .asker: destination != nil
-        case .application: true
+        case .application, .applicationOfPage: true
         }
     }
 }

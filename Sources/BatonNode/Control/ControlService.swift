@@ -239,6 +239,8 @@ struct ControlService: Sendable {
             activity: summary, origin: origin, destination: destination, keepsClaim: request.streams)
         if request.toApplication {
             switch try await applications.choose(for: summary, of: origin.name, wanted: request.application) {
+            case .nobody where summary.type == ActivityType.browsingWeb:
+                plan.recipient = .applicationOfPage
             case .nobody:
                 break
             case .one(let candidate):

@@ -24,6 +24,9 @@ actor Handoff {
         case asker
         /// An application, launched if need be.
         case application(ApplicationChoice.Candidate)
+        /// The application that the page's host lists, which is known when the page's address is here; else whoever
+        /// asked.
+        case applicationOfPage
     }
 
     /// What was asked for.
@@ -124,22 +127,30 @@ actor Handoff {
     /// - Returns: whether it shows by itself that it is waiting.
     private func announce() async throws(HandoffError) -> Bool {
         switch plan.recipient {
-        case .asker:
-            return false
-        case .application(let candidate):
-            let application = ContinuingApplication(
-                application: try await applications.started(candidate, for: plan.activity.type), handoffID: id, type: plan.activity.type,
-                device: plan.origin.name)
-            let isShown = try await application.willContinue(plan.activity)
-            continuing = application
-            return isShown
+        case .asker, .applicationOfPage: false
+        case .application(let candidate): try await announce(to: candidate)
         }
+    }
+
+    private func announce(to candidate: ApplicationChoice.Candidate) async throws(HandoffError) -> Bool {
+        let application = ContinuingApplication(
+            application: try await applications.started(candidate, for: plan.activity.type), handoffID: id,
+            type: plan.activity.type, device: plan.origin.name)
+        let isShown = try await application.willContinue(plan.activity)
+        continuing = application
+        return isShown
     }
 
     private func takeOver() async throws(HandoffError) -> WireAcceptEvent.Continued {
         let connection = try await connections.connection(to: plan.origin.id)
         try plan.rule?.require(connection)
         let payload = try await fetchPayload(from: connection)
+        if case .applicationOfPage = plan.recipient,
+            let application = await applications.application(opening: payload.webPageURL)
+        {
+            // Told before the payload is handed on, and after it has come: before that nobody knows the host.
+            _ = try await announce(to: application)
+        }
         emit(.payload(payload))
         guard let claim = held?.claim else { throw HandoffError(.cancelled, "the handoff was cancelled") }
 
