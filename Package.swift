@@ -85,7 +85,10 @@ let package = Package(
 
         .target(
             name: "BatonTestSupport",
-            dependencies: ["BatonProtocol", "BatonEventLoop", "BatonAccount", subprocess, system],
+            dependencies: [
+                "BatonProtocol", "BatonEventLoop", "BatonAccount", "BatonMessages", "BatonTransport", protobuf,
+                subprocess, system,
+            ],
             path: "Tests/BatonTestSupport", swiftSettings: settings),
         .executableTarget(
             name: "discovery-probe", dependencies: ["BatonDiscovery", "BatonEventLoop"],
@@ -101,7 +104,9 @@ let package = Package(
         tests(
             of: "Baton",
             ["BatonEventLoop", "BatonMessages", "BatonProtocol", "BatonTransport", logging, protobuf, system]),
-        tests(of: "BatonFoundation", ["Baton", "BatonEventLoop", "BatonMessages", "BatonProtocol", "BatonTransport"]),
+        tests(
+            of: "BatonFoundation",
+            ["Baton", "BatonEventLoop", "BatonMessages", "BatonProtocol", "BatonTransport", protobuf]),
         tests(of: "BatonNode", ["BatonAccount", "BatonEventLoop", "BatonTLS", "BatonTransport", logging, system]),
         // The attacks, each with its defence and without: they reach into every room.
         .testTarget(
