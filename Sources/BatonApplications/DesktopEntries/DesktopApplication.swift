@@ -10,7 +10,7 @@ import SystemPackage
 /// | `X-Baton-Domains` | hosts whose pages it opens: `example.org;*.example.org;` |
 /// | `X-Baton-Team` | its team |
 /// | `X-Baton-Identifier` | its identifier; else the id of the entry without `.desktop` |
-struct DesktopApplication: Sendable {
+struct DesktopApplication: Sendable, Hashable {
     let manifest: ApplicationManifest
     /// A program without which the application is not installed.
     let tryExec: String?
@@ -63,7 +63,7 @@ struct DesktopApplication: Sendable {
         var domains: [AssociatedDomain] = []
         for text in entry.list(prefix + "Domains") {
             // With the service in front, as the entitlement has it, or without.
-            if text.hasPrefix(AssociatedDomain.service + ":") {
+            if let colon = text.firstIndex(of: ":"), !text[..<colon].contains(".") {
                 if let domain = try AssociatedDomain.entry(text) { domains.append(domain) }
             } else {
                 domains.append(try AssociatedDomain(text))

@@ -10,7 +10,8 @@ struct DesktopEntry: Sendable {
         guard let text = String(validating: bytes, as: UTF8.self) else { throw .malformed("it is not UTF-8") }
         var values: [String: String] = [:]
         var isInside = false
-        for line in text.split(whereSeparator: \.isNewline) {
+        // Not every character that ends a line elsewhere: a name may hold such.
+        for line in text.split(whereSeparator: { $0 == "\n" || $0 == "\r\n" }) {
             if line.hasPrefix("[") {
                 // The group comes first; others are actions and extensions.
                 if isInside { break }

@@ -10,8 +10,10 @@ extension ApplicationLauncher {
     ///
     /// - Parameter url: http or https.
     public func open(url: String) async throws(LaunchError) {
-        let scheme = url.prefix { $0 != ":" }.lowercased()
-        guard scheme == "http" || scheme == "https", url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
+        let start = url.prefix(8).lowercased()
+        guard start.hasPrefix("http://") || start.hasPrefix("https://"),
+            url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F })
+        else {
             throw LaunchError(.notOpenable, "this is no address of a web page")
         }
         try await open(url)
@@ -48,7 +50,7 @@ extension ApplicationLauncher {
         return nil
     }
 
-    private func open(_ target: String) async throws(LaunchError) {
+    func open(_ target: String, watching time: Duration = openingTime) async throws(LaunchError) {
         let program: FilePath
         do throws(LaunchError) {
             program = try search.find("xdg-open")
@@ -66,7 +68,7 @@ extension ApplicationLauncher {
         let ending = await withTaskGroup(of: Ending?.self) { group in
             group.addTask { await endings.first { _ in true } }
             group.addTask {
-                try? await Task.sleep(for: Self.openingTime)
+                try? await Task.sleep(for: time)
                 return nil
             }
             defer { group.cancelAll() }

@@ -62,6 +62,13 @@ public struct ApplicationLauncher: Sendable {
         return .process(try await DetachedProcess.start(command, environment: environment, home: home, onEnd: onEnd))
     }
 
+    /// Whether an application could be started now, as far as can be told without starting it.
+    ///
+    /// - Throws: what ``launch(_:adding:onEnd:)`` would.
+    public func check(_ manifest: ApplicationManifest) throws(LaunchError) {
+        _ = try resolve(manifest)
+    }
+
     /// A program and its arguments.
     struct Command: Sendable, Hashable {
         let program: FilePath

@@ -5,8 +5,10 @@ import SystemPackage
 enum ShortProcess {
     /// The most bytes of each output that are read.
     static let outputBound = 16 << 10
+    /// How long one that takes too long has between SIGTERM and SIGKILL.
+    private static let grace = Duration.milliseconds(200)
 
-    struct Answer: Sendable {
+    struct Answer: Sendable, Hashable {
         let ending: ApplicationLauncher.Ending
         let output: String
         let errors: String
@@ -16,17 +18,20 @@ enum ShortProcess {
 
     /// Runs a program.
     ///
-    /// - Parameter time: after which it is killed.
+    /// - Parameter time: after which it is ended, and what it started with it: many of them are scripts.
     /// - Returns: `nil` where it could not be run, said too much or took too long.
     static func run(
         _ program: FilePath, _ arguments: [String], environment: [String: String], within time: Duration
     ) async -> Answer? {
-        await withTaskGroup(of: Answer?.self) { group in
+        var options = PlatformOptions()
+        options.processGroupID = 0
+        options.teardownSequence = [.gracefulShutDown(toProcessGroup: true, allowedDurationToNextStep: grace)]
+        return await withTaskGroup(of: Answer?.self) { [options] group in
             group.addTask {
-                // An ended task kills it.
                 let result = try? await Subprocess.run(
                     .path(program), arguments: Arguments(arguments), environment: .custom(environment.subprocess),
-                    input: .none, output: .string(limit: outputBound), error: .string(limit: outputBound))
+                    platformOptions: options, input: .none, output: .string(limit: outputBound),
+                    error: .string(limit: outputBound))
                 return result.map {
                     Answer(
                         ending: ApplicationLauncher.Ending($0.terminationStatus), output: $0.standardOutput,

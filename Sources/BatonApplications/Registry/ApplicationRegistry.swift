@@ -5,7 +5,7 @@ public import SystemPackage
 ///
 /// Everything here blocks on the disk; a value belongs to one task at a time, such as an actor on a thread for files.
 /// What has changed on disk is seen at the next question: files are looked at (`stat`) each time and read only when
-/// they changed, at most ``applicationBound`` registered ones and ``DesktopEntryFolders/fileBound`` desktop entries.
+/// they changed, at most four times ``applicationBound`` registered ones and ``DesktopEntryFolders/fileBound`` desktop entries.
 public struct ApplicationRegistry: Sendable {
     /// The most applications that are registered, and the most that are known in all: 256.
     public static let applicationBound = 256
@@ -62,7 +62,7 @@ public struct ApplicationRegistry: Sendable {
     // MARK: - What is on disk
 
     private mutating func readRegistered() -> [(FilePath, Result<ApplicationManifest, ApplicationManifestError>)] {
-        let names = ((try? registeredNames()) ?? []).sorted().prefix(Self.applicationBound)
+        let names = ((try? registeredNames()) ?? []).sorted()
         var fresh: [FilePath: Cached<ApplicationManifest>] = [:]
         var read: [(FilePath, Result<ApplicationManifest, ApplicationManifestError>)] = []
         for name in names {

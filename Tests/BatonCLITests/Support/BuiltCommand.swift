@@ -18,13 +18,18 @@ enum BuiltCommand {
         return FilePath(tests).removingLastComponent().appending("baton")
     }()
 
-    /// - Parameter home: what `BATON_HOME` is; a folder that does not exist by default.
+    /// - Parameters:
+    ///   - home: what `BATON_HOME` is; a folder that does not exist by default.
+    ///   - environment: more variables.
     static func run(
-        _ arguments: [String], home: String = "/nonexistent/baton", input: String = "", in folder: String = "/"
+        _ arguments: [String], home: String = "/nonexistent/baton", input: String = "", in folder: String = "/",
+        environment: [String: String] = [:]
     ) async throws -> Result {
+        var variables: [Environment.Key: String?] = ["BATON_HOME": home, "SWIFT_BACKTRACE": "enable=no"]
+        for (name, value) in environment { variables[Environment.Key(stringLiteral: name)] = value }
         let result = try await Subprocess.run(
             .path(path), arguments: Arguments(arguments),
-            environment: .inherit.updating(["BATON_HOME": home, "SWIFT_BACKTRACE": "enable=no"]),
+            environment: .inherit.updating(variables),
             workingDirectory: FilePath(folder), input: .string(input), output: .string(limit: 16 << 20),
             error: .string(limit: 1 << 20))
         let status: Int32 =
