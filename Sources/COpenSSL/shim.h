@@ -5,9 +5,11 @@
 
 #include <openssl/asn1.h>
 #include <openssl/bio.h>
+#include <openssl/cms.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/objects.h>
 #include <openssl/pem.h>
 #include <openssl/sha.h>
 #include <openssl/ssl.h>
@@ -84,6 +86,23 @@ static inline int shim_ERR_reason(unsigned long error) {
 // ERR_GET_LIB was a macro before it was an inline function; this name holds for both.
 static inline int shim_ERR_is_from_ssl(unsigned long error) {
     return ERR_GET_LIB(error) == ERR_LIB_SSL;
+}
+
+// As above.
+static inline int shim_ERR_library(unsigned long error) {
+    return ERR_GET_LIB(error);
+}
+
+// STACK_OF(CMS_SignerInfo) is a type-safe stack: its accessors are macros over inline functions with casts. -1: the
+// message is not signed data.
+static inline int shim_CMS_signers_count(CMS_ContentInfo *message) {
+    STACK_OF(CMS_SignerInfo) *signers = CMS_get0_SignerInfos(message);
+    return signers == NULL ? -1 : sk_CMS_SignerInfo_num(signers);
+}
+
+// As above.
+static inline CMS_SignerInfo *shim_CMS_signer(CMS_ContentInfo *message, int index) {
+    return sk_CMS_SignerInfo_value(CMS_get0_SignerInfos(message), index);
 }
 
 // BIO_set_retry_read is a macro.

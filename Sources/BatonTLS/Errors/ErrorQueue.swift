@@ -19,6 +19,23 @@ enum ErrorQueue {
         return (shim_ERR_reason(error), shim_ERR_is_from_ssl(error) != 0, text)
     }
 
+    /// The first error that one of OpenSSL's libraries put there, with its text and what was noted beside it; clears the
+    /// queue.
+    static func take(ofLibrary library: Int32) -> (reason: Int32, text: String, note: String)? {
+        defer { ERR_clear_error() }
+        var note: UnsafePointer<CChar>?
+        var flags: Int32 = 0
+        while true {
+            let error = ERR_get_error_all(nil, nil, nil, &note, &flags)
+            guard error != 0 else { return nil }
+            guard shim_ERR_library(error) == library else { continue }
+            let text = ERR_reason_error_string(error).map { String(cString: $0) } ?? "error \(error)"
+            return (
+                shim_ERR_reason(error), text, flags & ERR_TXT_STRING != 0 ? note.map { String(cString: $0) } ?? "" : ""
+            )
+        }
+    }
+
     /// An error of the library itself, with what it says about it.
     static func libraryFailure(_ doing: String) -> TLSError {
         TLSError(.library, "OpenSSL failed while \(doing).", reason: take().text)

@@ -1,0 +1,127 @@
+import COpenSSL
+
+/// Reads what the operator of a web host has signed: a CMS SignedData message (RFC 5652) that carries its content.
+///
+/// Believed is a message with exactly one signer, whose certificate is by a trusted authority, is good now, has the
+/// purpose of an SSL server, and names the host: who could answer for the host over HTTPS can sign for it, and nobody
+/// else. Revocation is not looked up, as it is not for HTTPS here.
+///
+/// It blocks while it reads the system's trust store, some milliseconds, and keeps nothing between two calls: messages
+/// are rare, and the store of a system takes more memory than they are worth. Callable from any thread.
+public struct CMSVerifier: Sendable {
+    /// How large a message may be, in bytes: 128 KiB, the most that Apple takes of a file about a site.
+    public static let maximumBytes = 128 << 10
+
+    /// How many certificates may stand between the signer's and a trusted one.
+    private static let depth: Int32 = 6
+
+    private let anchors: TrustAnchors
+
+    /// Makes a verifier.
+    ///
+    /// - Parameter anchors: whom to trust, the system's authorities by default.
+    public init(trusting anchors: TrustAnchors = .system) {
+        self.anchors = anchors
+    }
+
+    /// Whether bytes may be such a message: DER begins with a SEQUENCE, and no JSON object or array does.
+    public static func mayBeSigned(_ bytes: [UInt8]) -> Bool {
+        bytes.first == 0x30
+    }
+
+    /// The content of a message that the operator of `host` has signed.
+    ///
+    /// - Parameters:
+    ///   - message: in DER, at most ``maximumBytes``.
+    ///   - host: a DNS name. The certificate must have it, or a wildcard that stands for it, among its subject
+    ///     alternative names; its common name counts for nothing (RFC 9525, section 6.3).
+    /// - Throws: ``CMSError``, for whatever keeps the content from being believed.
+    public func content(of message: [UInt8], signedFor host: String) throws(CMSError) -> [UInt8] {
+        guard message.count <= Self.maximumBytes else {
+            throw CMSError(.tooLarge, "The signed message is larger than \(Self.maximumBytes >> 10) KiB.")
+        }
+        let signed = try SignedMessage(message)
+        // The signer and the certificates are the message's own.
+        defer { withExtendedLifetime(signed) {} }
+        let signer = try signed.onlySigner
+        let content = try signed.content
+
+        let store = try makeStore()
+        defer { X509_STORE_free(store) }
+        ErrorQueue.clear()
+        // The certificate is judged before the signature: a stranger's key is never computed with.
+        guard CMS_verify(signed.pointer, nil, store, nil, nil, 0) == 1 else { throw verificationFailure() }
+        try requireName(host, of: signer)
+        ErrorQueue.clear()
+        return content
+    }
+
+    /// The trust anchors and what a chain to them must be.
+    private func makeStore() throws(CMSError) -> OpaquePointer {
+        ErrorQueue.clear()
+        guard let store = X509_STORE_new() else { throw libraryFailure("making a trust store") }
+        guard fill(store), let parameters = X509_STORE_get0_param(store),
+            // Trust as well as purpose: CMS_verify fills in what is not set with those of mail.
+            X509_VERIFY_PARAM_set_purpose(parameters, X509_PURPOSE_SSL_SERVER) == 1,
+            X509_VERIFY_PARAM_set_trust(parameters, X509_TRUST_SSL_SERVER) == 1
+        else {
+            X509_STORE_free(store)
+            throw libraryFailure("reading the trusted certificates")
+        }
+        X509_VERIFY_PARAM_set_depth(parameters, Self.depth)
+        // 112 bits, as Debian demands of TLS; OpenSSL's own default for messages takes RSA of 1024 bits and SHA-1.
+        X509_VERIFY_PARAM_set_auth_level(parameters, 2)
+        return store
+    }
+
+    private func fill(_ store: OpaquePointer) -> Bool {
+        switch anchors {
+        case .system:
+            return X509_STORE_set_default_paths(store) == 1
+        case .certificates(let pem):
+            let text = Array(pem.utf8)
+            return text.withUnsafeBytes { bytes in
+                guard let reader = Encoding.reader(of: bytes) else { return false }
+                defer { BIO_free(reader) }
+                var count = 0
+                while let certificate = PEM_read_bio_X509(reader, nil, { _, _, _, _ in -1 }, nil) {
+                    defer { X509_free(certificate) }
+                    guard X509_STORE_add_cert(store, certificate) == 1 else { return false }
+                    count += 1
+                }
+                return count > 0
+            }
+        }
+    }
+
+    private func requireName(_ host: String, of signer: OpaquePointer) throws(CMSError) {
+        var certificate: OpaquePointer?
+        CMS_SignerInfo_get0_algs(signer, nil, &certificate, nil, nil)
+        let flags = UInt32(X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS)
+        // The length is given: without it, X509_check_host would stop at a zero byte.
+        guard let certificate, !host.isEmpty, X509_check_host(certificate, host, host.utf8.count, flags, nil) == 1
+        else {
+            throw CMSError(.wrongHost, "The signer's certificate is not for \(host).")
+        }
+    }
+
+    private func verificationFailure() -> CMSError {
+        guard let (reason, text, note) = ErrorQueue.take(ofLibrary: Int32(ERR_LIB_CMS)) else {
+            return libraryFailure("verifying a signed message")
+        }
+        switch reason {
+        case CMS_R_CERTIFICATE_VERIFY_ERROR:
+            return CMSError(
+                .untrusted, "The signer's certificate is not that of an SSL server by a trusted authority.",
+                reason: note.isEmpty ? text : note)
+        case CMS_R_SIGNER_CERTIFICATE_NOT_FOUND:
+            return CMSError(.signatureWrong, "The signer's certificate is not in the message.", reason: text)
+        default:
+            return CMSError(.signatureWrong, "The signature does not fit the content.", reason: text)
+        }
+    }
+
+    private func libraryFailure(_ doing: String) -> CMSError {
+        CMSError(.library, "OpenSSL failed while \(doing).", reason: ErrorQueue.take().text)
+    }
+}

@@ -1,0 +1,124 @@
+import Foundation
+
+/// A certificate authority for hosts of the web, made with the `openssl` command in a folder of its own that goes away
+/// with it, and what it issues and signs.
+public final class WebAuthority: Sendable {
+    /// What the command said when it failed.
+    public struct Failure: Error, CustomStringConvertible {
+        public let description: String
+    }
+
+    /// Why there can be none here; nil when there can be one.
+    public static let unavailableReason: String? =
+        FileManager.default.isExecutableFile(atPath: command) ? nil : "the openssl command is not installed"
+
+    /// What an operator of a host has: files in PEM.
+    public struct Operator: Sendable {
+        public let certificate: String
+        public let key: String
+    }
+
+    /// How a certificate differs from a good one.
+    public struct Profile: Sendable {
+        public var purpose = "serverAuth"
+        public var isExpired = false
+        public var isSelfSigned = false
+
+        public init(purpose: String = "serverAuth", isExpired: Bool = false, isSelfSigned: Bool = false) {
+            self.purpose = purpose
+            self.isExpired = isExpired
+            self.isSelfSigned = isSelfSigned
+        }
+    }
+
+    private static let command = "/usr/bin/openssl"
+
+    /// The authority's own certificate.
+    public let pem: String
+    private let folder: URL
+
+    /// Makes a key and a certificate.
+    public init(name: String = "Web Authority of a Test") async throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-web-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        let certificate = folder.appendingPathComponent("authority.pem")
+        try await Self.run(
+            [
+                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "30",
+                "-subj", "/CN=\(name)", "-keyout", folder.appendingPathComponent("authority.key").path,
+                "-out", certificate.path,
+            ])
+        pem = try String(contentsOf: certificate, encoding: .utf8)
+    }
+
+    deinit {
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    /// Issues a certificate for a host.
+    public func issue(to host: String, _ profile: Profile = Profile()) async throws -> Operator {
+        let file = folder.appendingPathComponent(UUID().uuidString).path
+        let extensions = """
+            basicConstraints=critical,CA:FALSE
+            keyUsage=critical,digitalSignature
+            extendedKeyUsage=\(profile.purpose)
+            subjectAltName=DNS:\(host)
+            """
+        try Data(extensions.utf8).write(to: URL(fileURLWithPath: file + ".ext"))
+        try await Self.run(
+            [
+                "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=\(host)",
+                "-keyout", file + ".key", "-out", file + ".csr",
+            ])
+        // `x509 -days` takes no negative number before OpenSSL 3.4; a certificate of no days has expired a moment ago.
+        var sign = ["x509", "-req", "-in", file + ".csr", "-extfile", file + ".ext", "-out", file + ".pem"]
+        sign += ["-days", profile.isExpired ? "0" : "30", "-set_serial", "\(UInt32.random(in: 1 ... .max))"]
+        if profile.isSelfSigned {
+            sign += ["-key", file + ".key"]
+        } else {
+            sign += ["-CA", folder.appendingPathComponent("authority.pem").path]
+            sign += ["-CAkey", folder.appendingPathComponent("authority.key").path]
+        }
+        try await Self.run(sign)
+        return Operator(certificate: file + ".pem", key: file + ".key")
+    }
+
+    /// Signs as `openssl cms -sign` does, each of the operators with a signature of its own.
+    public func sign(
+        _ content: [UInt8], as operators: [Operator], _ options: [String] = [], isDetached: Bool = false
+    ) async throws -> [UInt8] {
+        let file = folder.appendingPathComponent(UUID().uuidString).path
+        try Data(content).write(to: URL(fileURLWithPath: file))
+        var arguments = ["cms", "-sign", "-binary", "-outform", "DER", "-in", file, "-out", file + ".cms"]
+        if !isDetached { arguments.append("-nodetach") }
+        for signer in operators { arguments += ["-signer", signer.certificate, "-inkey", signer.key] }
+        try await Self.run(arguments + options)
+        return Array(try Data(contentsOf: URL(fileURLWithPath: file + ".cms")))
+    }
+
+    private static func run(_ arguments: [String]) async throws {
+        let output = FileManager.default.temporaryDirectory.appendingPathComponent("baton-web-\(UUID().uuidString)")
+        _ = FileManager.default.createFile(atPath: output.path, contents: nil)
+        defer { try? FileManager.default.removeItem(at: output) }
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: command)
+        process.arguments = arguments
+        process.standardInput = FileHandle.nullDevice
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = try FileHandle(forWritingTo: output)
+        try process.run()
+        let deadline = ContinuousClock.now + .seconds(60)
+        // No waitUntilExit, which wants a run loop and would hold one of the few threads that tests share.
+        while process.isRunning {
+            guard ContinuousClock.now < deadline else {
+                kill(process.processIdentifier, SIGKILL)
+                throw Failure(description: "openssl \(arguments.first ?? "") does not end")
+            }
+            try await Task.sleep(for: .milliseconds(2))
+        }
+        guard process.terminationStatus == 0 else {
+            let said = (try? String(contentsOf: output, encoding: .utf8)) ?? ""
+            throw Failure(description: "openssl \(arguments.joined(separator: " ")): \(said)")
+        }
+    }
+}
