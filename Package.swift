@@ -14,10 +14,10 @@ func room(_ name: String, _ dependencies: [Target.Dependency] = [], exclude: [St
 }
 
 /// The test target of a room.
-func tests(of name: String, _ dependencies: [Target.Dependency] = []) -> Target {
+func tests(of name: String, _ dependencies: [Target.Dependency] = [], exclude: [String] = []) -> Target {
     .testTarget(
         name: name + "Tests", dependencies: [.byName(name: name), "BatonTestSupport"] + dependencies,
-        swiftSettings: settings)
+        exclude: exclude, swiftSettings: settings)
 }
 
 let system: Target.Dependency = .product(name: "SystemPackage", package: "swift-system")
@@ -49,6 +49,8 @@ let package = Package(
         .systemLibrary(name: "CDNSSD", providers: [.apt(["libavahi-compat-libdnssd-dev"])]),
         .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
         .systemLibrary(name: "CLinux"),
+        // Without pkgConfig, which would link it: see its shim.
+        .systemLibrary(name: "CCURL", providers: [.apt(["libcurl4-openssl-dev"])]),
 
         room("BatonProtocol", exclude: ["WireProtocol.md"]),
         room("BatonEventLoop", [system]),
@@ -64,6 +66,7 @@ let package = Package(
         room("BatonTransport", ["BatonProtocol", "BatonEventLoop", collections, system]),
         room("BatonMessages", ["BatonProtocol", "BatonTransport", protobuf], exclude: ["baton.proto"]),
         room("Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", protobuf]),
+        room("BatonWeb", ["BatonTLS", "BatonEventLoop", "CCURL", logging]),
         room("BatonDocuments", ["BatonProtocol", "BatonEventLoop", "CXXHash", "CLinux", system]),
         room("BatonApplications", ["BatonEventLoop", crypto, subprocess, system]),
         room(
@@ -95,6 +98,7 @@ let package = Package(
         tests(of: "BatonDiscovery", ["BatonEventLoop", "discovery-probe"]),
         tests(of: "BatonDocuments"),
         tests(of: "BatonApplications", [system]),
+        tests(of: "BatonWeb", ["BatonEventLoop", "BatonTLS", logging], exclude: ["Support/server.py"]),
         tests(of: "BatonTransport", ["BatonProtocol", "BatonEventLoop"]),
         tests(of: "BatonMessages", ["BatonTransport", "BatonProtocol", "BatonEventLoop", protobuf]),
         tests(

@@ -1,4 +1,4 @@
-import Glibc
+package import Glibc
 import SystemPackage
 
 // The bridge to the kernel's `sockaddr`.
@@ -54,8 +54,9 @@ extension SocketAddress {
         self = address
     }
 
-    /// Reads the address that an interface list points at.
-    init?(_ pointer: UnsafePointer<sockaddr>) {
+    /// Reads the address that an interface list or another library points at; nil for a family other than IPv4 and
+    /// IPv6.
+    package init?(_ pointer: UnsafePointer<sockaddr>) {
         let length: Int
         switch Int32(pointer.pointee.sa_family) {
         case AF_INET: length = MemoryLayout<sockaddr_in>.size

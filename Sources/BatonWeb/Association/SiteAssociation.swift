@@ -1,0 +1,69 @@
+import FoundationEssentials
+
+/// What a site says about itself in its file `apple-app-site-association`: which applications may continue the
+/// activities of people who are looking at its pages.
+///
+/// ```json
+/// { "activitycontinuation": { "apps": ["9JA89QQLNQ.org.example.reader"] } }
+/// ```
+///
+/// Everything else in the file is for other services and is passed over (Apple, "Supporting associated domains").
+public struct SiteAssociation: Sendable, Hashable {
+    /// How large the file may be, in bytes: 128 KiB, as Apple has it.
+    public static let maximumBytes = 128 << 10
+    /// How deep arrays and objects may nest. Real files have 6 levels.
+    static let maximumDepth = 16
+    /// The most bytes of a string: comparing long ones costs more than their length, and no name or pattern is longer.
+    static let maximumStringLength = 4096
+    /// The most bytes of an application's identifier; Apple's bundle identifiers have 155 at most.
+    static let maximumIdentifierLength = 256
+
+    private let applications: Set<String>
+
+    /// Reads a file.
+    ///
+    /// Entries that cannot be an identifier, which consists of ASCII letters, digits, hyphens, underscores and at
+    /// least one dot, are passed over. A file without `activitycontinuation` is a good one that lists nobody.
+    ///
+    /// - Throws: `tooLarge`; `malformed` for what is not JSON (RFC 8259) in UTF-8, nests or stretches too far, or has
+    ///   something else where the list should be.
+    public init(_ file: [UInt8]) throws(SiteAssociationError) {
+        guard file.count <= Self.maximumBytes else {
+            throw SiteAssociationError(.tooLarge, "its file is larger than \(Self.maximumBytes >> 10) KiB")
+        }
+        if let problem = JSONShape.problem(of: file, depth: Self.maximumDepth, string: Self.maximumStringLength) {
+            throw SiteAssociationError(.malformed, "its file \(problem)")
+        }
+        guard let content = try? JSONDecoder().decode(Content.self, from: Data(file)) else {
+            throw SiteAssociationError(.malformed, "its file is not the JSON that it should be")
+        }
+        applications = Set((content.activitycontinuation?.apps ?? []).filter(Self.isIdentifier))
+    }
+
+    /// Whether the site lists the application of a team. An application without a team belongs to nobody's site.
+    public func lists(team: String, identifier: String) -> Bool {
+        !team.isEmpty && !identifier.isEmpty && applications.contains("\(team).\(identifier)")
+    }
+
+    /// About how many bytes of memory the list takes.
+    var cost: Int { applications.reduce(128) { $0 + 64 + $1.utf8.count } }
+
+    private static func isIdentifier(_ text: String) -> Bool {
+        text.utf8.count <= maximumIdentifierLength && text.utf8.contains(UInt8(ascii: "."))
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                    true
+                case _: false
+                }
+            }
+    }
+
+    private struct Content: Decodable {
+        struct Service: Decodable {
+            var apps: [String]?
+        }
+        var activitycontinuation: Service?
+    }
+}

@@ -1,0 +1,219 @@
+import BatonEventLoop
+import BatonTLS
+import CCURL
+import Glibc
+
+/// Requests to one host over HTTPS, one after another, on the thread that calls: a libcurl handle with everything off
+/// that libcurl would do of itself (proxies, credentials, cookies, redirects, other protocols).
+final class HTTPSExchange {
+    /// How large the headers of an answer may be in all, in bytes.
+    static let maximumHeaderBytes = 32 << 10
+
+    /// A status with the body that came with it; a body only with 200.
+    struct Answer {
+        let status: Int
+        let body: [UInt8]
+    }
+
+    private let curl: CURLLibrary
+    private let handle: CURLLibrary.OpaqueHandle
+    private let host: WebHost
+    private let configuration: SiteAssociationFetcher.Configuration
+    /// On the clock of ``MonotonicClock``.
+    private let deadline: UInt64
+    private let isCancelled: () -> Bool
+    private var route: UnsafeMutablePointer<curl_slist>?
+
+    // What the callbacks note down.
+    private var body: [UInt8] = []
+    private var headerBytes = 0
+    private var isTooLarge = false
+    private var refusedAddress: IPAddress?
+
+    /// Makes a handle for a host. Nothing is sent yet.
+    ///
+    /// - Parameters:
+    ///   - deadline: when everything ends, on the clock of `MonotonicClock`.
+    ///   - isCancelled: asked about once a second, and with each piece that arrives.
+    /// - Throws: `library`.
+    init(
+        with host: WebHost, _ configuration: SiteAssociationFetcher.Configuration, deadline: UInt64,
+        isCancelled: @escaping () -> Bool
+    ) throws(SiteAssociationError) {
+        guard let curl = CURLLibrary.shared else {
+            throw SiteAssociationError(.library, "libcurl is not installed (the package libcurl4)")
+        }
+        guard let handle = curl.makeHandle() else { throw SiteAssociationError(.library, "libcurl makes no handle") }
+        self.curl = curl
+        self.handle = handle
+        self.host = host
+        self.configuration = configuration
+        self.deadline = deadline
+        self.isCancelled = isCancelled
+        guard setProtocol(), setTrust(), setRoute(), setCallbacks() else {
+            throw SiteAssociationError(.library, "libcurl lacks something that this needs")
+        }
+    }
+
+    deinit {
+        curl.end(handle)
+        curl.free(route)
+    }
+
+    /// Asks for a path, and waits for the answer.
+    func get(_ path: String) throws(SiteAssociationError) -> Answer {
+        body = []
+        headerBytes = 0
+        let now = MonotonicClock.nanoseconds()
+        // 0 would be "for ever" to libcurl.
+        guard deadline >= now + 1_000_000 else { throw timedOut }
+        guard set(CURLOPT_URL, "https://\(host)\(path)"),
+            set(CURLOPT_TIMEOUT_MS, Int(min(deadline - now, UInt64(Int32.max)) / 1_000_000))
+        else { throw SiteAssociationError(.library, "libcurl does not take the address") }
+        let code = curl.perform(handle)
+        var status = 0
+        _ = curl.with { shim_curl_get_long($0, handle.pointer, CURLINFO_RESPONSE_CODE, &status) }
+        switch code {
+        case CURLE_OK, CURLE_HTTP_RETURNED_ERROR: return Answer(status: status, body: body)
+        default: throw failure(code)
+        }
+    }
+
+    private var timedOut: SiteAssociationError {
+        SiteAssociationError(.timedOut, "\(host) did not answer in time")
+    }
+
+    private func failure(_ code: CURLcode) -> SiteAssociationError {
+        if isCancelled() { return SiteAssociationError(.cancelled, "nobody waits for it any more") }
+        let text = curl.text(of: code)
+        switch code {
+        case CURLE_WRITE_ERROR where isTooLarge:
+            return SiteAssociationError(.tooLarge, "\(host) sends more than \(SiteAssociation.maximumBytes >> 10) KiB")
+        case CURLE_OPERATION_TIMEDOUT:
+            return timedOut
+        case CURLE_PEER_FAILED_VERIFICATION:
+            return SiteAssociationError(.certificateRefused, "the certificate of \(host) is not believed (\(text))")
+        case CURLE_SSL_CONNECT_ERROR, CURLE_RECV_ERROR, CURLE_SEND_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE,
+            CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL:
+            return SiteAssociationError(.insecure, "\(host) does not speak HTTPS to the end (\(text))")
+        case CURLE_COULDNT_CONNECT:
+            guard let refusedAddress else { break }
+            return SiteAssociationError(
+                .addressRefused, "\(host) is at \(refusedAddress), which is no address of the internet")
+        default:
+            break
+        }
+        return SiteAssociationError(.unreachable, "\(host) cannot be reached (\(text))")
+    }
+
+    // MARK: - Settings
+
+    /// HTTPS of HTTP/1.1 alone, without anything that comes from the environment or a file of the user.
+    private func setProtocol() -> Bool {
+        curl.with { shim_curl_set_https_only($0, handle.pointer) } == CURLE_OK
+            && set(CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1)
+            // The page that comes with an error is not read.
+            && set(CURLOPT_FAILONERROR, 1) && set(CURLOPT_FOLLOWLOCATION, 0)
+            // An empty proxy is none, and overrules the environment's (CURLOPT_PROXY(3)).
+            && set(CURLOPT_PROXY, "") && set(CURLOPT_NETRC, Int(CURL_NETRC_IGNORED.rawValue))
+            && set(CURLOPT_NOSIGNAL, 1) && set(CURLOPT_USERAGENT, "Baton")
+    }
+
+    private func setTrust() -> Bool {
+        guard set(CURLOPT_SSL_VERIFYPEER, 1), set(CURLOPT_SSL_VERIFYHOST, 2),
+            set(CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2)
+        else { return false }
+        switch configuration.anchors {
+        case .system:
+            return true
+        case .certificates(let pem):
+            let text = Array(pem.utf8)
+            return set(CURLOPT_CAINFO, nil) && set(CURLOPT_CAPATH, nil)
+                && curl.with { shim_curl_set_authorities($0, handle.pointer, text, text.count) } == CURLE_OK
+        }
+    }
+
+    /// Where a test has its server. The name in the certificate and in the request stays the host's.
+    private func setRoute() -> Bool {
+        guard let server = configuration.server else { return true }
+        route = curl.makeList("::\(server)")
+        return route != nil
+            && curl.with { shim_curl_set_pointer($0, handle.pointer, CURLOPT_CONNECT_TO, route) } == CURLE_OK
+    }
+
+    private func set(_ option: CURLoption, _ value: Int) -> Bool {
+        curl.with { shim_curl_set_long($0, handle.pointer, option, value) } == CURLE_OK
+    }
+
+    private func set(_ option: CURLoption, _ text: String?) -> Bool {
+        curl.with { shim_curl_set_text($0, handle.pointer, option, text) } == CURLE_OK
+    }
+
+    // MARK: - Callbacks
+
+    private func setCallbacks() -> Bool {
+        // Unretained: the handle, which alone calls back, ends with this object.
+        let owner = Unmanaged.passUnretained(self).toOpaque()
+        return curl.with { functions in
+            let pointers = [CURLOPT_WRITEDATA, CURLOPT_HEADERDATA, CURLOPT_XFERINFODATA, CURLOPT_OPENSOCKETDATA]
+            guard pointers.allSatisfy({ shim_curl_set_pointer(functions, handle.pointer, $0, owner) == CURLE_OK })
+            else { return false }
+            return shim_curl_set_data_function(
+                functions, handle.pointer, CURLOPT_WRITEFUNCTION,
+                { bytes, size, count, owner in
+                    HTTPSExchange.of(owner).takeBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
+                }) == CURLE_OK
+                && shim_curl_set_data_function(
+                    functions, handle.pointer, CURLOPT_HEADERFUNCTION,
+                    { _, size, count, owner in HTTPSExchange.of(owner).takeHeader(size * count) }) == CURLE_OK
+                && shim_curl_set_progress_function(
+                    functions, handle.pointer, { owner, _, _, _, _ in HTTPSExchange.of(owner).isCancelled() ? 1 : 0 })
+                    == CURLE_OK
+                && shim_curl_set_long(functions, handle.pointer, CURLOPT_NOPROGRESS, 0) == CURLE_OK
+                && shim_curl_set_socket_function(
+                    functions, handle.pointer,
+                    { owner, _, address in
+                        guard let address else { return shim_curl_no_socket() }
+                        return HTTPSExchange.of(owner).openSocket(to: address)
+                    }) == CURLE_OK
+        }
+    }
+
+    private static func of(_ owner: UnsafeMutableRawPointer?) -> HTTPSExchange {
+        guard let owner else { preconditionFailure("libcurl lost what it was given") }
+        return Unmanaged<HTTPSExchange>.fromOpaque(owner).takeUnretainedValue()
+    }
+
+    /// Another count than that of the bytes ends the transfer (CURLOPT_WRITEFUNCTION(3)).
+    private func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+        guard body.count + bytes.count <= SiteAssociation.maximumBytes else {
+            isTooLarge = true
+            return 0
+        }
+        body.append(contentsOf: bytes)
+        return bytes.count
+    }
+
+    private func takeHeader(_ count: Int) -> Int {
+        headerBytes += count
+        guard headerBytes <= Self.maximumHeaderBytes else {
+            isTooLarge = true
+            return 0
+        }
+        return count
+    }
+
+    /// Called with each address that the host's name was resolved to, right before a socket is connected to it: what
+    /// is judged here is where the connection goes, whatever DNS says a moment later.
+    private func openSocket(to address: UnsafePointer<curl_sockaddr>) -> curl_socket_t {
+        guard let pointer = shim_curl_address(address), let target = SocketAddress(pointer)?.ipAddress else {
+            return shim_curl_no_socket()
+        }
+        guard AddressPolicy.permits(target, allowingPrivate: configuration.allowsPrivateAddresses) else {
+            refusedAddress = target
+            return shim_curl_no_socket()
+        }
+        let kind = address.pointee.socktype | Int32(SOCK_CLOEXEC.rawValue)
+        return socket(address.pointee.family, kind, address.pointee.protocol)
+    }
+}

@@ -1,0 +1,114 @@
+import BatonEventLoop
+package import BatonTLS
+
+/// Asks a host of the web which applications belong to it.
+///
+/// It fetches `https://HOST/.well-known/apple-app-site-association`, and where the host has no such file (404, nothing
+/// else) `https://HOST/apple-app-site-association`, the older place. HTTPS alone, of TLS 1.2 or later, on port 443, with
+/// a certificate that the system's authorities vouch for; no redirect is followed ("with no redirects", Apple,
+/// "Supporting associated domains"); no proxy, cookie, credential or `.netrc`.
+///
+/// The file is JSON, or JSON in a message that the operator of the host has signed; see `CMSVerifier`.
+///
+/// What it fetches in runs on threads of its own, ``FetchThreads``: 2 at once, 16 wait.
+public struct SiteAssociationFetcher: Sendable {
+    /// What may be asked, and how long it may take.
+    public struct Configuration: Sendable {
+        /// Whether a host may be in a private network or on this machine: no by default. For sites of an organisation
+        /// that are nowhere else. Multicast and unspecified addresses stay refused.
+        public var allowsPrivateAddresses = false
+        /// How long a fetch may take in all, the wait for a thread included: 5 s by default. A thread that waits for
+        /// the system's DNS resolver ends when that gives up; whoever asked is answered in time.
+        public var time: Duration = .seconds(5)
+
+        /// Whose certificates are believed; tests have their own authority.
+        package var anchors = TrustAnchors.system
+        /// Where to connect instead of the host at port 443, as `127.0.0.1:8443`: for tests.
+        package var server: String?
+
+        /// The defaults.
+        public init() {}
+    }
+
+    /// Where the file is, and where it used to be.
+    static let paths = ["/.well-known/apple-app-site-association", "/apple-app-site-association"]
+
+    private let configuration: Configuration
+    private let threads = FetchThreads()
+
+    /// Makes a fetcher. No thread runs before it is asked.
+    public init(_ configuration: Configuration = Configuration()) {
+        self.configuration = configuration
+    }
+
+    /// What a host says about itself, asked now.
+    ///
+    /// Cancelling the task ends the wait at once, and the connection within a second.
+    ///
+    /// - Throws: ``SiteAssociationError``; whatever it is, no application belongs to the host.
+    public func association(of host: WebHost) async throws(SiteAssociationError) -> SiteAssociation {
+        let pending = PendingFetch()
+        let configuration = configuration
+        let (seconds, attoseconds) = configuration.time.components
+        let nanoseconds = UInt64(max(0, seconds)) * 1_000_000_000 + UInt64(max(0, attoseconds / 1_000_000_000))
+        let deadline = MonotonicClock.nanoseconds() + nanoseconds
+        let alarm = Task {
+            try await Task.sleep(for: configuration.time)
+            pending.end(with: .failure(SiteAssociationError(.timedOut, "\(host) did not answer in time")))
+        }
+        defer { alarm.cancel() }
+
+        let outcome = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                pending.wait(with: continuation)
+                do throws(SiteAssociationError) {
+                    try threads.submit {
+                        // It may have waited in the queue for longer than anybody does.
+                        guard !pending.isOver else { return }
+                        pending.end(with: Self.fetch(host, configuration, deadline) { pending.isOver })
+                    }
+                } catch {
+                    pending.end(with: .failure(error))
+                }
+            }
+        } onCancel: {
+            pending.end(with: .failure(SiteAssociationError(.cancelled, "nobody waits for it any more")))
+        }
+        return try outcome.get()
+    }
+
+    /// Fetches and reads, on the calling thread.
+    private static func fetch(
+        _ host: WebHost, _ configuration: Configuration, _ deadline: UInt64, isCancelled: @escaping () -> Bool
+    ) -> Result<SiteAssociation, SiteAssociationError> {
+        do throws(SiteAssociationError) {
+            let exchange = try HTTPSExchange(with: host, configuration, deadline: deadline, isCancelled: isCancelled)
+            for path in paths {
+                let answer = try exchange.get(path)
+                switch answer.status {
+                case 200: return .success(try read(answer.body, of: host, configuration.anchors))
+                case 404: continue
+                case 300..<400: throw SiteAssociationError(.redirected, "\(host) sends elsewhere for its file")
+                default: throw SiteAssociationError(.notThere, "\(host) answers with status \(answer.status)")
+                }
+            }
+            throw SiteAssociationError(.notThere, "\(host) has no apple-app-site-association")
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Reads a file that came from a host.
+    static func read(
+        _ file: [UInt8], of host: WebHost, _ anchors: TrustAnchors
+    ) throws(SiteAssociationError) -> SiteAssociation {
+        guard CMSVerifier.mayBeSigned(file) else { return try SiteAssociation(file) }
+        let content: [UInt8]
+        do throws(CMSError) {
+            content = try CMSVerifier(trusting: anchors).content(of: file, signedFor: host.name)
+        } catch {
+            throw SiteAssociationError(.signatureRefused, "the signature of its file is not believed: \(error)")
+        }
+        return try SiteAssociation(content)
+    }
+}

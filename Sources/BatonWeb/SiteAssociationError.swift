@@ -1,0 +1,75 @@
+/// Why it is not known which applications belong to a host: a code to act on and a sentence for the log.
+public struct SiteAssociationError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// What went wrong. A struct and not an enum, so that a code can be added without breaking who switches over it.
+    public struct Code: Sendable, Hashable, CustomStringConvertible {
+        fileprivate enum Kind: String, Sendable {
+            case unreachable, addressRefused, timedOut, certificateRefused, insecure
+            case redirected, notThere, tooLarge, signatureRefused, malformed
+            case busy, cancelled, library
+        }
+        fileprivate let kind: Kind
+
+        /// The host has no address, or does not answer there.
+        public static let unreachable = Code(kind: .unreachable)
+        /// Each address of the host that was tried is private, or nobody's.
+        public static let addressRefused = Code(kind: .addressRefused)
+        /// The host did not answer in time.
+        public static let timedOut = Code(kind: .timedOut)
+        /// The host's certificate is not by a trusted authority, is expired, or is for another host.
+        public static let certificateRefused = Code(kind: .certificateRefused)
+        /// The host speaks no TLS of version 1.2 or later, or broke off.
+        public static let insecure = Code(kind: .insecure)
+        /// The host sends elsewhere.
+        public static let redirected = Code(kind: .redirected)
+        /// The host has no such file.
+        public static let notThere = Code(kind: .notThere)
+        /// The file or the header of the answer is larger than it may be.
+        public static let tooLarge = Code(kind: .tooLarge)
+        /// The file is signed, and the signature is not believed.
+        public static let signatureRefused = Code(kind: .signatureRefused)
+        /// The file is not what it should be.
+        public static let malformed = Code(kind: .malformed)
+        /// Too many files are asked for at once.
+        public static let busy = Code(kind: .busy)
+        /// Nobody waits for the answer any more.
+        public static let cancelled = Code(kind: .cancelled)
+        /// libcurl is not installed, or failed on its own account.
+        public static let library = Code(kind: .library)
+
+        /// The name of the code, stable enough for logs.
+        public var description: String { kind.rawValue }
+    }
+
+    /// What to act on.
+    public let code: Code
+    /// One clause that completes "… because", such as `example.org does not answer`.
+    public let message: String
+
+    init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// The clause.
+    public var description: String { message }
+
+    /// How long to go by the failure before the host is asked again.
+    var validity: Validity {
+        switch code.kind {
+        case .redirected, .notThere, .tooLarge, .signatureRefused, .malformed, .certificateRefused, .addressRefused:
+            .answer
+        case .unreachable, .timedOut, .insecure: .outage
+        case .busy, .cancelled, .library: .none
+        }
+    }
+
+    /// What kind of failure it was.
+    enum Validity {
+        /// The host has answered, and will answer the same for a while.
+        case answer
+        /// The network or the host was away, and may be back in a moment.
+        case outage
+        /// It has nothing to do with the host.
+        case none
+    }
+}

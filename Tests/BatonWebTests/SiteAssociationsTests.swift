@@ -1,0 +1,200 @@
+import BatonEventLoop
+import BatonTestSupport
+import Logging
+import Testing
+
+@testable import BatonWeb
+
+struct SiteAssociationsTests {
+    private let reader = AssociatedApplication(
+        team: "TEAM", identifier: "org.example.reader", domains: ["example.org", "*.example.org"])
+    private let other = AssociatedApplication(
+        team: "TEAM", identifier: "org.example.other", domains: ["example.org"])
+
+    /// A host table and a clock of the test, and a note of who was asked.
+    private final class World: Sendable {
+        struct State {
+            var now = Duration.zero
+            var asked: [String] = []
+            var answers: [String: SiteAssociation] = [:]
+            var failure = SiteAssociationError(.notThere, "there is none")
+            var held: [CheckedContinuation<Void, Never>] = []
+            var isHolding = false
+        }
+        let state = Lock(State())
+
+        var asked: [String] { state.withLock { $0.asked } }
+
+        func associations() -> SiteAssociations {
+            SiteAssociations(
+                logger: Logger(label: "test"), now: { [self] in state.withLock { $0.now } },
+                fetch: { [self] host throws(SiteAssociationError) in try await answer(for: host) })
+        }
+
+        private func answer(for host: WebHost) async throws(SiteAssociationError) -> SiteAssociation {
+            let isHolding = state.withLock { state in
+                state.asked.append(host.name)
+                return state.isHolding
+            }
+            if isHolding { await hold() }
+            if Task.isCancelled { throw SiteAssociationError(.cancelled, "nobody waits") }
+            return try state.withLock { state throws(SiteAssociationError) in
+                guard let answer = state.answers[host.name] else { throw state.failure }
+                return answer
+            }
+        }
+
+        private func hold() async {
+            await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in
+                    state.withLock { $0.held.append(continuation) }
+                    if Task.isCancelled { release() }
+                }
+            } onCancel: {
+                release()
+            }
+        }
+
+        func release() {
+            let held = state.withLock { state in
+                defer { state.held = [] }
+                return state.held
+            }
+            for continuation in held { continuation.resume() }
+        }
+    }
+
+    private func world(_ hosts: String...) throws -> World {
+        let world = World()
+        let file = try SiteAssociation(Site.file)
+        world.state.withLock { state in
+            for host in hosts { state.answers[host] = file }
+        }
+        return world
+    }
+
+    @Test func onlyClaimedHostsAreAsked() async throws {
+        let world = try world("example.org", "example.com")
+        let associations = world.associations()
+        for host in ["example.com", "notexample.org", "org", "127.0.0.1", "", "[::1]"] {
+            #expect(await associations.applications(claiming: host, among: [reader, other]).isEmpty)
+        }
+        #expect(await associations.applications(claiming: "example.org", among: []).isEmpty)
+        #expect(world.asked.isEmpty)
+        #expect(await associations.applications(claiming: "EXAMPLE.org", among: [other, reader]) == [reader])
+        #expect(world.asked == ["example.org"])
+    }
+
+    @Test func wildcardsAskTheDomain() async throws {
+        let world = try world("example.org")
+        let associations = world.associations()
+        #expect(await associations.applications(claiming: "a.b.example.org", among: [reader, other]) == [reader])
+        #expect(world.asked == ["example.org"])
+        // What the host itself says counts for who names it, and for nobody else.
+        let exact = AssociatedApplication(
+            team: "TEAM", identifier: "org.example.reader", domains: ["www.example.org", "*.example.org"])
+        #expect(await associations.applications(claiming: "www.example.org", among: [exact]).isEmpty)
+        #expect(world.asked == ["example.org", "www.example.org"])
+    }
+
+    @Test func oneQuestionAsksFourHosts() async throws {
+        let world = try world()
+        let host = "a.b.c.d.e.example.org"
+        let domains = ["*.example.org", "*.e.example.org", "*.d.e.example.org", "*.c.d.e.example.org", host]
+        let candidates = domains.map { AssociatedApplication(team: "TEAM", identifier: $0, domains: [$0]) }
+        #expect(await world.associations().applications(claiming: host, among: candidates).isEmpty)
+        #expect(
+            Set(world.asked) == [host, "c.d.e.example.org", "d.e.example.org", "e.example.org"])
+        #expect(world.asked.count == SiteAssociations.maximumSources)
+    }
+
+    @Test func answersCountForADay() async throws {
+        let world = try world("example.org")
+        let associations = world.associations()
+        for (time, asked) in [(0, 1), (86_399, 1), (86_400, 2)] {
+            world.state.withLock { $0.now = .seconds(time) }
+            #expect(await associations.applications(claiming: "example.org", among: [reader]) == [reader])
+            #expect(world.asked.count == asked)
+        }
+    }
+
+    @Test func failuresCountForAnHour() async throws {
+        let world = try world()
+        let associations = world.associations()
+        for (time, asked) in [(0, 1), (3599, 1), (3600, 2)] {
+            world.state.withLock { $0.now = .seconds(time) }
+            #expect(await associations.applications(claiming: "example.org", among: [reader]).isEmpty)
+            #expect(world.asked.count == asked)
+        }
+    }
+
+    @Test func manyQuestionsOneFetch() async throws {
+        let world = try world("example.org")
+        world.state.withLock { $0.isHolding = true }
+        let associations = world.associations()
+        let questions = (0..<SiteAssociations.maximumQuestions).map { _ in
+            Task { await associations.applications(claiming: "example.org", among: [reader]) }
+        }
+        // One more than may wait is answered at once: with none.
+        try await eventually("all of them wait") {
+            await associations.waiting == SiteAssociations.maximumQuestions
+        }
+        #expect(await associations.applications(claiming: "example.org", among: [reader]).isEmpty)
+        world.release()
+        for question in questions { #expect(await question.value == [reader]) }
+        #expect(world.asked == ["example.org"])
+        #expect(await associations.waiting == 0)
+    }
+
+    @Test func cancelledQuestions() async throws {
+        let world = try world("example.org")
+        world.state.withLock { $0.isHolding = true }
+        let associations = world.associations()
+        let questions = (0..<2).map { _ in
+            Task { await associations.applications(claiming: "example.org", among: [reader]) }
+        }
+        try await eventually("both wait") {
+            await associations.waiting == 2 && !world.state.withLock { $0.held.isEmpty }
+        }
+        // One leaves at once; the fetch goes on for the other.
+        questions[0].cancel()
+        #expect(await questions[0].value.isEmpty)
+        #expect(!world.state.withLock { $0.held.isEmpty })
+        // The last one takes the fetch with it, and nothing is remembered.
+        questions[1].cancel()
+        #expect(await questions[1].value.isEmpty)
+        try await eventually("the fetch is given up") { world.state.withLock { $0.held.isEmpty } }
+        #expect(await associations.waiting == 0)
+        world.state.withLock { $0.isHolding = false }
+        #expect(await associations.applications(claiming: "example.org", among: [reader]) == [reader])
+        #expect(world.asked.count == 2)
+    }
+}
+
+/// From the question to the server and back.
+@Suite(.enabled(if: WebServer.unavailableReason == nil, "\(WebServer.unavailableReason ?? "")"))
+struct SiteAssociationsServerTests {
+    private let reader = AssociatedApplication(
+        team: "TEAM", identifier: "org.example.reader", domains: ["*.example.org"])
+    private let stranger = AssociatedApplication(
+        team: "OTHER", identifier: "org.example.reader", domains: ["*.example.org"])
+
+    @Test func listed() async throws {
+        let site = try await Site([Site.newPath: .file(Site.file)])
+        let associations = SiteAssociations(site.configuration, logger: Logger(label: "test"))
+        for _ in 0..<3 {
+            let found = await associations.applications(claiming: "www.example.org", among: [stranger, reader])
+            #expect(found == [reader])
+        }
+        #expect(site.server.requests == ["example.org \(Site.newPath)"])
+    }
+
+    @Test func notBelieved() async throws {
+        let site = try await Site([Site.newPath: .file(Site.file)])
+        var configuration = site.configuration
+        configuration.allowsPrivateAddresses = false
+        let associations = SiteAssociations(configuration, logger: Logger(label: "test"))
+        #expect(await associations.applications(claiming: "www.example.org", among: [reader]).isEmpty)
+        #expect(site.server.requests.isEmpty)
+    }
+}

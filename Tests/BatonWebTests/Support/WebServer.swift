@@ -1,0 +1,68 @@
+import BatonTestSupport
+import Foundation
+import Testing
+
+@testable import BatonWeb
+
+/// A web host on loopback that answers over HTTPS as a test wants it: `server.py` beside this file.
+final class WebServer: @unchecked Sendable {  // reason: its members are not changed after init
+    /// What it answers to a path.
+    struct Answer: Encodable {
+        var status = 200
+        var headers: [String: String] = [:]
+        var body = Data()
+        var mode = ""
+
+        static func file(_ bytes: [UInt8], mode: String = "") -> Answer { Answer(body: Data(bytes), mode: mode) }
+    }
+
+    static let unavailableReason: String? =
+        FileManager.default.isExecutableFile(atPath: "/usr/bin/python3")
+        ? WebAuthority.unavailableReason : "python3 is not installed"
+
+    /// Where it listens, as a fetcher's configuration takes it.
+    let address: String
+    private let folder: URL
+    private let process = Process()
+    private let standardInput = Pipe()
+
+    init(
+        as holder: WebAuthority.Operator, answers: [String: Answer] = [:], on address: String = "127.0.0.1",
+        speaksOldTLS: Bool = false
+    ) async throws {
+        folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-web-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        try JSONEncoder().encode(answers).write(to: folder.appendingPathComponent("answers.json"))
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
+        process.arguments = [
+            URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("server.py").path,
+            holder.certificate, holder.key, folder.path, address,
+        ]
+        if speaksOldTLS { process.arguments?.append("old") }
+        process.standardInput = standardInput
+        try process.run()
+        let portFile = folder.appendingPathComponent("port")
+        try await eventually("the server listens") { FileManager.default.fileExists(atPath: portFile.path) }
+        let port = try #require(UInt16(String(contentsOf: portFile, encoding: .utf8)))
+        self.address = address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)"
+    }
+
+    deinit {
+        // SIGKILL: a child inherits the signals that the thread of a test blocks, and SIGTERM is among them.
+        kill(process.processIdentifier, SIGKILL)
+        let deadline = ContinuousClock.now + .seconds(20)
+        while process.isRunning, ContinuousClock.now < deadline { usleep(1000) }
+        try? FileManager.default.removeItem(at: folder)
+    }
+
+    /// Answers otherwise from now on.
+    func answer(_ answers: [String: Answer]) throws {
+        try JSONEncoder().encode(answers).write(to: folder.appendingPathComponent("answers.json"), options: .atomic)
+    }
+
+    /// What was asked, as `HOST PATH`.
+    var requests: [String] {
+        let text = (try? String(contentsOf: folder.appendingPathComponent("requests"), encoding: .utf8)) ?? ""
+        return text.split(separator: "\n").map(String.init)
+    }
+}
