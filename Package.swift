@@ -115,7 +115,8 @@ let package = Package(
         tests(
             of: "BatonNode",
             [
-                "BatonAccount", "BatonApplications", "BatonEventLoop", "BatonTLS", "BatonTransport", "BatonWeb", logging,
+                "BatonAccount", "BatonApplications", "BatonEventLoop", "BatonTLS", "BatonTransport", "BatonWeb",
+                logging,
                 system,
             ]),
         // The attacks, each with its defence and without: they reach into every room.

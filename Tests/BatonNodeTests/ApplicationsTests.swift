@@ -42,7 +42,8 @@ struct ApplicationsTests {
                 keeper: ApplicationKeeper(
                     home: home, environment: ["PATH": "/usr/bin:/bin", "HOME": folder.path, "XDG_DATA_DIRS": "/none"],
                     on: storage, logger: logger),
-                handoffSwitch: handoffSwitch, associations: SiteAssociations(logger: logger) { host throws(SiteAssociationError) in
+                handoffSwitch: handoffSwitch,
+                associations: SiteAssociations(logger: logger) { host throws(SiteAssociationError) in
                     try SiteAssociation(Self.sites[host.name, default: []])
                 }, on: loop, launchDeadline: launchDeadline, logger: logger)
             (connection, other) = try await connectedPair(on: loop)
@@ -225,7 +226,8 @@ struct ApplicationsTests {
         let scene = try await Scene()
         try scene.install("org.example.reader", team: "TEAM", domains: ["reader.example", "stranger.example"])
         let applications = scene.applications
-        #expect(await applications.application(opening: "https://reader.example/a?b")?.identifier == "org.example.reader")
+        #expect(
+            await applications.application(opening: "https://reader.example/a?b")?.identifier == "org.example.reader")
         #expect(await applications.application(opening: "https://READER.example")?.identifier == "org.example.reader")
         for page in [
             "https://stranger.example/", "https://unheard.example/", "https://reader.example:8443/",
