@@ -66,7 +66,7 @@ let package = Package(
         room("BatonDiscovery", ["BatonEventLoop", "CDNSSD"]),
         room("BatonTransport", ["BatonProtocol", "BatonEventLoop", collections, system]),
         room("BatonMessages", ["BatonProtocol", "BatonTransport", protobuf], exclude: ["baton.proto"]),
-        room("Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", logging, protobuf]),
+        room("Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", logging, protobuf, system]),
         room("BatonFoundation", ["Baton"]),
         room("BatonWeb", ["BatonTLS", "BatonEventLoop", "CCURL", logging]),
         room("BatonDocuments", ["BatonProtocol", "BatonEventLoop", "CXXHash", "CLinux", system]),
@@ -96,6 +96,9 @@ let package = Package(
         .executableTarget(
             name: "discovery-probe", dependencies: ["BatonDiscovery", "BatonEventLoop"],
             path: "Tests/BatonDiscoveryProbe", swiftSettings: settings),
+        .executableTarget(
+            name: "document-probe", dependencies: ["Baton"], path: "Tests/BatonDocumentProbe",
+            swiftSettings: settings),
         tests(of: "BatonProtocol"),
         tests(of: "BatonEventLoop", [system]),
         tests(of: "BatonTLS", ["COpenSSL"]),
@@ -115,9 +118,8 @@ let package = Package(
         tests(
             of: "BatonNode",
             [
-                "BatonAccount", "BatonApplications", "BatonEventLoop", "BatonTLS", "BatonTransport", "BatonWeb",
-                logging,
-                system,
+                "BatonAccount", "BatonApplications", "BatonDocuments", "BatonEventLoop", "BatonMessages",
+                "BatonProtocol", "BatonTLS", "BatonTransport", "BatonWeb", "document-probe", logging, protobuf, system,
             ]),
         // The attacks, each with its defence and without: they reach into every room.
         .testTarget(

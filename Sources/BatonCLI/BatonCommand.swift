@@ -24,8 +24,8 @@ struct BatonCommand: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             AccountCommand.self, NodeCommand.self, StatusCommand.self, DevicesCommand.self, ActivitiesCommand.self,
-            OfferCommand.self, AcceptCommand.self, WithdrawCommand.self, PolicyCommand.self, ApplicationsCommand.self,
-            HandoffCommand.self,
+            OfferCommand.self, AcceptCommand.self, WithdrawCommand.self, PolicyCommand.self, RootsCommand.self,
+            ApplicationsCommand.self, HandoffCommand.self,
         ])
 
     static func main() async {

@@ -96,7 +96,7 @@ struct PolicyCheckCommand: ParsableCommand {
 enum PolicyReading {
     static func read(_ path: FilePath, isInForce: Bool = true) throws -> AcceptPolicy? {
         do {
-            return try AcceptPolicyFile.read(path, userHome: AcceptPolicyFile.userHome)
+            return try AcceptPolicyFile.read(path, userHome: ConfigurationFile.userHome)
         } catch {
             let consequence = isInForce ? "; until it is mended, everything is asked about" : ""
             throw CommandError(

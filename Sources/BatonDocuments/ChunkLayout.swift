@@ -50,6 +50,13 @@ public struct ChunkLayout: Sendable, Hashable {
         offset(of: chunks.upperBound) - offset(of: chunks.lowerBound)
     }
 
+    /// The chunks that hold these bytes of the document; none for an empty range. The bytes have to exist.
+    public func chunks(covering bytes: Range<UInt64>) -> Range<UInt64> {
+        let chunkSize = UInt64(Self.chunkSize)
+        let first = bytes.lowerBound / chunkSize
+        return bytes.isEmpty ? first..<first : first..<((bytes.upperBound - 1) / chunkSize + 1)
+    }
+
     /// Bytes on the wire for these chunks, checksums included. They have to exist.
     public func wireByteCount(of chunks: Range<UInt64>) -> UInt64 {
         byteCount(of: chunks) + UInt64(chunks.count) * UInt64(Self.checksumSize)

@@ -206,7 +206,10 @@ public actor Node {
 
         let discovery = ServiceDiscovery(loop: loop, executor: try Self.executor("baton-discovery"))
         let (changes, changed) = AsyncStream<Offers.Change>.makeStream(bufferingPolicy: .bufferingNewest(64))
-        let offers = Offers(on: loop) { changed.yield($0) }
+        let files = SharedFiles(
+            path: SharedRootsFile.path(in: home), userHome: ConfigurationFile.userHome,
+            on: try Self.executor("baton-files"), logger: logger)
+        let offers = Offers(on: loop, files: files) { changed.yield($0) }
         let sending = TransferLimit()
         let documents = DocumentService(
             offers: offers, pool: BufferPool(), ledger: ledger, limit: sending)
@@ -225,7 +228,7 @@ public actor Node {
         let handoffs = HandoffTable()
         let control = ControlServer(listener: local, logger: logger)
         let policy = PolicyKeeper(
-            path: AcceptPolicyFile.path(in: home), userHome: AcceptPolicyFile.userHome, on: storage, logger: logger)
+            path: AcceptPolicyFile.path(in: home), userHome: ConfigurationFile.userHome, on: storage, logger: logger)
         let handoffSwitch = HandoffSwitchKeeper(path: home.configurationFolder + "/handoff", on: storage)
         await offers.setSwitch(handoffSwitch.current)
         let applications = Applications(
@@ -237,7 +240,7 @@ public actor Node {
             policy: policy,
             taken: TakenActivities(path: home.stateFolder + "/taken-activities", on: storage), directory: directory,
             connections: connections, documents: documents, handoffs: handoffs, applications: applications,
-            handoffSwitch: handoffSwitch, on: loop, logger: logger)
+            handoffSwitch: handoffSwitch, files: files, on: loop, logger: logger)
 
         await control.start(
             ControlService(
@@ -247,7 +250,7 @@ public actor Node {
                     directory: directory, connections: connections, policy: policy, handoffSwitch: handoffSwitch,
                     on: loop),
                 documents: documents, handoffs: handoffs, policy: policy, applications: applications,
-                handoffSwitch: handoffSwitch))
+                handoffSwitch: handoffSwitch, files: files))
         await exchange.start(connections: connections, announcer: announcer)
         let accepting = accept(from: listener, over: loops, by: context, for: account, into: connections)
         let discovering = Task { [logger] in

@@ -36,6 +36,17 @@ static inline int baton_open_beneath(int folder, const char *name, uint64_t flag
     return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
 }
 
+/// openat2(2) as a look-up: a descriptor that only names what `name` is beneath `folder` (O_PATH, which fcntl.h hides
+/// without _GNU_SOURCE), and nothing where a component or a link on the way leaves the folder (-EXDEV). Links that stay
+/// inside are followed; an absolute one never does. -ENOSYS before Linux 5.6.
+static inline int baton_find_beneath(int folder, const char *name) {
+    struct open_how how;
+    memset(&how, 0, sizeof how);
+    how.flags = 010000000 /* O_PATH */ | O_CLOEXEC;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+    return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
+}
+
 /// renameat2(2) with RENAME_NOREPLACE, which stdio.h hides without _GNU_SOURCE: moves a file within one folder and
 /// never replaces one. -EEXIST when `to` exists, -EINVAL where the file system cannot promise it.
 static inline int baton_rename_without_replacing(int folder, const char *from, const char *to) {

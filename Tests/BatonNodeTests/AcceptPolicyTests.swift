@@ -14,7 +14,7 @@ struct AcceptPolicyTests {
     private static let home = FilePath("/home/anna")
     private static let deviceID = DeviceID(ed25519PublicKey: [UInt8](repeating: 7, count: 32)).description
 
-    private func parse(_ text: String) throws(AcceptPolicyError) -> AcceptPolicy {
+    private func parse(_ text: String) throws(ConfigurationError) -> AcceptPolicy {
         try AcceptPolicy(parsing: Array(text.utf8), home: Self.home)
     }
 
@@ -65,7 +65,7 @@ struct AcceptPolicyTests {
         ] as [(String, Bool?)])
     func conditions(_ text: String, _ matches: Bool?) throws {
         guard let matches else {
-            #expect(throws: AcceptPolicyError.self) { try parse("ask " + text) }
+            #expect(throws: ConfigurationError.self) { try parse("ask " + text) }
             return
         }
         let policy = try parse("refuse " + text)
@@ -112,15 +112,15 @@ struct AcceptPolicyTests {
         #expect(policy.rule(for: subject(device: "anna's laptop")) != nil)
         #expect(try parse("accept to=~").rules.first?.destination == Self.home)
         #expect(try parse("accept to=/a/../b/").rules.first?.destination == "/b")
-        #expect(throws: AcceptPolicyError.self) { try AcceptPolicy(parsing: Array("accept to=~/x".utf8), home: nil) }
-        #expect(throws: AcceptPolicyError.self) { try AcceptPolicy(parsing: [0x61, 0xFF], home: nil) }
+        #expect(throws: ConfigurationError.self) { try AcceptPolicy(parsing: Array("accept to=~/x".utf8), home: nil) }
+        #expect(throws: ConfigurationError.self) { try AcceptPolicy(parsing: [0x61, 0xFF], home: nil) }
     }
 
     @Test("There are at most 256 rules")
     func bound() throws {
         let full = String(repeating: "ask\n", count: AcceptPolicy.ruleBound)
         #expect(try parse(full).rules.count == AcceptPolicy.ruleBound)
-        #expect(throws: AcceptPolicyError.self) { try parse(full + "ask") }
+        #expect(throws: ConfigurationError.self) { try parse(full + "ask") }
     }
 
     @Test("A wildcard agrees with its definition on random texts")
@@ -206,14 +206,14 @@ struct AcceptPolicyFileTests {
         #expect(try AcceptPolicyFile.read(scratch.path, userHome: nil)?.rules.count == 1)
         for mode in [0o620, 0o602] {
             try scratch.write("ask", mode: mode)
-            #expect(throws: AcceptPolicyError.self) { try AcceptPolicyFile.read(scratch.path, userHome: nil) }
+            #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read(scratch.path, userHome: nil) }
         }
-        try scratch.write(String(repeating: "#", count: AcceptPolicyFile.sizeBound))
+        try scratch.write(String(repeating: "#", count: ConfigurationFile.sizeBound))
         #expect(try AcceptPolicyFile.read(scratch.path, userHome: nil)?.rules.isEmpty == true)
-        try scratch.write(String(repeating: "#", count: AcceptPolicyFile.sizeBound + 1))
-        #expect(throws: AcceptPolicyError.self) { try AcceptPolicyFile.read(scratch.path, userHome: nil) }
-        #expect(throws: AcceptPolicyError.self) { try AcceptPolicyFile.read(FilePath(scratch.folder), userHome: nil) }
-        #expect(throws: AcceptPolicyError.self) { try AcceptPolicyFile.read("/dev/null", userHome: nil) }
+        try scratch.write(String(repeating: "#", count: ConfigurationFile.sizeBound + 1))
+        #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read(scratch.path, userHome: nil) }
+        #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read(FilePath(scratch.folder), userHome: nil) }
+        #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read("/dev/null", userHome: nil) }
     }
 
     @Test("Each activity is taken once, also after a new start, and the list stays bounded")

@@ -1,6 +1,7 @@
 public import BatonMessages
+import BatonProtocol
 public import BatonTransport
-import FoundationEssentials
+public import FoundationEssentials
 import SwiftProtobuf
 
 /// A scripted node that treats applications as a real one does, remembers what they said, and asks what the test wants.
@@ -26,6 +27,8 @@ public actor ApplicationNode {
     public private(set) var streams: [BatonTransport.Stream] = []
     /// Files that an application asked for.
     public private(set) var accessed: [String] = []
+    /// What a document read is answered from.
+    private var document = Data()
     private var refusals: [HandoffError] = []
     private var connection: Connection?
     private var script: ScriptedNode?
@@ -52,6 +55,9 @@ public actor ApplicationNode {
 
     /// The next requests that applications make, save to register, are refused so.
     public func refuse(_ errors: HandoffError...) { refusals = errors }
+
+    /// What the document of every activity is, as far as this application can read it.
+    public func setDocument(_ content: Data) { document = content }
 
     /// Activities that are offered now.
     public var offered: [Offer] { offers.filter { !$0.hasEnded } }
@@ -89,6 +95,11 @@ public actor ApplicationNode {
         case .access(let request):
             accessed.append(String(decoding: request.path, as: UTF8.self))
             try await stream.respond(.access(.init()))
+            await stream.finish()
+        case .documentRead(let request):
+            try await stream.respond(.documentRead(.init()))
+            let bytes = document.dropFirst(Int(request.offset)).prefix(Int(request.length))
+            if !bytes.isEmpty { try await stream.write(Buffer(copying: bytes)) }
             await stream.finish()
         default: throw HandoffError(.unsupported, "not in this script")
         }

@@ -57,7 +57,9 @@ extension ActivityContent {
         supportsContinuationStreams = payload.summary.supportsContinuationStreams
         version = payload.summary.version
         isExclusive = payload.summary.exclusive
-        self.document = document.map { URL(filePath: String(decoding: $0.path, as: UTF8.self)) }
+        self.document = document.flatMap { document in
+            document.isLocal ? URL(filePath: String(decoding: document.path, as: UTF8.self)) : nil
+        }
         let missing = missingKeys
         guard missing.isEmpty else {
             throw UserActivityError(

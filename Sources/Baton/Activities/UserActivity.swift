@@ -60,6 +60,15 @@ public final class UserActivity: Sendable {
         id = ActivityIdentifier()
         state = Lock(State(content: content))
         application.roster.add(self)
+        handoff?.followDocument { [weak self] in self?.documentArrived(at: $0) }
+    }
+
+    /// The document is on this device: the user info names the file from now on.
+    private func documentArrived(at url: URL) {
+        change { content in
+            content.document = url
+            content.userInfo = content.userInfo.withDocument(at: url)
+        }
     }
 
     deinit {

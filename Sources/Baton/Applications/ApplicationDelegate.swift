@@ -1,7 +1,7 @@
 /// What the library tells an application that continues activities, and asks of it; every method has a default.
 ///
 /// After ``application(_:willContinueUserActivityWithType:)`` has agreed, exactly one thing follows: either
-/// ``application(_:continue:restorationHandler:)`` returns `true`, or
+/// ``application(_:continue:restorationHandler:)`` returns `true`, or ``application(_:open:)`` opens the document, or
 /// ``application(_:didFailToContinueUserActivityWithType:error:)`` is called.
 public protocol ApplicationDelegate: AnyObject, Sendable {
     /// The user has accepted an activity on this device, and it is on its way: nothing of it has come yet.
@@ -15,6 +15,16 @@ public protocol ApplicationDelegate: AnyObject, Sendable {
     func application(
         _ application: Application, continue activity: UserActivity, restorationHandler: RestorationHandler
     ) async -> Bool
+
+    /// The activity has a document, and ``application(_:continue:restorationHandler:)`` has not handled it: open the
+    /// document, as when the user opens one.
+    ///
+    /// The library restores what is returned from the activity.
+    ///
+    /// - Parameter document: perhaps still on its way: ``Document/read(at:length:)`` does not wait for it. To be kept by
+    ///   the application, or the other device takes the activity back.
+    /// - Returns: what shows it; `nil`, the default: the activity is not continued. The time of `continue` counts on.
+    func application(_ application: Application, open document: Document) async -> (any UserActivityRestoring)?
 
     /// The activity does not come, or was not continued.
     ///
@@ -35,6 +45,10 @@ extension ApplicationDelegate {
     public func application(
         _ application: Application, continue activity: UserActivity, restorationHandler: RestorationHandler
     ) async -> Bool { false }
+
+    public func application(
+        _ application: Application, open document: Document
+    ) async -> (any UserActivityRestoring)? { nil }
 
     public func application(
         _ application: Application, didFailToContinueUserActivityWithType type: String, error: UserActivityError

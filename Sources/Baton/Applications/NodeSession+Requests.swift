@@ -104,8 +104,9 @@ extension NodeSession {
             return await tellFailure(request.handoffID, type, error)
         }
         let isContinued = await answer(within: deadlines.continuing) {
-            await application.delegate?.application(
-                application, continue: activity, restorationHandler: RestorationHandler(activity)) ?? false
+            let isHandled = await application.delegate?.application(
+                application, continue: activity, restorationHandler: RestorationHandler(activity))
+            return isHandled == true ? true : await Self.openDocument(of: activity, in: application)
         }
         switch isContinued {
         case true?:
@@ -125,6 +126,15 @@ extension NodeSession {
         }
         // Until here, so that a delegate that does not keep the activity cannot let its claim go before the answer.
         withExtendedLifetime(activity) {}
+    }
+
+    /// Opens the document of an activity that the application did not handle, and restores what it opens it in.
+    private static func openDocument(of activity: UserActivity, in application: Application) async -> Bool {
+        guard !Task.isCancelled, let document = try? Document(continuing: activity),
+            let opened = await application.delegate?.application(application, open: document)
+        else { return false }
+        await RestorationHandler(activity)([opened])
+        return true
     }
 
     private func didFail(_ news: NodeDidFail) async {

@@ -1,7 +1,7 @@
 package import BatonEventLoop
 package import BatonMessages
 package import BatonTransport
-import FoundationEssentials
+package import FoundationEssentials
 import SwiftProtobuf
 
 /// A connection of an application, or of the command, to the node of this user: typed requests over the local socket.
@@ -150,6 +150,40 @@ package struct NodeClient: Sendable {
         let (response, stream) = try await connection.request(.access(.with { $0.path = .init(path) }))
         await stream.finish()
         guard case .access = response else { throw .unexpectedAnswer }
+    }
+
+    /// The most bytes of a document that one request reads.
+    package static let readBound = 16 << 20
+
+    /// Bytes of the document of an activity that this application continues, whether they have arrived or not.
+    ///
+    /// - Parameters:
+    ///   - id: of the handoff.
+    ///   - length: at most ``readBound``.
+    /// - Returns: fewer than asked for at the document's end.
+    package func readDocument(
+        ofHandoff id: [UInt8], at offset: UInt64, length: Int
+    ) async throws(HandoffError) -> Data {
+        let (response, stream) = try await connection.request(
+            .documentRead(
+                .with {
+                    $0.handoffID = .init(id)
+                    $0.offset = offset
+                    $0.length = UInt64(length)
+                }))
+        await stream.finish()
+        guard case .documentRead = response else { throw .unexpectedAnswer }
+        var data = Data()
+        do {
+            var buffer = try await stream.read()
+            while let read = buffer {
+                read.withBytes { data.append(contentsOf: $0) }
+                buffer = try await stream.read(reusing: read)
+            }
+        } catch {
+            throw HandoffError(error)
+        }
+        return data
     }
 
     /// What the node asks of this application, until the connection ends. To be iterated once.

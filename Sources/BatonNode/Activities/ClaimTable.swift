@@ -86,6 +86,11 @@ struct ClaimTable {
         return claim
     }
 
+    /// Notes the document that goes with the activity as its application saved it for the holder.
+    mutating func setOffered(_ document: DocumentSource?, of id: ClaimID) {
+        claims[id]?.activity.document = document
+    }
+
     /// Notes what the holder was told of the document.
     mutating func setDocument(_ document: DocumentSource, of id: ClaimID) {
         claims[id]?.document = document
@@ -115,7 +120,7 @@ struct ClaimTable {
 /// One device's hold on an activity.
 struct Claim: Sendable {
     /// As it was when the device took it over.
-    let activity: OfferedActivity
+    fileprivate(set) var activity: OfferedActivity
     /// The holder.
     let device: PeerName
     /// Rises with every claim that is made.

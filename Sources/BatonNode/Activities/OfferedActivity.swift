@@ -18,7 +18,7 @@ struct OfferedActivity: Sendable {
     /// Which window or document continues it; empty: any.
     let targetContentIdentifier: String
     /// As it was when it was offered; what is sent is what the file is then.
-    let document: DocumentSource?
+    var document: DocumentSource?
     let supportsContinuationStreams: Bool
     let isExclusive: Bool
     /// The application wants to be asked for the state when a device takes the activity over.

@@ -22,7 +22,8 @@ extension Offers {
             throw refusal(error)
         }
         do {
-            let payload = try await savedPayload(of: offer, for: device)
+            let (payload, document) = try await savedPayload(of: offer, for: device)
+            claims.setOffered(document, of: claim)
             offer.events.yield(.with { $0.taken = device.taken(bytes: 0) })
             return (claim, payload)
         } catch {
@@ -119,10 +120,12 @@ extension Offers {
         }
     }
 
-    /// What the application says that the state is now.
-    private func savedPayload(of offer: Offer, for device: PeerName) async throws(HandoffError) -> WireActivityPayload {
+    /// What the application says that the state is now, and the document that goes with it.
+    private func savedPayload(
+        of offer: Offer, for device: PeerName
+    ) async throws(HandoffError) -> (payload: WireActivityPayload, document: DocumentSource?) {
         var payload = offer.activity.payload
-        guard offer.activity.needsSave else { return payload }
+        guard offer.activity.needsSave else { return (payload, offer.activity.document) }
         let application = offer.application
         let activityID = Data(offer.activity.id.bytes)
         let saved = try await withDeadline(Self.saveDeadline, "the application that offers it did not save") {
@@ -138,11 +141,16 @@ extension Offers {
         guard case .willSave(let state) = saved else {
             throw HandoffError(.internal, "the application that offers it gave an answer that cannot be read")
         }
-        try OfferedActivity.requireFitting(state.userInfo)
+        let (userInfo, document) = try await files.outgoing(state.userInfo, document: offer.activity.document)
+        try OfferedActivity.requireFitting(userInfo)
         try OfferedActivity.requireSane(
             webPageURL: state.webPageURL, referrerURL: state.referrerURL, requiredKeys: state.requiredUserInfoKeys,
             target: state.targetContentIdentifier)
-        payload.userInfo = state.userInfo
+        payload.userInfo = userInfo
+        if let document {
+            payload.summary.kind = .document
+            payload.summary.documentSize = document.size
+        }
         payload.webPageURL = state.webPageURL
         payload.referrerURL = state.referrerURL
         payload.requiredUserInfoKeys = state.requiredUserInfoKeys
@@ -151,7 +159,7 @@ extension Offers {
         if !state.title.isEmpty, state.title.utf8.count <= OfferedActivity.titleBound {
             payload.summary.title = state.title
         }
-        return payload
+        return (payload, document)
     }
 }
 

@@ -41,14 +41,18 @@ actor Offers {
     var applicationsOfClaimed: [ActivityID: Connection] = [:]
     /// What the user has switched off is kept, and neither told nor given to anybody.
     private var handoffSwitch = HandoffSwitch()
+    let files: SharedFiles
     private let changed: @Sendable (Change) -> Void
     private var expiry: BatonEventLoop.Timer?
     /// The clock that ``OfferedActivity/expires`` is read by can be set, so that it is looked at again after so long.
     private static let expiryCheck = Duration.seconds(30)
 
-    /// - Parameter changed: called on the loop after each change of what is offered.
-    init(on loop: EventLoop, changed: @escaping @Sendable (Change) -> Void) {
+    /// - Parameters:
+    ///   - files: what the files of this device are for others.
+    ///   - changed: called on the loop after each change of what is offered.
+    init(on loop: EventLoop, files: SharedFiles, changed: @escaping @Sendable (Change) -> Void) {
         self.loop = loop
+        self.files = files
         self.changed = changed
     }
 

@@ -162,6 +162,11 @@ actor Applications {
         registrations.values.filter { $0.application.identifier == identifier }.max { $0.order < $1.order }?.application
     }
 
+    /// The identifier that an application registered under on this connection; `nil` where none has.
+    func identifier(on connection: Connection) -> String? {
+        registrations.values.first { $0.application.connection === connection }?.application.identifier
+    }
+
     /// What the user is at, the latest first.
     private var inFront: [String] {
         registrations.values.filter(\.application.isInFront).sorted { $0.order > $1.order }

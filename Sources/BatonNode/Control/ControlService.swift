@@ -24,6 +24,7 @@ struct ControlService: Sendable {
     let policy: PolicyKeeper
     let applications: Applications
     let handoffSwitch: HandoffSwitchKeeper
+    let files: SharedFiles
 
     /// Serves one stream that an application opened.
     func serve(_ incoming: IncomingStream, of application: Connection) async {
@@ -52,8 +53,11 @@ struct ControlService: Sendable {
                 try await register(request, from: application, on: stream)
             case .handoffSwitch(let request):
                 try await handoffSwitch(request, on: stream)
-            case .documentRead, .access, .activityList, .payload, .documentManifest,
-                .documentRanges, .continued, .release, .accountState, .willSave, .willContinue, .continueActivity,
+            case .documentRead(let request):
+                try await documentRead(request, on: stream)
+            case .access(let request):
+                try await access(request, from: application, on: stream)
+            case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .accountState, .willSave, .willContinue, .continueActivity,
                 .didFail:
                 throw HandoffError(.unsupported, "this request is not for the local socket")
             }
@@ -159,7 +163,8 @@ struct ControlService: Sendable {
     private func offer(
         _ request: WireOfferRequest, from application: Connection, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        let activity = try OfferedActivity(request, document: try await document(of: request))
+        let (request, document) = try await outgoing(request)
+        let activity = try OfferedActivity(request, document: document)
         let events = try await offers.offer(activity, from: application)
         do {
             try await stream.respond(
@@ -191,11 +196,22 @@ struct ControlService: Sendable {
     }
 
     private func update(_ activity: OfferedActivity, _ update: WireOfferUpdate) async throws(HandoffError) {
-        let document = try await document(of: update.offer)
+        let (offer, document) = try await outgoing(update.offer)
         let since = update.becomesCurrent ? UInt64(Date.now.timeIntervalSince1970) : activity.since
         try await offers.update(
-            OfferedActivity(update.offer, document: document, id: activity.id, since: since),
+            OfferedActivity(offer, document: document, id: activity.id, since: since),
             becomesCurrent: update.becomesCurrent)
+    }
+
+    /// The activity as it may leave this device, and its document.
+    private func outgoing(
+        _ request: WireOfferRequest
+    ) async throws(HandoffError) -> (WireOfferRequest, DocumentSource?) {
+        var request = request
+        let document: DocumentSource?
+        (request.userInfo, document) = try await files.outgoing(
+            request.userInfo, document: await self.document(of: request))
+        return (request, document)
     }
 
     private func document(of request: WireOfferRequest) async throws(HandoffError) -> DocumentSource? {
@@ -252,7 +268,8 @@ struct ControlService: Sendable {
                 return await stream.finish()
             }
         }
-        let handoff = Handoff(plan, connections: connections, documents: documents, applications: applications)
+        let handoff = Handoff(
+            plan, connections: connections, documents: documents, applications: applications, files: files)
         try await handoffs.insert(handoff)
         await run(handoff, for: stream)
         await handoffs.remove(handoff)

@@ -8,6 +8,7 @@ struct DocumentReporter: Sendable {
     private static let bound = 16
 
     private let reports: AsyncStream<WireDocumentEvent>.Continuation
+    private let sending: Task<Void, Never>?
 
     /// - Parameter stream: of the activity; `nil` reports to nobody.
     init(to stream: BatonTransport.Stream?) {
@@ -16,9 +17,10 @@ struct DocumentReporter: Sendable {
         reports = continuation
         guard let stream else {
             continuation.finish()
+            sending = nil
             return
         }
-        Task {
+        sending = Task {
             for await report in waiting {
                 do {
                     try await stream.send(record: report)
@@ -36,5 +38,10 @@ struct DocumentReporter: Sendable {
         case .progress: break
         case .arrived, .failed: reports.finish()
         }
+    }
+
+    /// Waits until the last report is on its way.
+    func end() async {
+        await sending?.value
     }
 }

@@ -7,6 +7,8 @@ import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf
 
+import struct SystemPackage.FilePath
+
 /// One handoff on the continuing device, from the user's yes to *continued* or to one typed error.
 ///
 /// What happens is told through ``events``, which end with `continued` or `failed`.
@@ -17,6 +19,8 @@ actor Handoff {
     private static let payloadDeadline = Duration.seconds(10)
     /// How long the origin may take for any other answer.
     private static let answerDeadline = Duration.seconds(10)
+    /// How long an application has to hear that its document failed.
+    private static let reportDeadline = Duration.seconds(5)
 
     /// Who continues the activity here.
     enum Recipient: Sendable {
@@ -49,19 +53,27 @@ actor Handoff {
     private let connections: PeerConnections
     private let documents: DocumentService
     private let applications: Applications
+    private let files: SharedFiles
 
+    private var heldDocument: HandoffDocument?
     private var held: (connection: Connection, claim: ClaimID)?
     /// The application that was told of the handoff and did not decline.
     private var continuing: ContinuingApplication?
     /// Open for as long as the application wants the activity.
     private var continuation: BatonTransport.Stream?
+    /// The application has the failure of its document as the last report.
+    private var hasToldOfDocument = false
     private var isNodeStopping = false
 
-    init(_ plan: Plan, connections: PeerConnections, documents: DocumentService, applications: Applications) {
+    init(
+        _ plan: Plan, connections: PeerConnections, documents: DocumentService, applications: Applications,
+        files: SharedFiles
+    ) {
         self.plan = plan
         self.connections = connections
         self.documents = documents
         self.applications = applications
+        self.files = files
         (events, eventContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(Self.eventBound))
     }
 
@@ -122,6 +134,15 @@ actor Handoff {
         ).1
     }
 
+    /// The document, for reading.
+    ///
+    /// - Throws: `noSuchClaim` where the activity is not held here, `invalidRequest` where it has none.
+    func document() throws(HandoffError) -> HandoffDocument {
+        guard held != nil else { throw HandoffError(.noSuchClaim, "the activity has not been continued") }
+        guard let heldDocument else { throw HandoffError(.invalidRequest, "the activity has no document") }
+        return heldDocument
+    }
+
     /// Tells the application that continues the activity, which is launched if it does not run.
     ///
     /// - Returns: whether it shows by itself that it is waiting.
@@ -151,33 +172,58 @@ actor Handoff {
             // Told before the payload is handed on, and after it has come: before that nobody knows the host.
             _ = try await announce(to: application)
         }
-        emit(.payload(payload))
+        let arrival = try await files.incoming(
+            payload, of: plan.origin.name, takesLocal: continuing != nil || plan.destination == nil)
+        emit(.payload(arrival.payload))
         guard let claim = held?.claim else { throw HandoffError(.cancelled, "the handoff was cancelled") }
 
         var continued = WireAcceptEvent.Continued()
-        let hasDocument = payload.summary.kind == .document
+        let hasDocument = arrival.payload.summary.kind == .document
+        let document = HandoffDocument(documents, on: connection, claim: claim, place: arrival.localDocument?.path)
+        if hasDocument { heldDocument = document }
         if let continuing {
-            let document = hasDocument ? WireContinuedDocument.with { $0.size = payload.summary.documentSize } : nil
-            do {
-                continuation = try await continuing.continueActivity(payload, document: document)
-            } catch {
-                // What it refused itself it need not be told.
-                if error.code != .timedOut { self.continuing = nil }
-                throw error
-            }
+            try await hand(arrival, with: hasDocument ? document : nil, to: continuing)
             continued.application = .with {
                 $0.identifier = continuing.application.identifier
                 $0.name = continuing.application.name
             }
         }
-        if let destination = plan.destination, hasDocument {
-            (continued.path, continued.bytes) = try await fetchDocument(
-                into: destination, from: connection, claim)
+        if let local = arrival.localDocument, continuing != nil {
+            (continued.path, continued.bytes) = (Data(local.path.bytes), local.size)
+        } else if let destination = plan.destination, hasDocument {
+            (continued.path, continued.bytes) = try await fetch(document, into: destination, from: connection, claim)
         }
         // Who only looks at the payload of a document has not taken it over.
         let isLook = continuing == nil && plan.destination == nil && hasDocument && !plan.keepsClaim
         if !isLook { try await reportContinued(connection, claim) }
         return continued
+    }
+
+    /// Gives an application the activity.
+    private func hand(
+        _ arrival: SharedFiles.Arrival, with document: HandoffDocument?, to application: ContinuingApplication
+    ) async throws(HandoffError) {
+        var description: WireContinuedDocument?
+        if let local = arrival.localDocument {
+            description = .with {
+                $0.path = Data(local.path.bytes)
+                $0.size = local.size
+                $0.isLocal = true
+            }
+        } else if let document {
+            let entry = try await document.entry()
+            description = .with {
+                $0.size = entry.size
+                if let folder = plan.destination?.path.bytes { $0.path = Data(folder + Array("/".utf8) + entry.name) }
+            }
+        }
+        do {
+            continuation = try await application.continueActivity(arrival.payload, document: description)
+        } catch {
+            // What it refused itself it need not be told.
+            if error.code != .timedOut { continuing = nil }
+            throw error
+        }
     }
 
     private func fetchPayload(from connection: Connection) async throws(HandoffError) -> WireActivityPayload {
@@ -209,22 +255,29 @@ actor Handoff {
     }
 
     /// Fetches the document, and tells whoever asked and the application how it goes.
-    private func fetchDocument(
-        into destination: DestinationFolder, from connection: Connection, _ claim: ClaimID
+    private func fetch(
+        _ document: HandoffDocument, into destination: DestinationFolder, from connection: Connection, _ claim: ClaimID
     ) async throws(HandoffError) -> (path: Data, size: UInt64) {
         let reporter = DocumentReporter(to: continuation)
         let events = eventContinuation
         do {
             let (path, size) = try await documents.fetch(
-                from: connection, claim: claim, title: plan.activity.title, into: destination, acceptedBy: plan.rule
+                from: connection, claim: claim, title: plan.activity.title, into: destination, acceptedBy: plan.rule,
+                describedAs: document.entry()
             ) { progress in
                 events.yield(.with { $0.progress = progress })
                 reporter.report(.progress(progress))
+            }
+            if let place = FilePath(bytes: path) {
+                await document.setArrived(at: place)
+                if let application = continuing?.application.identifier { await files.grant(place, to: application) }
             }
             reporter.report(.arrived(Data(path)))
             return (Data(path), size)
         } catch {
             reporter.report(.failed(error.failure))
+            await reporter.end()
+            hasToldOfDocument = true
             throw error
         }
     }
@@ -251,7 +304,15 @@ actor Handoff {
 
     private func tellFailure(_ error: HandoffError) async {
         guard let continuing else { return }
-        await continuation?.reset(.cancelled)
+        if hasToldOfDocument, let continuation {
+            // An abort would take the report away that is still unread.
+            await continuation.finish()
+            _ = try? await withDeadline(Self.reportDeadline, "the application did not let the activity go") {
+                while try await continuation.read() != nil {}
+            }
+        } else {
+            await continuation?.reset(.cancelled)
+        }
         // In a task of its own: who is told is told of a cancellation as well.
         await Task { await continuing.didFail(error) }.value
     }

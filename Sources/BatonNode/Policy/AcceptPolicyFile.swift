@@ -1,23 +1,11 @@
-import BatonEventLoop
 public import BatonTransport
-import Glibc
 public import SystemPackage
 
 /// The file that the user writes the policy into: `accept-policy` in the configuration folder.
 public enum AcceptPolicyFile {
-    /// The most bytes that are read: 64 KiB.
-    public static let sizeBound = 64 << 10
-
     /// Where a home has it.
     public static func path(in home: Home) -> FilePath {
         FilePath(home.configurationFolder).appending("accept-policy")
-    }
-
-    /// What `~/` stands for in this process's environment; `nil` where HOME is not set or relative.
-    public static var userHome: FilePath? {
-        guard let home = getenv("HOME") else { return nil }
-        let path = FilePath(platformString: home)
-        return path.isAbsolute ? path : nil
     }
 
     /// Reads the file; blocks.
@@ -25,57 +13,8 @@ public enum AcceptPolicyFile {
     /// - Parameter userHome: what `~/` stands for.
     /// - Returns: `nil` where there is no file.
     /// - Throws: what is wrong with it. It has to be a file of this user (or root) that nobody else can write to.
-    public static func read(_ path: FilePath, userHome: FilePath?) throws(AcceptPolicyError) -> AcceptPolicy? {
-        guard let content = try contents(path) else { return nil }
+    public static func read(_ path: FilePath, userHome: FilePath?) throws(ConfigurationError) -> AcceptPolicy? {
+        guard let content = try ConfigurationFile.contents(of: path) else { return nil }
         return try AcceptPolicy(parsing: content, home: userHome)
-    }
-
-    /// Which state of the file this is: an edit within one tick of the file system's clock that keeps the size is not
-    /// seen.
-    struct Version: Sendable, Hashable {
-        private let inode: Inode
-        private let size: Int64
-        private let times: [UInt8]
-
-        /// `nil` where there is no file.
-        init?(of path: FilePath) {
-            guard let status = try? path.stat() else { return nil }
-            inode = status.inode
-            size = status.size
-            // When content and entry last changed, compared as they are.
-            times = withUnsafeBytes(of: (status.st_mtim, status.st_ctim)) { Array($0) }
-        }
-    }
-
-    private static func contents(_ path: FilePath) throws(AcceptPolicyError) -> [UInt8]? {
-        do {
-            // Not blocking, so that a pipe does not hang; it is no file and is refused.
-            let descriptor = try FileDescriptor.open(path, .readOnly, options: [.nonBlocking, .closeOnExec])
-            let file = OwnedDescriptor(takingOwnershipOf: descriptor)
-            let status = try file.fileDescriptor.stat()
-            guard status.type == .regular else { throw problem("it is no file") }
-            guard status.userID.rawValue == geteuid() || status.userID.rawValue == 0,
-                status.permissions.rawValue & 0o022 == 0
-            else { throw problem("others could write to it: make it yours alone, with chown and chmod 600") }
-            var bytes = [UInt8](repeating: 0, count: sizeBound + 1)
-            var count = 0
-            while count < bytes.count {
-                let got = try bytes.withUnsafeMutableBytes {
-                    try file.fileDescriptor.read(into: UnsafeMutableRawBufferPointer(rebasing: $0[count...]))
-                }
-                if got == 0 { break }
-                count += got
-            }
-            guard count <= sizeBound else { throw problem("it is over \(sizeBound) bytes") }
-            return Array(bytes.prefix(count))
-        } catch Errno.noSuchFileOrDirectory {
-            return nil
-        } catch {
-            throw error as? AcceptPolicyError ?? problem("it cannot be read (\(error))")
-        }
-    }
-
-    private static func problem(_ text: String) -> AcceptPolicyError {
-        AcceptPolicyError(line: 0, column: 0, problem: text)
     }
 }

@@ -3,34 +3,22 @@ import BatonEventLoop
 
 public import struct SystemPackage.FilePath
 
-/// What is wrong with a policy, and where.
-public struct AcceptPolicyError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// From 1; 0 for what is wrong with the file as a whole.
-    public let line: Int
-    /// From 1, in bytes; 0 likewise.
-    public let column: Int
-    /// One clause, such as `there is no condition "size"`.
-    public let problem: String
-
-    public var description: String { line == 0 ? problem : "line \(line), column \(column): \(problem)" }
-}
-
 extension AcceptPolicy {
     /// Reads a policy: a rule a line, `ACTION NAME=VALUE ...`, with `#` before what is meant for people.
     ///
     /// - Parameters:
     ///   - text: the file.
     ///   - home: what `~/` in `to=` stands for; `nil` where nobody knows.
-    public init(parsing text: some Collection<UInt8>, home: FilePath?) throws(AcceptPolicyError) {
+    public init(parsing text: some Collection<UInt8>, home: FilePath?) throws(ConfigurationError) {
         guard String(validating: text, as: UTF8.self) != nil else {
-            throw AcceptPolicyError(line: 0, column: 0, problem: "it is not UTF-8")
+            throw ConfigurationError(line: 0, column: 0, problem: "it is not UTF-8")
         }
         var rules: [Rule] = []
         for (index, line) in text.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
             var parser = RuleParser(line: index + 1, rest: Array(line), home: home)
             guard let rule = try parser.parse() else { continue }
             guard rules.count < Self.ruleBound else {
-                throw AcceptPolicyError(line: index + 1, column: 1, problem: "there are over \(Self.ruleBound) rules")
+                throw ConfigurationError(line: index + 1, column: 1, problem: "there are over \(Self.ruleBound) rules")
             }
             rules.append(rule)
         }
@@ -58,7 +46,7 @@ private struct RuleParser {
     }
 
     /// - Returns: `nil` for an empty line.
-    mutating func parse() throws(AcceptPolicyError) -> AcceptPolicy.Rule? {
+    mutating func parse() throws(ConfigurationError) -> AcceptPolicy.Rule? {
         guard let (word, start) = try nextWord() else { return nil }
         guard let action = AcceptPolicy.Action(rawValue: word) else {
             throw error(at: start, "a rule begins with accept, ask or refuse, not with \"\(word)\"")
@@ -89,12 +77,12 @@ private struct RuleParser {
 
     private func set(
         _ name: String, _ value: String, of rule: inout AcceptPolicy.Rule, at start: Int
-    ) throws(AcceptPolicyError) {
+    ) throws(ConfigurationError) {
         if name == "to" {
             guard rule.action == .accept else {
                 throw error(at: start, "to=FOLDER is for accept; \(rule.action.rawValue) writes nothing")
             }
-            rule.destination = try folder(value, at: start)
+            rule.destination = try FilePath(configured: value, home: home, line: line, column: start + 1)
             return
         }
         guard value != "*" else { return }
@@ -118,7 +106,7 @@ private struct RuleParser {
     // MARK: Words
 
     /// The next word and where it begins; `nil` at the end or a comment. Quotes are taken away.
-    private mutating func nextWord() throws(AcceptPolicyError) -> (String, Int)? {
+    private mutating func nextWord() throws(ConfigurationError) -> (String, Int)? {
         while position < bytes.count, isSpace(bytes[position]) { position += 1 }
         let start = position
         guard position < bytes.count, bytes[position] != UInt8(ascii: "#") else { return nil }
@@ -138,23 +126,11 @@ private struct RuleParser {
 
     private func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
-    private func error(at position: Int, _ problem: String) -> AcceptPolicyError {
-        AcceptPolicyError(line: line, column: position + 1, problem: problem)
+    private func error(at position: Int, _ problem: String) -> ConfigurationError {
+        ConfigurationError(line: line, column: position + 1, problem: problem)
     }
 
     // MARK: Values
-
-    private func folder(_ value: String, at start: Int) throws(AcceptPolicyError) -> FilePath {
-        if value == "~" || value.hasPrefix("~/") {
-            guard let home else { throw error(at: start, "HOME is not set, so that ~ means nothing: write the path") }
-            return home.pushing(FilePath(String(value.dropFirst(2)))).lexicallyNormalized()
-        }
-        let path = FilePath(value)
-        guard path.isAbsolute else {
-            throw error(at: start, "the folder \"\(value)\" has to begin with / or ~/")
-        }
-        return path.lexicallyNormalized()
-    }
 
     /// Decimal units (KB is 1000 bytes) and binary ones (KiB is 1024), with at most three digits behind the point.
     private static func size(_ text: String) -> UInt64? {

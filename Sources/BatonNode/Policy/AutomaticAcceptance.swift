@@ -45,6 +45,7 @@ actor AutomaticAcceptance {
     private let handoffs: HandoffTable
     private let applications: Applications
     private let handoffSwitch: HandoffSwitchKeeper
+    private let files: SharedFiles
     private let logger: Logger
     private var seen: Set<Seen> = []
     private var order: [Seen] = []
@@ -54,7 +55,7 @@ actor AutomaticAcceptance {
     init(
         policy: PolicyKeeper, taken: TakenActivities, directory: PeerDirectory, connections: PeerConnections,
         documents: DocumentService, handoffs: HandoffTable, applications: Applications,
-        handoffSwitch: HandoffSwitchKeeper, on loop: EventLoop, logger: Logger
+        handoffSwitch: HandoffSwitchKeeper, files: SharedFiles, on loop: EventLoop, logger: Logger
     ) {
         self.policy = policy
         self.taken = taken
@@ -64,6 +65,7 @@ actor AutomaticAcceptance {
         self.handoffs = handoffs
         self.applications = applications
         self.handoffSwitch = handoffSwitch
+        self.files = files
         self.loop = loop
         self.logger = logger
     }
@@ -128,7 +130,7 @@ actor AutomaticAcceptance {
             logger.notice("\(what) is taken over into \(candidate.destination)")
             let handoff = Handoff(
                 Handoff.Plan(activity: summary, origin: peer.peerName, destination: destination, rule: rule),
-                connections: connections, documents: documents, applications: applications)
+                connections: connections, documents: documents, applications: applications, files: files)
             try await handoffs.insert(handoff)
             let task = Task { await handoff.run() }
             await handoffs.setTask(task, of: handoff)

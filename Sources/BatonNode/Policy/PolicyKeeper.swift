@@ -16,7 +16,7 @@ actor PolicyKeeper {
     private let path: FilePath
     private let userHome: FilePath?
     private let logger: Logger
-    private var version: AcceptPolicyFile.Version?
+    private var version: ConfigurationFile.Version?
     private var hasLooked = false
     private var policy = AcceptPolicy()
     /// What is wrong with the file, for people; `nil` where nothing is.
@@ -43,7 +43,7 @@ actor PolicyKeeper {
 
     private func look() {
         // Before the reading: what is written meanwhile is read the next time.
-        let version = AcceptPolicyFile.Version(of: path)
+        let version = ConfigurationFile.Version(of: path)
         guard !hasLooked || version != self.version else { return }
         let isFirst = !hasLooked
         hasLooked = true

@@ -57,9 +57,11 @@ struct DocumentService: Sendable {
             throw HandoffError(.invalidRequest, "the document's manifest has to be asked for first")
         }
         let chunks = try Self.chunks(of: request, in: source)
+        // To the end, a range is the transfer; any other is what an application looks at meanwhile.
+        let isTransfer = request.ranges.first?.length == 0
         try await limit.begin(for: device)
         do {
-            try await send(chunks, of: source, for: claim, claimID, on: stream)
+            try await send(chunks, of: source, for: claim, claimID, isTransfer: isTransfer, on: stream)
             await limit.end(for: device)
         } catch {
             await limit.end(for: device)
@@ -69,7 +71,7 @@ struct DocumentService: Sendable {
     }
 
     private func send(
-        _ chunks: Range<UInt64>, of source: DocumentSource, for claim: Claim, _ claimID: ClaimID,
+        _ chunks: Range<UInt64>, of source: DocumentSource, for claim: Claim, _ claimID: ClaimID, isTransfer: Bool,
         on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
         let reader: DocumentReader
@@ -81,6 +83,7 @@ struct DocumentService: Sendable {
         try await stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
         do {
             try await pump(reader, to: stream) { bytes in
+                guard isTransfer else { return }
                 await offers.report(
                     .progress(
                         .with {
@@ -91,7 +94,7 @@ struct DocumentService: Sendable {
             }
         } catch {
             await reader.close()
-            await offers.fail(claimID, by: claim.device, with: error)
+            if isTransfer { await offers.fail(claimID, by: claim.device, with: error) }
             await stream.reset(error.code == .documentChanged ? .sourceChanged : .internalError)
         }
     }
@@ -186,14 +189,16 @@ struct DocumentService: Sendable {
     ///   - title: what the user saw and accepted.
     ///   - folder: the destination, held open since the user said yes.
     ///   - rule: what accepted it in place of the user, who then has seen no title.
+    ///   - entry: what the origin has described it as; it is asked where it has not.
     /// - Returns: where it is now, and its size.
     func fetch(
         from connection: Connection, claim: ClaimID, title: String, into folder: DestinationFolder,
-        acceptedBy rule: AcceptPolicy.Rule? = nil, progress: @escaping @Sendable (WireProgressReport) -> Void
+        acceptedBy rule: AcceptPolicy.Rule? = nil, describedAs entry: WireDocumentEntry? = nil,
+        progress: @escaping @Sendable (WireProgressReport) -> Void
     ) async throws(HandoffError) -> (path: [UInt8], size: UInt64) {
-        let entry = try await withDeadline(Self.answerDeadline, "the document was not described") {
-            try await self.manifestEntry(from: connection, claim: claim)
-        }
+        var described = entry
+        if described == nil { described = try await manifestEntry(from: connection, claim: claim) }
+        guard let entry = described else { throw HandoffError(.internal, "the other side described no document") }
         try Self.refuseHidden(entry, title: title, wasSeen: rule == nil)
         try rule?.require(type: nil, size: entry.size)
         do {
@@ -230,7 +235,16 @@ struct DocumentService: Sendable {
             "the other device calls “\(title)” by a hidden name, \(NameDisplay.escaped(Array(entry.name))): not taken")
     }
 
-    private func manifestEntry(
+    /// What the origin says that a claimed document is, from now on.
+    func manifestEntry(
+        from connection: Connection, claim: ClaimID
+    ) async throws(HandoffError) -> WireDocumentEntry {
+        try await withDeadline(Self.answerDeadline, "the document was not described") {
+            try await Self.entry(from: connection, claim: claim)
+        }
+    }
+
+    private static func entry(
         from connection: Connection, claim: ClaimID
     ) async throws(HandoffError) -> WireDocumentEntry {
         let (_, stream) = try await connection.request(.documentManifest(.with { $0.claimID = Data(claim.bytes) }))
@@ -245,6 +259,26 @@ struct DocumentService: Sendable {
         return entry
     }
 
+    /// Asks the origin for a range of a claimed document, whose records then come.
+    func requestRange(
+        _ range: WireDocumentRange, from connection: Connection, claim: ClaimID
+    ) async throws(HandoffError) -> BatonTransport.Stream {
+        let (answer, stream) = try await withDeadline(Self.answerDeadline, "the document was not sent") {
+            try await connection.request(
+                .documentRanges(
+                    .with {
+                        $0.claimID = Data(claim.bytes)
+                        $0.ranges = [range]
+                    }))
+        }
+        guard case .documentRanges(let ranges) = answer, Int(ranges.chunkSize) == ChunkLayout.chunkSize else {
+            await stream.reset(.protocolError)
+            throw HandoffError(.unsupported, "the other side sends chunks of another size: update Baton on both")
+        }
+        await stream.finish()
+        return stream
+    }
+
     private func receive(
         _ entry: WireDocumentEntry, from connection: Connection, claim: ClaimID, into writer: DocumentWriter,
         progress: @Sendable (WireProgressReport) -> Void
@@ -256,18 +290,7 @@ struct DocumentService: Sendable {
                     $0.total = entry.size
                 })
         }
-        let (answer, stream) = try await withDeadline(Self.answerDeadline, "the document was not sent") {
-            try await connection.request(
-                .documentRanges(
-                    .with {
-                        $0.claimID = Data(claim.bytes)
-                        $0.ranges = [.init()]
-                    }))
-        }
-        guard case .documentRanges(let ranges) = answer, Int(ranges.chunkSize) == ChunkLayout.chunkSize else {
-            await stream.reset(.protocolError)
-            throw HandoffError(.unsupported, "the other side sends chunks of another size: update Baton on both")
-        }
+        let stream = try await requestRange(.init(), from: connection, claim: claim)
         func next(_ spent: Buffer?) async throws -> Buffer? {
             do {
                 return try await withDeadline(stallDeadline, "nothing more of the document came") {
@@ -280,7 +303,6 @@ struct DocumentService: Sendable {
                 }
             }
         }
-        await stream.finish()
         report(0)
         var lastReport = Instant.now
         var buffer = try await next(nil)

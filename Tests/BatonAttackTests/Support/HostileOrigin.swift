@@ -41,7 +41,7 @@ struct HostileOrigin: Sendable {
         let (near, far) = try await connectedPair(on: loop)
         let serving = Task { await serve(far) }
         let service = DocumentService(
-            offers: Offers(on: loop) { _ in }, pool: BufferPool(),
+            offers: Offers(on: loop, files: try .none()) { _ in }, pool: BufferPool(),
             ledger: try PartFileLedger(stateFolder: FilePath(scratch.url.appendingPathComponent("parts").path)),
             limit: TransferLimit(), stallDeadline: stallDeadline)
         defer {

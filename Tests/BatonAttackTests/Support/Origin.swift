@@ -38,6 +38,15 @@ final class Scratch: Sendable {
     }
 }
 
+extension SharedFiles {
+    /// Of a device that shares no folder.
+    static func none() throws -> SharedFiles {
+        SharedFiles(
+            path: "/nonexistent/shared-roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+            logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
+    }
+}
+
 /// The part of a node that serves other devices, with an activity to take: real parts, joined by a socket pair.
 final class Origin: Sendable {
     static let secret = "what nobody may read without a claim"
@@ -59,7 +68,7 @@ final class Origin: Sendable {
         var request = WireOfferRequest()
         request.supportsContinuationStreams = true
         activity = try OfferedActivity(request, document: DocumentSource.inspect(FilePath(file.path)))
-        offers = Offers(on: loop) { _ in }
+        offers = Offers(on: loop, files: try .none()) { _ in }
         let documents = DocumentService(
             offers: offers, pool: BufferPool(),
             ledger: try PartFileLedger(stateFolder: FilePath(scratch.url.appendingPathComponent("parts").path)),

@@ -1,0 +1,83 @@
+import BatonEventLoop
+public import FoundationEssentials
+import Glibc
+import SystemPackage
+
+/// The content of a document, on this device or on its way.
+extension Document {
+    /// Bytes of the file, whether they have arrived or not: what is read goes ahead of the rest.
+    ///
+    /// - Parameters:
+    ///   - offset: of the first byte.
+    ///   - length: how many bytes at the most; they are all in memory.
+    /// - Returns: fewer than asked for only where the file ends.
+    /// - Throws: ``UserActivityError``: `notContinued` where the activity was let go before the file had arrived,
+    ///   `connectionUnavailable`, `handoffFailed` and others as the other device has it.
+    public func read(at offset: UInt64, length: Int) async throws(UserActivityError) -> Data {
+        guard length >= 0 else { throw UserActivityError(.invalid, "a length is not negative") }
+        if let fileURL { return try await LocalReading.read(fileURL, at: offset, length: length) }
+        guard let handoff = activity.handoff, !activity.isInvalidated else {
+            throw UserActivityError(.notContinued, "the activity was let go before its document had arrived")
+        }
+        do {
+            return try await handoff.readDocument(at: offset, length: length)
+        } catch {
+            throw UserActivityError(error)
+        }
+    }
+
+    /// Waits until the file is on this device.
+    ///
+    /// - Returns: where it is. ``UserActivity/userInfo`` has the same URL from then on.
+    /// - Throws: ``UserActivityError``: why it does not come; `userCancelled` where the task was cancelled, `invalid`
+    ///   where the user named no folder for it, so that it can only be read.
+    public func arrived() async throws(UserActivityError) -> URL {
+        if let fileURL { return fileURL }
+        guard let arrival = activity.handoff?.arrival else {
+            throw UserActivityError(.notContinued, "the document has no file")
+        }
+        return try await arrival.wait()
+    }
+}
+
+/// Reads files on a thread of its own, because disks block.
+private actor LocalReading {
+    private nonisolated let executor: BlockingExecutor
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    private init() throws(Errno) {
+        executor = try BlockingExecutor(name: "baton-reading")
+    }
+
+    static func read(_ url: URL, at offset: UInt64, length: Int) async throws(UserActivityError) -> Data {
+        do {
+            return try await LocalReading().read(url, at: offset, length: length)
+        } catch {
+            throw UserActivityError(.handoffFailed, "\(url.lastPathComponent) cannot be read: \(error)")
+        }
+    }
+
+    private func read(_ url: URL, at offset: UInt64, length: Int) throws(Errno) -> Data {
+        guard let start = Int64(exactly: offset) else { return Data() }
+        let number = open(url.path(percentEncoded: false), O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard number >= 0 else { throw Errno(rawValue: errno) }
+        let file = OwnedDescriptor(takingOwnershipOf: number)
+        var status = stat()
+        guard fstat(file.rawValue, &status) == 0 else { throw Errno(rawValue: errno) }
+        // No more room than the file has bytes, whatever was asked for.
+        var bytes = [UInt8](repeating: 0, count: Int(min(Int64(length), max(0, status.st_size - start))))
+        var count = 0
+        while count < bytes.count {
+            let room = bytes.count - count
+            let position = count
+            let got = bytes.withUnsafeMutableBytes { buffer in
+                pread(file.rawValue, buffer.baseAddress.map { $0 + position }, room, start + Int64(position))
+            }
+            if got < 0, errno == EINTR { continue }
+            guard got >= 0 else { throw Errno(rawValue: errno) }
+            if got == 0 { break }
+            count += got
+        }
+        return Data(bytes.prefix(count))
+    }
+}

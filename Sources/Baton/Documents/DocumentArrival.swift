@@ -1,0 +1,109 @@
+import BatonEventLoop
+import BatonMessages
+import BatonTransport
+import FoundationEssentials
+
+/// How the document of a continued activity comes to this device.
+final class DocumentArrival: Sendable {
+    private enum State {
+        case onItsWay
+        case arrived(URL)
+        case failed(UserActivityError)
+    }
+
+    let changes = DocumentChanges()
+    private let state: Lock<State>
+    /// It is not fetched, and can be read all the same.
+    private let isReadOnly: Bool
+
+    /// - Parameter document: as the node describes it.
+    init(_ document: WireContinuedDocument) {
+        isReadOnly = !document.isLocal && document.path.isEmpty
+        if document.isLocal {
+            state = Lock(.arrived(URL(filePath: String(decoding: document.path, as: UTF8.self))))
+        } else if isReadOnly {
+            state = Lock(
+                .failed(
+                    UserActivityError(
+                        .invalid, "the user accepted the activity without a folder for its document: it can be read")))
+        } else {
+            state = Lock(.onItsWay)
+        }
+    }
+
+    /// Where the file is; `nil` until it has arrived.
+    var place: URL? {
+        state.withLock { state in
+            guard case .arrived(let url) = state else { return nil }
+            return url
+        }
+    }
+
+    /// Whether it does not come.
+    var hasFailed: Bool {
+        state.withLock { state in
+            guard case .failed = state else { return false }
+            return !isReadOnly
+        }
+    }
+
+    /// Follows what the node tells until it has told all.
+    ///
+    /// - Parameter hasArrived: is called before anybody else is told.
+    func follow(_ stream: BatonTransport.Stream, hasArrived: @Sendable (URL) -> Void) async {
+        do throws(HandoffError) {
+            for try await event in stream.records(of: WireDocumentEvent.self) {
+                switch event.kind {
+                case .progress(let report):
+                    changes.tell(.progress(received: report.bytes, total: report.total))
+                case .arrived(let path):
+                    let url = URL(filePath: String(decoding: path, as: UTF8.self))
+                    hasArrived(url)
+                    settle(.arrived(url), .arrived(url))
+                case .failed(let failure):
+                    fail(UserActivityError(HandoffError(failure)))
+                case nil:
+                    continue
+                }
+            }
+            fail(UserActivityError(.notContinued, "the activity was let go before its document had arrived"))
+        } catch {
+            fail(UserActivityError(error))
+        }
+    }
+
+    /// Waits for the file.
+    func wait() async throws(UserActivityError) -> URL {
+        // Watching first: what happens between a look and a watch would be missed.
+        let news = changes.watch()
+        if let url = try settled() { return url }
+        for await _ in news {
+            if let url = try settled() { return url }
+        }
+        if let url = try settled() { return url }
+        guard !Task.isCancelled else { throw UserActivityError(.userCancelled, "nobody waits for the document any more") }
+        throw UserActivityError(.notContinued, "the document was closed before it had arrived")
+    }
+
+    private func settled() throws(UserActivityError) -> URL? {
+        switch state.withLock({ $0 }) {
+        case .onItsWay: return nil
+        case .arrived(let url): return url
+        case .failed(let error): throw error
+        }
+    }
+
+    private func fail(_ error: UserActivityError) {
+        settle(.failed(error), .failed(error))
+    }
+
+    /// The first outcome counts.
+    private func settle(_ outcome: State, _ change: Document.Change) {
+        let isFirst = state.withLock { state in
+            guard case .onItsWay = state else { return false }
+            state = outcome
+            return true
+        }
+        if isFirst { changes.tell(change) }
+    }
+}

@@ -1,0 +1,57 @@
+import BatonEventLoop
+
+/// What happens to a document, for all who watch it.
+final class DocumentChanges: Sendable {
+    /// Watchers at a time; the stream of one more ends at once.
+    static let bound = 64
+    /// Changes that wait for a watcher who reads slowly; the oldest is lost beyond it.
+    static let waitingBound = 32
+
+    private struct State {
+        var watchers: [UInt64: AsyncStream<Document.Change>.Continuation] = [:]
+        var count: UInt64 = 0
+        var hasEnded = false
+    }
+
+    private let state = Lock(State())
+
+    deinit {
+        for watcher in state.withLock({ Array($0.watchers.values) }) { watcher.finish() }
+    }
+
+    /// Tells all who watch.
+    func tell(_ change: Document.Change) {
+        for watcher in state.withLock({ Array($0.watchers.values) }) { watcher.yield(change) }
+    }
+
+    /// Tells the last change, and ends every watch.
+    func end() {
+        let watchers = state.withLock { state in
+            defer { state.watchers = [:] }
+            state.hasEnded = true
+            return Array(state.watchers.values)
+        }
+        for watcher in watchers {
+            watcher.yield(.closed)
+            watcher.finish()
+        }
+    }
+
+    func watch() -> AsyncStream<Document.Change> {
+        let (changes, watcher) = AsyncStream<Document.Change>.makeStream(
+            bufferingPolicy: .bufferingNewest(Self.waitingBound))
+        let number = state.withLock { state -> UInt64? in
+            guard !state.hasEnded, state.watchers.count < Self.bound else { return nil }
+            state.count += 1
+            state.watchers[state.count] = watcher
+            return state.count
+        }
+        guard let number else {
+            watcher.finish()
+            return changes
+        }
+        watcher.onTermination = { [weak self] _ in _ = self?.state.withLock { $0.watchers.removeValue(forKey: number) }
+        }
+        return changes
+    }
+}

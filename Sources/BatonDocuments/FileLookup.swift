@@ -1,0 +1,60 @@
+import BatonEventLoop
+import CLinux
+import Glibc
+public import SystemPackage
+
+/// Where files really are, as the kernel has it. Every call blocks on the disk.
+public enum FileLookup {
+    /// What is beneath a folder under a path.
+    public enum Found: Sendable, Hashable {
+        /// A regular file, with its size in bytes.
+        case file(size: UInt64)
+        /// A folder, or something that is no file.
+        case other
+        /// Nothing: neither there nor anywhere else, because the way to it does not leave the folder.
+        case missing
+        /// A link on the way leaves the folder, or is absolute.
+        case outside
+    }
+
+    /// The path without links and `..`, as `realpath(3)` has it.
+    ///
+    /// - Throws: why it cannot be told, `noSuchFileOrDirectory` for what is not there.
+    public static func resolved(_ path: FilePath) throws(Errno) -> FilePath {
+        while true {
+            let resolved = path.withPlatformString { Glibc.realpath($0, nil) }
+            if let resolved {
+                defer { free(resolved) }
+                return FilePath(platformString: resolved)
+            }
+            let error = Errno(rawValue: errno)
+            if error != .interrupted { throw error }
+        }
+    }
+
+    /// Looks a path up beneath a folder, and never leaves it: `openat2` with `RESOLVE_BENEATH` and
+    /// `RESOLVE_NO_MAGICLINKS`.
+    ///
+    /// - Parameters:
+    ///   - components: names, each without `/` and NUL and neither `.` nor `..`; none is the folder itself.
+    ///   - folder: links on the way to it are followed: it is the user's own choice.
+    /// - Throws: what the system says when it can tell neither, `noFunction` before Linux 5.6.
+    public static func find(_ components: [[UInt8]], beneath folder: FilePath) throws(Errno) -> Found {
+        let root = try SystemCalls.open(folder, O_RDONLY | O_DIRECTORY)
+        let path = components.isEmpty ? [UInt8(ascii: ".")] : Array(components.joined(separator: [UInt8(ascii: "/")]))
+        let terminated = path.map { CChar(bitPattern: $0) } + [0]
+        let folder = root.rawValue
+        let number: Int32
+        do {
+            number = try SystemCalls.kernel { baton_find_beneath(folder, terminated) }
+        } catch .noSuchFileOrDirectory, .notDirectory {
+            return .missing
+        } catch .improperLink, .tooManySymbolicLinkLevels {
+            return .outside
+        }
+        let found = OwnedDescriptor(takingOwnershipOf: number)
+        let status = try SystemCalls.status(of: found)
+        guard status.st_mode & S_IFMT == S_IFREG else { return .other }
+        return .file(size: UInt64(clamping: status.st_size))
+    }
+}

@@ -1,0 +1,44 @@
+import struct SystemPackage.FilePath
+
+/// What is wrong with a file that the user writes, and where.
+public struct ConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// From 1; 0 for what is wrong with the file as a whole.
+    public let line: Int
+    /// From 1, in bytes; 0 likewise.
+    public let column: Int
+    /// One clause, such as `there is no condition "size"`.
+    public let problem: String
+
+    public var description: String { line == 0 ? problem : "line \(line), column \(column): \(problem)" }
+}
+
+extension ConfigurationError {
+    /// Of the file as a whole.
+    init(_ problem: String) {
+        self.init(line: 0, column: 0, problem: problem)
+    }
+}
+
+extension FilePath {
+    /// A folder as it is written in a configuration file: absolute, or with `~/` in front.
+    ///
+    /// - Parameters:
+    ///   - home: what `~/` stands for; `nil` where nobody knows.
+    ///   - line: where it stands, for the error; the column likewise.
+    init(configured value: String, home: FilePath?, line: Int, column: Int) throws(ConfigurationError) {
+        if value == "~" || value.hasPrefix("~/") {
+            guard let home else {
+                throw ConfigurationError(
+                    line: line, column: column, problem: "HOME is not set, so that ~ means nothing: write the path")
+            }
+            self = home.pushing(FilePath(String(value.dropFirst(2)))).lexicallyNormalized()
+            return
+        }
+        let path = FilePath(value)
+        guard path.isAbsolute else {
+            throw ConfigurationError(
+                line: line, column: column, problem: "the folder \"\(value)\" has to begin with / or ~/")
+        }
+        self = path.lexicallyNormalized()
+    }
+}

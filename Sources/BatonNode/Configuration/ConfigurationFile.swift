@@ -1,0 +1,65 @@
+import BatonEventLoop
+import Glibc
+public import SystemPackage
+
+/// How the files of the configuration folder are read that decide what other devices may do here.
+public enum ConfigurationFile {
+    /// The most bytes that are read: 64 KiB.
+    public static let sizeBound = 64 << 10
+
+    /// What `~/` stands for in this process's environment; `nil` where HOME is not set or relative.
+    public static var userHome: FilePath? {
+        guard let home = getenv("HOME") else { return nil }
+        let path = FilePath(platformString: home)
+        return path.isAbsolute ? path : nil
+    }
+
+    /// Which state of a file this is: an edit within one tick of the file system's clock that keeps the size is not
+    /// seen.
+    struct Version: Sendable, Hashable {
+        private let inode: Inode
+        private let size: Int64
+        private let times: [UInt8]
+
+        /// `nil` where there is no file.
+        init?(of path: FilePath) {
+            guard let status = try? path.stat() else { return nil }
+            inode = status.inode
+            size = status.size
+            // When content and entry last changed, compared as they are.
+            times = withUnsafeBytes(of: (status.st_mtim, status.st_ctim)) { Array($0) }
+        }
+    }
+
+    /// What is in the file; blocks.
+    ///
+    /// - Returns: `nil` where there is none.
+    /// - Throws: what is wrong with it. It has to be a file of this user (or root) that nobody else can write to.
+    static func contents(of path: FilePath) throws(ConfigurationError) -> [UInt8]? {
+        do {
+            // Not blocking, so that a pipe does not hang; it is no file and is refused.
+            let descriptor = try FileDescriptor.open(path, .readOnly, options: [.nonBlocking, .closeOnExec])
+            let file = OwnedDescriptor(takingOwnershipOf: descriptor)
+            let status = try file.fileDescriptor.stat()
+            guard status.type == .regular else { throw ConfigurationError("it is no file") }
+            guard status.userID.rawValue == geteuid() || status.userID.rawValue == 0,
+                status.permissions.rawValue & 0o022 == 0
+            else { throw ConfigurationError("others could write to it: make it yours alone, with chown and chmod 600") }
+            var bytes = [UInt8](repeating: 0, count: sizeBound + 1)
+            var count = 0
+            while count < bytes.count {
+                let got = try bytes.withUnsafeMutableBytes {
+                    try file.fileDescriptor.read(into: UnsafeMutableRawBufferPointer(rebasing: $0[count...]))
+                }
+                if got == 0 { break }
+                count += got
+            }
+            guard count <= sizeBound else { throw ConfigurationError("it is over \(sizeBound) bytes") }
+            return Array(bytes.prefix(count))
+        } catch Errno.noSuchFileOrDirectory {
+            return nil
+        } catch {
+            throw error as? ConfigurationError ?? ConfigurationError("it cannot be read (\(error))")
+        }
+    }
+}

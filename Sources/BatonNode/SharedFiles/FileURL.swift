@@ -1,0 +1,90 @@
+/// A URL of a file of this device, taken apart by hand: a name is bytes, which need not be text.
+struct FileURL: Sendable, Hashable {
+    /// Absolute, as the system has it.
+    let path: [UInt8]
+    /// What follows the path from the first `?` or `#` on; it is handed on as it is.
+    let suffix: String
+
+    init(path: [UInt8], suffix: String = "") {
+        self.path = path
+        self.suffix = suffix
+    }
+
+    /// - Returns: `nil` where the URL names no file of this device: another host, no absolute path, a byte that no name
+    ///   may have, an escape that is none.
+    init?(_ text: String) {
+        guard text.isOfScheme("file") else { return nil }
+        var rest = text.utf8.dropFirst("file:".utf8.count)
+        if rest.starts(with: "//".utf8) {
+            rest = rest.dropFirst(2)
+            let host = rest.prefix { $0 != UInt8(ascii: "/") }
+            guard host.isEmpty || String(host)?.lowercased() == "localhost" else { return nil }
+            rest = rest.dropFirst(host.count)
+        }
+        let end = rest.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? rest.endIndex
+        guard let path = PercentCoding.decode(rest[..<end]), path.first == UInt8(ascii: "/"), !path.contains(0) else {
+            return nil
+        }
+        self.path = path
+        suffix = String(rest[end...]) ?? ""
+    }
+
+    /// `file:///…`
+    var text: String { "file://" + PercentCoding.encode(path) + suffix }
+}
+
+/// The escapes of a URL's path (RFC 3986, 2.1).
+enum PercentCoding {
+    /// Everything but letters, digits and what a path may have (3.3) is escaped.
+    static func encode(_ bytes: some Sequence<UInt8>) -> String {
+        let digits = Array("0123456789ABCDEF".utf8)
+        var encoded: [UInt8] = []
+        for byte in bytes {
+            if isPlain(byte) {
+                encoded.append(byte)
+            } else {
+                encoded += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        return String(decoding: encoded, as: UTF8.self)
+    }
+
+    /// - Returns: `nil` for a `%` without two digits.
+    static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+        var decoded: [UInt8] = []
+        var rest = text.makeIterator()
+        while let byte = rest.next() {
+            guard byte == UInt8(ascii: "%") else {
+                decoded.append(byte)
+                continue
+            }
+            guard let high = rest.next().flatMap(value), let low = rest.next().flatMap(value) else { return nil }
+            decoded.append(high << 4 | low)
+        }
+        return decoded
+    }
+
+    private static func value(_ digit: UInt8) -> UInt8? {
+        Character(UnicodeScalar(digit)).hexDigitValue.map { UInt8($0) }
+    }
+
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: "-._~!$&'()*+,;=:@/".utf8.contains(byte)
+        }
+    }
+}
+
+extension String {
+    /// Whether it begins with this scheme and a colon, in whatever case.
+    func isOfScheme(_ scheme: String) -> Bool {
+        let length = scheme.utf8.count
+        return utf8.dropFirst(length).first == UInt8(ascii: ":")
+            && utf8.prefix(length).elementsEqual(scheme.utf8) {
+                ((UInt8(ascii: "A")...UInt8(ascii: "Z")).contains($0) ? $0 | 0x20 : $0) == $1
+            }
+    }
+}

@@ -1,0 +1,96 @@
+import BatonDocuments
+import BatonEventLoop
+import BatonMessages
+import Logging
+import SystemPackage
+
+/// What files of this device mean on others, and what files of others mean here: the shared folders, and the documents
+/// that were fetched.
+///
+/// A path never crosses. It has a thread of its own, because a shared folder may well be on a network that hangs.
+actor SharedFiles {
+    private nonisolated let executor: BlockingExecutor
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    private let path: FilePath
+    private let userHome: FilePath?
+    private let logger: Logger
+    private var version: ConfigurationFile.Version?
+    private var hasLooked = false
+    private var known = SharedRoots()
+    private var granted = GrantedDocuments()
+
+    /// - Parameters:
+    ///   - path: of the file `shared-roots`.
+    ///   - userHome: what `~/` in it stands for.
+    init(path: FilePath, userHome: FilePath?, on executor: BlockingExecutor, logger: Logger) {
+        self.path = path
+        self.userHome = userHome
+        self.executor = executor
+        self.logger = logger
+    }
+
+    /// The folders as the file has them now: read again when it has changed, and none while it is wrong.
+    var roots: SharedRoots {
+        // Before the reading: what is written meanwhile is read the next time.
+        let version = ConfigurationFile.Version(of: path)
+        guard !hasLooked || version != self.version else { return known }
+        hasLooked = true
+        self.version = version
+        do {
+            known = try SharedRootsFile.read(path, userHome: userHome)
+            if !known.roots.isEmpty { logger.notice("shared folders: \(known.roots.map(\.name).joined(separator: ", "))") }
+        } catch {
+            known = SharedRoots()
+            logger.warning("shared folders: \(path): \(error); until it is mended, no folder is shared")
+        }
+        return known
+    }
+
+    // MARK: Which files an application may use
+
+    /// A document was fetched for an application, which may use it from now on.
+    func grant(_ path: FilePath, to application: String) {
+        // What has gone again meanwhile needs no leave.
+        guard let resolved = try? FileLookup.resolved(path) else { return }
+        granted.insert(resolved, for: application)
+    }
+
+    /// Makes sure that an application may use a file: one in a shared folder, or a document that was fetched for it.
+    ///
+    /// - Parameter application: its identifier; `nil` for whoever has not registered.
+    /// - Throws: `accessRefused`.
+    func requireAccess(to path: FilePath, by application: String?) throws(HandoffError) {
+        let resolved: FilePath
+        do {
+            resolved = try FileLookup.resolved(path)
+        } catch {
+            throw HandoffError(.accessRefused, "\(shown(path)) is not there, or cannot be reached (\(error)).")
+        }
+        if roots.place(of: resolved) != nil { return }
+        if let application, granted.contains(resolved, for: application) { return }
+        throw HandoffError(
+            .accessRefused,
+            "\(shown(path)) is in no shared folder of this device, and came with no activity of this application: see"
+                + " `baton roots --help`.")
+    }
+
+    private func shown(_ path: FilePath) -> String { NameDisplay.escaped(path.bytes) }
+}
+
+extension SharedRoots {
+    /// Where a file is for every device that shares the folder: in the innermost one, where they are in each other.
+    ///
+    /// - Parameter resolved: without links, so that what a link inside a folder leads to outside is outside.
+    func place(of resolved: FilePath) -> CarriedURL.Place? {
+        var best: (place: CarriedURL.Place, depth: Int)?
+        for root in roots {
+            guard let folder = try? FileLookup.resolved(root.folder), resolved.starts(with: folder) else { continue }
+            let depth = folder.components.count
+            guard depth > best?.depth ?? -1 else { continue }
+            let names = resolved.components.dropFirst(depth).map { name in FilePath(root: nil, [name]).bytes }
+            best = (CarriedURL.Place(root: root.name, components: names), depth)
+        }
+        return best?.place
+    }
+}

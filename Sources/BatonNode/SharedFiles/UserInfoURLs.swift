@@ -1,0 +1,68 @@
+import BatonMessages
+
+extension WireDictionaryValue {
+    /// The same with every URL in it, however deep, replaced by what `replace` makes of it.
+    ///
+    /// The order is that of the keys, so that "the first" URL is the same one every time. Messages nest at most
+    /// ``BatonMessages/MessageLimits/depth`` deep.
+    ///
+    /// - Parameter replace: is given the URL and its key, as in `files[2].place`.
+    func replacingURLs(
+        _ replace: (_ url: String, _ key: String) throws(HandoffError) -> String
+    ) throws(HandoffError) -> WireDictionaryValue {
+        try replacingURLs(beneath: "", replace)
+    }
+
+    /// Whether there is such a URL, however deep.
+    func containsURL(where isWanted: (String) -> Bool) -> Bool {
+        entries.values.contains { $0.containsURL(where: isWanted) }
+    }
+
+    fileprivate func replacingURLs(
+        beneath path: String, _ replace: (String, String) throws(HandoffError) -> String
+    ) throws(HandoffError) -> WireDictionaryValue {
+        var result = self
+        for key in entries.keys.sorted() {
+            guard let value = entries[key] else { continue }
+            result.entries[key] = try value.replacingURLs(at: path.isEmpty ? key : "\(path).\(key)", replace)
+        }
+        return result
+    }
+}
+
+extension WireValue {
+    fileprivate func containsURL(where isWanted: (String) -> Bool) -> Bool {
+        switch kind {
+        case .url(let url): isWanted(url)
+        case .array(let list), .set(let list): list.elements.contains { $0.containsURL(where: isWanted) }
+        case .dictionary(let dictionary): dictionary.containsURL(where: isWanted)
+        case .null, .boolean, .integer, .unsignedInteger, .real, .string, .data, .date, .uuid, nil: false
+        }
+    }
+
+    fileprivate func replacingURLs(
+        at path: String, _ replace: (String, String) throws(HandoffError) -> String
+    ) throws(HandoffError) -> WireValue {
+        var result = self
+        switch kind {
+        case .url(let url): result.url = try replace(url, path)
+        case .array(let list): result.array = try list.replacingURLs(replace) { "\(path)[\($0)]" }
+        case .set(let list): result.set = try list.replacingURLs(replace) { _ in "\(path)[]" }
+        case .dictionary(let dictionary): result.dictionary = try dictionary.replacingURLs(beneath: path, replace)
+        case .null, .boolean, .integer, .unsignedInteger, .real, .string, .data, .date, .uuid, nil: break
+        }
+        return result
+    }
+}
+
+extension WireArrayValue {
+    fileprivate func replacingURLs(
+        _ replace: (String, String) throws(HandoffError) -> String, key: (Int) -> String
+    ) throws(HandoffError) -> WireArrayValue {
+        var result = self
+        for (index, element) in elements.enumerated() {
+            result.elements[index] = try element.replacingURLs(at: key(index), replace)
+        }
+        return result
+    }
+}

@@ -1,0 +1,80 @@
+import Foundation
+import Testing
+
+@testable import BatonCLI
+
+@Suite("baton roots")
+struct RootsTests {
+    /// A home for one test, which goes with it.
+    private final class Home: Sendable {
+        let path = FileManager.default.temporaryDirectory.path + "/baton-roots-\(UUID().uuidString)"
+        var file: String { path + "/config/shared-roots" }
+
+        init() throws {
+            try FileManager.default.createDirectory(atPath: path + "/Documents", withIntermediateDirectories: true)
+        }
+
+        deinit { try? FileManager.default.removeItem(atPath: path) }
+
+        func run(_ arguments: String...) async throws -> BuiltCommand.Result {
+            try await BuiltCommand.run(["roots"] + arguments, home: path, in: path)
+        }
+    }
+
+    @Test("a folder is added, listed and removed, and what the user wrote stays")
+    func editing() async throws {
+        let home = try Home()
+        let none = try await home.run()
+        #expect(none.status == 0 && none.output.isEmpty)
+        #expect(none.errors == "No folder is shared: add one with `baton roots add NAME FOLDER`.\n")
+
+        let added = try await home.run("add", "Documents", "Documents")
+        #expect(added.status == 0)
+        #expect(
+            added.errors
+                == "Documents is \(home.path)/Documents on this device. Name the folder so on your others as well.\n")
+        let mode = try FileManager.default.attributesOfItem(atPath: home.file)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        #expect(try await home.run("list").output == "Documents  \(home.path)/Documents\n")
+        let json = try await home.run("list", "--json").output
+        #expect(json == #"{"name":"Documents","folder":"\#(home.path)/Documents"}"# + "\n")
+
+        let written = "# mine\n" + (try String(contentsOfFile: home.file, encoding: .utf8)) + "\nMusic = /m"
+        try Data(written.replacing("Music = ", with: "Music=").utf8).write(to: URL(filePath: home.file))
+        let again = try await home.run("add", "Documents", "Documents")
+        #expect(again.status == ExitStatus.usage.rawValue)
+        #expect(
+            again.errors == "baton: \(home.file): line 5, column 1: Documents is there already, in line 2\n")
+        #expect(try await home.run("add", "Second", ".").status == 0)
+        #expect(try await home.run("remove", "Documents").errors == "Documents is shared no longer.\n")
+        #expect(
+            try String(contentsOfFile: home.file, encoding: .utf8) == "# mine\n\nMusic=/m\nSecond=\(home.path)\n")
+        let listed = try await home.run()
+        #expect(listed.output == "Music  /m\nSecond  \(home.path)\n")
+        #expect(listed.errors == "baton: line 3: /m is no folder: make it first\n")
+    }
+
+    @Test("what cannot be shared is refused with a sentence, and a broken file by line and column")
+    func refusals() async throws {
+        let home = try Home()
+        let missing = try await home.run("add", "Documents", "nowhere")
+        #expect(missing.status == ExitStatus.usage.rawValue)
+        #expect(missing.errors == "baton: \(home.path)/nowhere is no folder: make it first\n")
+        for name in ["", ".", "..", ".hidden", "a/b", "a b", "a=b", "é", String(repeating: "a", count: 65)] {
+            let refused = try await home.run("add", "--", name, "Documents")
+            #expect(refused.status == ExitStatus.usage.rawValue && refused.errors.contains("is no name: use up to 64"))
+        }
+        #expect(!FileManager.default.fileExists(atPath: home.file))
+        let unknown = try await home.run("remove", "Documents")
+        #expect(unknown.status == ExitStatus.usage.rawValue)
+        #expect(unknown.errors == "baton: no shared folder is called \"Documents\": see `baton roots`\n")
+
+        try FileManager.default.createDirectory(atPath: home.path + "/config", withIntermediateDirectories: true)
+        try Data("# mine\nDocuments=relative\n".utf8).write(to: URL(filePath: home.file))
+        let broken = try await home.run()
+        #expect(broken.status == ExitStatus.usage.rawValue && broken.output.isEmpty)
+        #expect(
+            broken.errors
+                == "baton: \(home.file): line 2, column 11: the folder \"relative\" has to begin with / or ~/\n")
+    }
+}

@@ -1,0 +1,240 @@
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTestSupport
+import BatonTransport
+import Foundation
+import Logging
+import SwiftProtobuf
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+@testable import BatonNode
+
+/// Ranges of a document that a scripted origin has, read by an application over a real connection each.
+@Suite("Reading a document before it has arrived", .timeLimit(.minutes(1)))
+struct DocumentReadTests {
+    private final class Scene: Sendable {
+        let folder: URL
+        let content: Data
+        let entry: WireDocumentEntry
+        let service: DocumentService
+        private let loop = EventLoop(name: "node")
+        private let origin: (near: Connection, far: Connection)
+        private let application: (near: Connection, far: Connection)
+        /// A byte of the records that is changed on the way.
+        private let damage: Int?
+        private let serving: Task<Void, Never>
+
+        init(bytes: Int, seed: UInt64, damage: Int? = nil) async throws {
+            folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-read-\(UUID().uuidString)")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+            var generator = SeededGenerator(seed: seed)
+            content = Data(generator.bytes(bytes))
+            entry = .with {
+                $0.name = Data("big".utf8)
+                $0.size = UInt64(bytes)
+            }
+            self.damage = damage
+            let files = SharedFiles(
+                path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            service = DocumentService(
+                offers: Offers(on: loop, files: files) { _ in }, pool: BufferPool(),
+                ledger: try PartFileLedger(stateFolder: FilePath(folder.path + "/parts")), limit: TransferLimit())
+            origin = try await Self.pair(on: loop)
+            application = try await Self.pair(on: loop)
+            let (far, content) = (origin.far, content)
+            serving = Task {
+                for await incoming in far.incoming {
+                    Task { try? await Self.answer(incoming, content, damage: damage) }
+                }
+            }
+        }
+
+        func close() async {
+            for connection in [origin.near, origin.far, application.near, application.far] { await connection.close() }
+            await serving.value
+            try? FileManager.default.removeItem(at: folder)
+        }
+
+        /// Reads as an application does.
+        ///
+        /// - Parameter file: reads this one in the place of the origin's.
+        func read(_ range: Range<UInt64>, file: FilePath? = nil) async throws -> Data {
+            let (stream, serving) = try await open(range, file: file)
+            defer { serving.cancel() }
+            guard case .documentRead = try await response(of: stream) else { throw HandoffError(.internal, "no answer") }
+            var read = Data()
+            while let buffer = try await stream.read() { buffer.withBytes { read.append(contentsOf: $0) } }
+            await serving.value
+            return read
+        }
+
+        func open(
+            _ range: Range<UInt64>, file: FilePath? = nil
+        ) async throws -> (BatonTransport.Stream, Task<Void, Never>) {
+            let stream = try await application.far.open([])
+            let incoming = try #require(await application.near.incoming.makeAsyncIterator().next())
+            await stream.finish()
+            let (service, entry, near) = (service, entry, origin.near)
+            return (
+                stream,
+                Task {
+                    do throws(HandoffError) {
+                        if let file {
+                            try await service.read(range, ofFileAt: file, to: incoming.stream)
+                        } else {
+                            try await service.read(range, of: entry, from: near, claim: ClaimID(), to: incoming.stream)
+                        }
+                    } catch {
+                        await incoming.stream.fail(error)
+                    }
+                }
+            )
+        }
+
+        func response(of stream: BatonTransport.Stream) async throws -> WireResponse.OneOf_Kind? {
+            let response = try await WireResponse(serializedBytes: stream.response()).kind
+            if case .failure(let failure)? = response { throw HandoffError(failure) }
+            return response
+        }
+
+        private static func pair(on loop: EventLoop) async throws -> (near: Connection, far: Connection) {
+            let other = EventLoop(name: "other")
+            let (first, second) = try Socket.pair(on: loop, other)
+            let near = Connection(
+                socket: first, channel: PlainChannel(peer: .localUser(0)), role: .acceptor, limits: .local, on: loop)
+            let far = Connection(
+                socket: second, channel: PlainChannel(peer: .localUser(0)), role: .dialer, limits: .local, on: other)
+            await near.start()
+            await far.start()
+            try await far.ready()
+            return (near, far)
+        }
+
+        /// An honest origin, save for one byte.
+        private static func answer(_ incoming: IncomingStream, _ content: Data, damage: Int?) async throws {
+            guard case .documentRanges(let request) = try WireRequest.decode(incoming.request),
+                let range = request.ranges.first, request.ranges.count == 1, range.length != 0
+            else { return await incoming.stream.reset(.refused) }
+            let chunk = ChunkLayout.chunkSize
+            let (start, end) = (Int(range.offset), Int(range.offset + range.length))
+            guard start % chunk == 0, end == content.count || end % chunk == 0, end <= content.count else {
+                return await incoming.stream.fail(HandoffError(.invalidRequest, "no such range"))
+            }
+            try await incoming.stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(chunk) }))
+            for start in stride(from: start, to: end, by: chunk) {
+                var bytes = [UInt8](content[start..<min(start + chunk, end)])
+                let checksum = bytes.withUnsafeBytes { ChunkChecksum(of: $0) }
+                if let damage, (start..<start + bytes.count).contains(damage) { bytes[damage - start] ^= 1 }
+                withUnsafeBytes(of: checksum.high.bigEndian) { bytes += $0 }
+                withUnsafeBytes(of: checksum.low.bigEndian) { bytes += $0 }
+                try await incoming.stream.write(Buffer(copying: bytes))
+            }
+            await incoming.stream.finish()
+        }
+    }
+
+    @Test("Any range, from the origin and from the file, is exactly what the document has there")
+    func ranges() async throws {
+        let seed: UInt64 = 71
+        let size = 3 * ChunkLayout.chunkSize + 12_345
+        let scene = try await Scene(bytes: size, seed: seed)
+        let file = scene.folder.appendingPathComponent("big")
+        try scene.content.write(to: file)
+        var generator = SeededGenerator(seed: seed)
+        let chunk = UInt64(ChunkLayout.chunkSize)
+        let end = UInt64(size)
+        var ranges: [Range<UInt64>] = [
+            0..<0, 0..<1, 0..<end, chunk - 1..<chunk + 1, chunk..<2 * chunk, end - 1..<end, end..<end + 5, end..<end,
+            end - 65_536..<end + 65_536, 7 * chunk..<8 * chunk, 0..<UInt64.max, chunk..<chunk,
+        ]
+        for _ in 0..<20 {
+            let start = UInt64.random(in: 0..<end, using: &generator)
+            ranges.append(start..<UInt64.random(in: start...end + 1000, using: &generator))
+        }
+        for range in ranges {
+            let clamped = range.clamped(to: 0..<end)
+            let expected = scene.content[Int(clamped.lowerBound)..<Int(clamped.upperBound)]
+            #expect(try await scene.read(range) == expected, "\(range), seed \(seed)")
+            #expect(try await scene.read(range, file: FilePath(file.path)) == expected, "\(range), seed \(seed)")
+        }
+        #expect(scene.service.pool.lentCount == 0)
+        await scene.close()
+    }
+
+    @Test("Of a damaged chunk nothing reaches the application, and what came before it does")
+    func damaged() async throws {
+        let chunk = UInt64(ChunkLayout.chunkSize)
+        let scene = try await Scene(bytes: 3 << 20, seed: 72, damage: 1 << 20)
+        #expect(try await scene.read(0..<chunk).count == Int(chunk))
+        #expect(try await scene.read(2 * chunk..<3 * chunk).count == Int(chunk))
+        let (stream, serving) = try await scene.open(chunk - 10..<3 * chunk)
+        _ = try await scene.response(of: stream)
+        var read = Data()
+        let error = await #expect(throws: TransportError.self) {
+            while let buffer = try await stream.read() { buffer.withBytes { read.append(contentsOf: $0) } }
+        }
+        #expect(error?.code == .reset(.internalError))
+        #expect(read.count <= 10)
+        await serving.value
+        #expect(scene.service.pool.lentCount == 0)
+        await scene.close()
+    }
+
+    @Test("An application that reads nothing stops the origin, holds one buffer, and frees it when it goes")
+    func backPressure() async throws {
+        let scene = try await Scene(bytes: 16 << 20, seed: 73)
+        var (stream, serving): (BatonTransport.Stream?, _) = try await scene.open(0..<16 << 20)
+        _ = try await scene.response(of: try #require(stream))
+        try await eventually("a buffer is filled") { scene.service.pool.lentCount == 1 }
+        for _ in 0..<20 {
+            try await Task.sleep(for: .milliseconds(10))
+            #expect(scene.service.pool.lentCount == 1)
+        }
+        await stream?.reset(.cancelled)
+        stream = nil
+        await serving.value
+        #expect(scene.service.pool.lentCount == 0)
+        await scene.close()
+    }
+
+    @Test("A file that has gone is a failure, not an empty answer")
+    func missingFile() async throws {
+        let scene = try await Scene(bytes: 10, seed: 74)
+        let error = await #expect(throws: HandoffError.self) {
+            try await scene.read(0..<10, file: FilePath(scene.folder.path + "/nothing"))
+        }
+        #expect(error?.code == .documentUnreadable)
+        await scene.close()
+    }
+
+    @Test("Eight reads wait behind the one that is under way, in order; one more is refused")
+    func queue() async throws {
+        let queue = ReadQueue()
+        try await queue.enter()
+        let (turns, turn) = AsyncStream<Int>.makeStream()
+        var waiting: [Task<Void, any Error>] = []
+        for number in 0..<ReadQueue.bound {
+            waiting.append(
+                Task {
+                    try await queue.enter()
+                    turn.yield(number)
+                    await queue.leave()
+                })
+            try await eventually("it waits") { await queue.count == number + 1 }
+        }
+        let error = await #expect(throws: HandoffError.self) { try await queue.enter() }
+        #expect(error?.code == .limitExceeded)
+        await queue.leave()
+        for task in waiting { try await task.value }
+        turn.finish()
+        var order: [Int] = []
+        for await number in turns { order.append(number) }
+        #expect(order == Array(0..<ReadQueue.bound))
+        try await queue.enter()
+        await queue.leave()
+    }
+}
