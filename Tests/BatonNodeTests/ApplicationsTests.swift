@@ -3,7 +3,6 @@ import BatonEventLoop
 import BatonMessages
 import BatonTestSupport
 import BatonTransport
-import BatonWeb
 import Foundation
 import Logging
 import SwiftProtobuf
@@ -12,6 +11,7 @@ import Testing
 import struct SystemPackage.FilePath
 
 @testable import BatonNode
+@testable import BatonWeb
 
 /// The node's knowledge of applications, with real files and a program that is really launched.
 @Suite("Applications of this user", .timeLimit(.minutes(1)))
@@ -42,12 +42,33 @@ struct ApplicationsTests {
                 keeper: ApplicationKeeper(
                     home: home, environment: ["PATH": "/usr/bin:/bin", "HOME": folder.path, "XDG_DATA_DIRS": "/none"],
                     on: storage, logger: logger),
-                handoffSwitch: handoffSwitch, associations: SiteAssociations(logger: logger), on: loop,
-                launchDeadline: launchDeadline, logger: logger)
+                handoffSwitch: handoffSwitch,
+                associations: SiteAssociations(logger: logger) { host throws(SiteAssociationError) in
+                    try SiteAssociation(Self.sites[host.name, default: []])
+                }, on: loop, launchDeadline: launchDeadline, logger: logger)
             (connection, other) = try await connectedPair(on: loop)
         }
 
         deinit { try? FileManager.default.removeItem(at: folder) }
+
+        /// What hosts of the web say; the fetching itself is tested with real servers in its own room.
+        private static let sites: [String: [UInt8]] = [
+            "reader.example": Array(#"{"activitycontinuation": {"apps": ["TEAM.org.example.reader"]}}"#.utf8),
+            "stranger.example": Array(#"{"activitycontinuation": {"apps": ["TEAM.org.example.else"]}}"#.utf8),
+        ]
+
+        func install(
+            _ identifier: String, team: String = "", domains: [String] = [], command: [String] = ["true"]
+        ) throws {
+            let registry = ApplicationRegistry(
+                configurationFolder: FilePath(home.configurationFolder),
+                desktopEntries: DesktopEntryFolders(environment: ["XDG_DATA_DIRS": "/none"]))
+            _ = try registry.register(
+                ApplicationManifest(
+                    identifier: identifier, name: identifier, team: team, activityTypes: [ApplicationsTests.type],
+                    associatedDomains: domains.map { try AssociatedDomain($0) }, command: command,
+                    source: .registered(from: nil)))
+        }
 
         /// Registers an application that runs.
         @discardableResult
@@ -190,19 +211,38 @@ struct ApplicationsTests {
     func neverRegisters() async throws {
         let scene = try await Scene(launchDeadline: .milliseconds(300))
         let launches = scene.folder.appendingPathComponent("launches")
-        let registry = ApplicationRegistry(
-            configurationFolder: FilePath(scene.home.configurationFolder),
-            desktopEntries: DesktopEntryFolders(environment: ["XDG_DATA_DIRS": "/none"]))
-        _ = try registry.register(
-            ApplicationManifest(
-                identifier: "org.example.slow", name: "Slow", activityTypes: [Self.type],
-                command: ["sh", "-c", "echo $BATON_ACTIVITY_TYPE >> \(launches.path)"], source: .registered(from: nil)))
+        try scene.install(
+            "org.example.slow", command: ["sh", "-c", "echo $BATON_ACTIVITY_TYPE >> \(launches.path)"])
         let slow = try #require(await scene.chosen(activity()))
         async let first = failure(scene, slow)
         async let second = failure(scene, slow)
         #expect(await [first, second] == [.applicationNotStarted, .applicationNotStarted])
         try await eventually("the program ran") { FileManager.default.fileExists(atPath: launches.path) }
         #expect(try String(contentsOf: launches, encoding: .utf8) == Self.type + "\n", "launched once")
+    }
+
+    @Test("A web page goes to the application that claims its host and that the host lists, and to no other")
+    func pages() async throws {
+        let scene = try await Scene()
+        try scene.install("org.example.reader", team: "TEAM", domains: ["reader.example", "stranger.example"])
+        let applications = scene.applications
+        #expect(
+            await applications.application(opening: "https://reader.example/a?b")?.identifier == "org.example.reader")
+        #expect(await applications.application(opening: "https://READER.example")?.identifier == "org.example.reader")
+        for page in [
+            "https://stranger.example/", "https://unheard.example/", "https://reader.example:8443/",
+            "https://sub.reader.example/", "https://127.0.0.1/", "",
+        ] {
+            #expect(await applications.application(opening: page) == nil, "\(page)")
+        }
+        try scene.install("org.example.reader", team: "OTHER", domains: ["reader.example"])
+        #expect(await applications.application(opening: "https://reader.example/") == nil)
+        try scene.install("org.example.reader", team: "TEAM", domains: ["reader.example"], command: [])
+        #expect(await applications.application(opening: "https://reader.example/") == nil, "it cannot be launched")
+        try await scene.run("org.example.reader", team: "TEAM")
+        #expect(await applications.application(opening: "https://reader.example/")?.isRunning == true)
+        _ = try await scene.handoffSwitch.set(false, for: "org.example.reader")
+        #expect(await applications.application(opening: "https://reader.example/") == nil)
     }
 
     private func failure(_ scene: Scene, _ candidate: ApplicationChoice.Candidate) async -> HandoffError.Code? {

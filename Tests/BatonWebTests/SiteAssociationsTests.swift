@@ -26,18 +26,21 @@ struct SiteAssociationsTests {
         var asked: [String] { state.withLock { $0.asked } }
 
         func associations() -> SiteAssociations {
-            SiteAssociations(logger: Logger(label: "test"), now: { [self] in state.withLock { $0.now } }) {
-                [self] host throws(SiteAssociationError) in
-                let isHolding = state.withLock { state in
-                    state.asked.append(host.name)
-                    return state.isHolding
-                }
-                if isHolding { await hold() }
-                if Task.isCancelled { throw SiteAssociationError(.cancelled, "nobody waits") }
-                return try state.withLock { state throws(SiteAssociationError) in
-                    guard let answer = state.answers[host.name] else { throw state.failure }
-                    return answer
-                }
+            SiteAssociations(
+                logger: Logger(label: "test"), now: { [self] in state.withLock { $0.now } },
+                fetch: { [self] host throws(SiteAssociationError) in try await answer(for: host) })
+        }
+
+        private func answer(for host: WebHost) async throws(SiteAssociationError) -> SiteAssociation {
+            let isHolding = state.withLock { state in
+                state.asked.append(host.name)
+                return state.isHolding
+            }
+            if isHolding { await hold() }
+            if Task.isCancelled { throw SiteAssociationError(.cancelled, "nobody waits") }
+            return try state.withLock { state throws(SiteAssociationError) in
+                guard let answer = state.answers[host.name] else { throw state.failure }
+                return answer
             }
         }
 

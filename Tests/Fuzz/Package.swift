@@ -43,6 +43,7 @@ let package = Package(
         .systemLibrary(name: "CDNSSD", path: "Sources/CDNSSD"),
         .systemLibrary(name: "CXXHash", path: "Sources/CXXHash", pkgConfig: "libxxhash"),
         .systemLibrary(name: "CLinux", path: "Sources/CLinux"),
+        .systemLibrary(name: "CCURL", path: "Sources/CCURL"),
 
         room("BatonProtocol", exclude: ["WireProtocol.md"]),
         room("BatonEventLoop", [system]),
@@ -58,20 +59,21 @@ let package = Package(
         room("BatonTransport", ["BatonProtocol", "BatonEventLoop", collections, system]),
         room("BatonMessages", ["BatonProtocol", "BatonTransport", protobuf], exclude: ["baton.proto"]),
         room("Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", logging, protobuf, system]),
+        room("BatonWeb", ["BatonTLS", "BatonEventLoop", "CCURL", logging]),
         room("BatonDocuments", ["BatonProtocol", "BatonEventLoop", "CXXHash", "CLinux", system]),
         room("BatonApplications", ["BatonEventLoop", crypto, subprocess, system]),
         room(
             "BatonNode",
             [
                 "BatonTransport", "BatonTLS", "BatonDiscovery", "BatonDocuments", "BatonAccount", "BatonMessages",
-                "BatonProtocol", "BatonEventLoop", "BatonApplications", logging, protobuf, system,
+                "BatonProtocol", "BatonEventLoop", "BatonApplications", "BatonWeb", logging, protobuf, system,
             ]),
 
         .executableTarget(
             name: "BatonFuzz",
             dependencies: [
-                "BatonNode", "Baton", "BatonDocuments", "BatonDiscovery", "BatonAccount", "BatonMessages", "BatonTLS",
-                "BatonProtocol", "BatonEventLoop", protobuf, system,
+                "BatonNode", "Baton", "BatonWeb", "BatonDocuments", "BatonDiscovery", "BatonAccount", "BatonMessages",
+                "BatonTLS", "BatonProtocol", "BatonEventLoop", protobuf, system,
             ],
             path: "Targets",
             swiftSettings: language + [

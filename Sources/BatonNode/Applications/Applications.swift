@@ -70,7 +70,8 @@ actor Applications {
         guard let before = registrations[id] else { return }
         guard before.application.identifier == application.identifier, before.application.team == application.team
         else {
-            throw HandoffError(.invalidRequest, "an application keeps its identifier and its team while it is registered")
+            throw HandoffError(
+                .invalidRequest, "an application keeps its identifier and its team while it is registered")
         }
         let comesToFront = application.isInFront && !before.application.isInFront
         if comesToFront { lastNumber += 1 }
@@ -227,7 +228,9 @@ extension ReadableVersions {
     fileprivate func require(
         _ activity: WireActivitySummary, of device: String, by name: String
     ) throws(HandoffError) {
-        guard !reads(version: activity.version, of: activity.type), let range = statements[activity.type] else { return }
+        guard !reads(version: activity.version, of: activity.type), let range = statements[activity.type] else {
+            return
+        }
         let readable =
             range.count == 1 ? "version \(range.lowerBound)" : "versions \(range.lowerBound) to \(range.upperBound)"
         throw HandoffError(

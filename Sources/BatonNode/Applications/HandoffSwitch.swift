@@ -64,7 +64,8 @@ actor HandoffSwitchKeeper {
                 throw HandoffError(.limitExceeded, "\(HandoffSwitch.bound) applications are switched off already")
             }
             guard application.utf8.count <= 255, application.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-                throw HandoffError(.invalidRequest, "an application's identifier has no spaces, as in org.example.editor")
+                throw HandoffError(
+                    .invalidRequest, "an application's identifier has no spaces, as in org.example.editor")
             }
             changed.offApplications.insert(application)
         }

@@ -156,7 +156,8 @@ struct ControlService: Sendable {
             return before == after && left.device == right.device
         }
         let updated = new.filter { listing in old.contains { isSame($0, listing) && !isTold($0, listing) } }
-        return gone.map { marked($0, .removed) } + come.map { marked($0, .added) } + updated.map { marked($0, .updated) }
+        return gone.map { marked($0, .removed) } + come.map { marked($0, .added) }
+            + updated.map { marked($0, .updated) }
     }
 
     private func offer(
@@ -276,8 +277,8 @@ struct ControlService: Sendable {
 
     /// Runs a handoff and tells the application of it.
     ///
-    /// An abort by whoever asked cancels. The end of their connection detaches: a document goes on being fetched, and what
-    /// goes to an application goes on as well; anything else has nobody left to go to.
+    /// An abort by whoever asked cancels. The end of their connection detaches: a document goes on being fetched, and
+    /// what goes to an application goes on as well; anything else has nobody left to go to.
     private func run(_ handoff: Handoff, for stream: BatonTransport.Stream) async {
         do {
             try await stream.respond(

@@ -88,7 +88,7 @@ final class HTTPSExchange {
         let text = curl.text(of: code)
         switch code {
         case CURLE_WRITE_ERROR where isTooLarge:
-            return SiteAssociationError(.tooLarge, "\(host) sends more than \(configuration.maximumBytes >> 10) KiB")
+            return SiteAssociationError(.tooLarge, "\(host) sends more than \(SiteAssociation.maximumBytes >> 10) KiB")
         case CURLE_OPERATION_TIMEDOUT:
             return timedOut
         case CURLE_PEER_FAILED_VERIFICATION:
@@ -186,9 +186,9 @@ final class HTTPSExchange {
 
     /// Another count than that of the bytes ends the transfer (CURLOPT_WRITEFUNCTION(3)).
     private func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
-        guard body.count + bytes.count <= configuration.maximumBytes else {
+        guard body.count + bytes.count <= SiteAssociation.maximumBytes else {
             isTooLarge = true
-            return bytes.isEmpty ? 1 : 0
+            return 0
         }
         body.append(contentsOf: bytes)
         return bytes.count

@@ -20,8 +20,6 @@ public struct SiteAssociationFetcher: Sendable {
         /// How long a fetch may take in all, the wait for a thread included: 5 s by default. A thread that waits for
         /// the system's DNS resolver ends when that gives up; whoever asked is answered in time.
         public var time: Duration = .seconds(5)
-        /// The most bytes of a file, 128 KiB by default.
-        public var maximumBytes = SiteAssociation.maximumBytes
 
         /// Whose certificates are believed; tests have their own authority.
         package var anchors = TrustAnchors.system

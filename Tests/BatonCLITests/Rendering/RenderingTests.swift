@@ -78,7 +78,8 @@ struct RenderingTests {
         status.peers = 2
         #expect(
             StatusRendering.json(status)
-                == #"{"device":"laptop","deviceID":"","port":7,"responder":"running","peers":2,"applications":0,"handoff":"on"}"#)
+                == #"{"device":"laptop","deviceID":"","port":7,"responder":"running","peers":2,"applications":0,"handoff":"on"}"#
+        )
     }
 
     @Test("a time is ISO 8601 with milliseconds, in UTC")
