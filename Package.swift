@@ -66,7 +66,8 @@ let package = Package(
         room("BatonDiscovery", ["BatonEventLoop", "CDNSSD"]),
         room("BatonTransport", ["BatonProtocol", "BatonEventLoop", collections, system]),
         room("BatonMessages", ["BatonProtocol", "BatonTransport", protobuf], exclude: ["baton.proto"]),
-        room("Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", logging, protobuf, system]),
+        room(
+            "Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", logging, protobuf, system]),
         room("BatonFoundation", ["Baton"]),
         room("BatonWeb", ["BatonTLS", "BatonEventLoop", "CCURL", logging]),
         room("BatonDocuments", ["BatonProtocol", "BatonEventLoop", "CXXHash", "CLinux", system]),

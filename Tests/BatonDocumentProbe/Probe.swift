@@ -110,7 +110,8 @@ final class Continuing: ApplicationDelegate, UserActivityRestoring {
                 let data = try await document.read(at: offset, length: length)
                 try data.write(to: URL(fileURLWithPath: folder + "/range"))
                 let taken = (ContinuousClock.now - started) / .milliseconds(1)
-                Probe.say("read \(data.count) bytes in \(Int(taken)) ms, \(document.fileURL == nil ? "early" : "local")")
+                Probe.say(
+                    "read \(data.count) bytes in \(Int(taken)) ms, \(document.fileURL == nil ? "early" : "local")")
                 let file = try await document.arrived()
                 Probe.say("arrived \(file.path)")
                 for (key, value) in document.activity.userInfo.entries.sorted(by: { $0.key < $1.key }) {

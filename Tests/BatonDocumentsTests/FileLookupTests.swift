@@ -57,7 +57,8 @@ struct FileLookupTests {
         let tree = try Tree()
         let root = try FileLookup.resolved(tree.root)
         #expect(try FileLookup.resolved(tree.root.appending("up/root/inside")) == root.appending("inner/a"))
-        #expect(try FileLookup.resolved(tree.root.appending("out")) == root.removingLastComponent().appending("outside"))
+        #expect(
+            try FileLookup.resolved(tree.root.appending("out")) == root.removingLastComponent().appending("outside"))
         #expect(throws: Errno.noSuchFileOrDirectory) { try FileLookup.resolved(tree.root.appending("dangling")) }
         #expect(throws: Errno.tooManySymbolicLinkLevels) { try FileLookup.resolved(tree.root.appending("loop")) }
     }

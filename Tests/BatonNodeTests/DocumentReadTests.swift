@@ -65,7 +65,9 @@ struct DocumentReadTests {
         func read(_ range: Range<UInt64>, file: FilePath? = nil) async throws -> Data {
             let (stream, serving) = try await open(range, file: file)
             defer { serving.cancel() }
-            guard case .documentRead = try await response(of: stream) else { throw HandoffError(.internal, "no answer") }
+            guard case .documentRead = try await response(of: stream) else {
+                throw HandoffError(.internal, "no answer")
+            }
             var read = Data()
             while let buffer = try await stream.read() { buffer.withBytes { read.append(contentsOf: $0) } }
             await serving.value

@@ -58,7 +58,8 @@ let package = Package(
         room("BatonDiscovery", ["BatonEventLoop", "CDNSSD"]),
         room("BatonTransport", ["BatonProtocol", "BatonEventLoop", collections, system]),
         room("BatonMessages", ["BatonProtocol", "BatonTransport", protobuf], exclude: ["baton.proto"]),
-        room("Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", logging, protobuf, system]),
+        room(
+            "Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", logging, protobuf, system]),
         room("BatonWeb", ["BatonTLS", "BatonEventLoop", "CCURL", logging]),
         room("BatonDocuments", ["BatonProtocol", "BatonEventLoop", "CXXHash", "CLinux", system]),
         room("BatonApplications", ["BatonEventLoop", crypto, subprocess, system]),

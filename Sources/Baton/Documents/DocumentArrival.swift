@@ -81,7 +81,9 @@ final class DocumentArrival: Sendable {
             if let url = try settled() { return url }
         }
         if let url = try settled() { return url }
-        guard !Task.isCancelled else { throw UserActivityError(.userCancelled, "nobody waits for the document any more") }
+        guard !Task.isCancelled else {
+            throw UserActivityError(.userCancelled, "nobody waits for the document any more")
+        }
         throw UserActivityError(.notContinued, "the document was closed before it had arrived")
     }
 

@@ -57,7 +57,8 @@ struct ControlService: Sendable {
                 try await documentRead(request, on: stream)
             case .access(let request):
                 try await access(request, from: application, on: stream)
-            case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .accountState, .willSave, .willContinue, .continueActivity,
+            case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .accountState,
+                .willSave, .willContinue, .continueActivity,
                 .didFail:
                 throw HandoffError(.unsupported, "this request is not for the local socket")
             }

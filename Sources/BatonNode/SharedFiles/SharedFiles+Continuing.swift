@@ -95,7 +95,8 @@ extension SharedRoots {
 
     /// The document that another device has at this place, if this one has it as well.
     fileprivate func document(at place: CarriedURL.Place) -> SharedFiles.LocalDocument? {
-        guard let root = self[place.root], case .file(let size)? = try? FileLookup.find(place.components, beneath: root.folder)
+        guard let root = self[place.root],
+            case .file(let size)? = try? FileLookup.find(place.components, beneath: root.folder)
         else { return nil }
         return SharedFiles.LocalDocument(path: root.path(of: place), size: size)
     }

@@ -39,7 +39,9 @@ actor SharedFiles {
         self.version = version
         do {
             known = try SharedRootsFile.read(path, userHome: userHome)
-            if !known.roots.isEmpty { logger.notice("shared folders: \(known.roots.map(\.name).joined(separator: ", "))") }
+            if !known.roots.isEmpty {
+                logger.notice("shared folders: \(known.roots.map(\.name).joined(separator: ", "))")
+            }
         } catch {
             known = SharedRoots()
             logger.warning("shared folders: \(path): \(error); until it is mended, no folder is shared")

@@ -67,7 +67,9 @@ public struct SharedRoots: Sendable, Hashable {
         _ bytes: [UInt8], line: Int, home: FilePath?
     ) throws(ConfigurationError) -> SharedRoot? {
         func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D }
-        guard let start = bytes.firstIndex(where: { !isSpace($0) }), bytes[start] != UInt8(ascii: "#") else { return nil }
+        guard let start = bytes.firstIndex(where: { !isSpace($0) }), bytes[start] != UInt8(ascii: "#") else {
+            return nil
+        }
         let end = bytes.lastIndex { !isSpace($0) }.map { $0 + 1 } ?? start
         if let control = bytes[..<end].firstIndex(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) {
             throw ConfigurationError(line: line, column: control + 1, problem: "there is a control character")
@@ -79,7 +81,8 @@ public struct SharedRoots: Sendable, Hashable {
         guard isName(name) else {
             throw ConfigurationError(
                 line: line, column: start + 1,
-                problem: "\"\(name)\" is no name: use up to \(nameBound) letters, digits, dots, hyphens and underscores")
+                problem: "\"\(name)\" is no name: use up to \(nameBound) letters, digits, dots, hyphens and underscores"
+            )
         }
         guard equals + 1 < end else {
             throw ConfigurationError(line: line, column: equals + 2, problem: "\(name) has no folder")

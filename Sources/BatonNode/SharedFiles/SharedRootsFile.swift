@@ -32,7 +32,9 @@ public enum SharedRootsFile {
         // What a name or a folder may not have, the file may not have either: a line break makes a second root.
         let roots = try SharedRoots(parsing: content, home: userHome)
         guard roots[name]?.folder == folder.lexicallyNormalized(), !name.contains("\n"), !folder.string.contains("\n")
-        else { throw ConfigurationError("the folder \"\(folder)\" cannot be written down: its name has odd characters") }
+        else {
+            throw ConfigurationError("the folder \"\(folder)\" cannot be written down: its name has odd characters")
+        }
         try write(content, to: path)
     }
 

@@ -90,7 +90,7 @@ extension DocumentService {
             guard
                 let received = try await withDeadline(
                     stallDeadline, "nothing more of the document came", { try await origin.read(reusing: last) })
-            else { try verifier.finish(); break }
+            else { return try verifier.finish() }
             spent = received
             var taken = 0
             while taken < received.count {
@@ -104,8 +104,8 @@ extension DocumentService {
                         guard case .content(let offset, let content) = event else { return }
                         let start = Int(offset - chunkStart)
                         let kept = wanted.clamped(to: start..<start + content.count)
-                        guard !kept.isEmpty else { return }
-                        _ = buffer.append(UnsafeRawBufferPointer(rebasing: content[(kept.lowerBound - start)..<(kept.upperBound - start)]))
+                        let part = content[kept.lowerBound - start..<kept.upperBound - start]
+                        _ = buffer.append(UnsafeRawBufferPointer(rebasing: part))
                     }
                 }
                 taken += piece

@@ -56,7 +56,8 @@ struct FileURLTests {
             "baton-root:///../a", "baton-root:///Documents/../a", "baton-root:///Documents/%2E%2E/a",
             "baton-root:///Documents/./a", "baton-root:///Documents//a", "baton-root:///Documents/a%2F..%2Fb",
             "baton-root:///Documents/a%00", "baton-root:///%2Fetc/a", "baton-root:///.ssh/a", "baton-root:///a%20b/c",
-            "baton-document:x", "baton-document:///", "baton-document:///Documents/..", "file:///a", "baton-roots:///a/b",
+            "baton-document:x", "baton-document:///", "baton-document:///Documents/..", "file:///a",
+            "baton-roots:///a/b",
         ] {
             #expect(CarriedURL(none) == nil, "\(none)")
         }

@@ -18,7 +18,8 @@ struct SharedFilesTests {
         let continuing: SharedFiles
 
         init() throws {
-            path = try FileLookup.resolved(FilePath(FileManager.default.temporaryDirectory.path)).string
+            path =
+                try FileLookup.resolved(FilePath(FileManager.default.temporaryDirectory.path)).string
                 + "/baton-shared-\(UUID().uuidString)"
             for folder in ["here/Docs/inner", "there/Documents/inner", "elsewhere"] {
                 try FileManager.default.createDirectory(
@@ -52,7 +53,9 @@ struct SharedFilesTests {
 
         func url(_ name: String) -> String { URL(fileURLWithPath: path + "/" + name).absoluteString }
 
-        func document(_ name: String) throws -> DocumentSource { try DocumentSource.inspect(FilePath(path + "/" + name)) }
+        func document(_ name: String) throws -> DocumentSource {
+            try DocumentSource.inspect(FilePath(path + "/" + name))
+        }
 
         /// What one URL becomes on the origin.
         func outgoing(_ url: String, document: DocumentSource? = nil) async throws -> String? {
@@ -94,9 +97,12 @@ struct SharedFilesTests {
         #expect(try await scene.outgoing(scene.url("here/Docs/inner/c") + "#4") == "baton-root:///Documents/inner/c#4")
         #expect(try await scene.outgoing(scene.url("here/Docs/inner") + "/") == "baton-root:///Documents/inner/")
         #expect(try await scene.outgoing(scene.url("here/Docs")) == "baton-root:///Documents/")
-        #expect(try await scene.incoming("baton-root:///Documents/inner/c#4") == scene.url("there/Documents/inner/c") + "#4")
+        #expect(
+            try await scene.incoming("baton-root:///Documents/inner/c#4") == scene.url("there/Documents/inner/c") + "#4"
+        )
         // What keeps the folders the same may be behind.
-        #expect(try await scene.incoming("baton-root:///Documents/a%20b") == "file://\(scene.path)/there/Documents/a%20b")
+        #expect(
+            try await scene.incoming("baton-root:///Documents/a%20b") == "file://\(scene.path)/there/Documents/a%20b")
         #expect(try await scene.incoming("baton-root:///Documents/inner/") == scene.url("there/Documents/inner/"))
         for other in ["https://example.org/file:///x", "mailto:a@example.org", "Documents/x"] {
             #expect(try await scene.outgoing(other) == other)
@@ -139,7 +145,9 @@ struct SharedFilesTests {
         try scene.link("there/Documents/inside", to: "inner/c")
         #expect(try await scene.incoming("baton-root:///Documents/inside") == scene.url("there/Documents/inside"))
         for url in ["leak", "leaks/out", "leaks"] {
-            await expectRefused(.accessRefused, "“k” is a file in the shared folder Documents, and a link there leads out") {
+            await expectRefused(
+                .accessRefused, "“k” is a file in the shared folder Documents, and a link there leads out"
+            ) {
                 try await scene.incoming("baton-root:///Documents/" + url)
             }
         }
@@ -148,7 +156,8 @@ struct SharedFilesTests {
         }
         for url in [
             "baton-root:///Documents/../../elsewhere/out", "baton-root:///Documents/%2E%2E/x", "baton-root:/etc/passwd",
-            "baton-root:///Documents/a%00", "file:///etc/passwd", "FILE:/etc/passwd", "file:etc", "baton-document:/etc/x",
+            "baton-root:///Documents/a%00", "file:///etc/passwd", "FILE:/etc/passwd", "file:etc",
+            "baton-document:/etc/x",
         ] {
             await expectRefused(.internal, "laptop sent in “k” what no activity may have") {
                 try await scene.incoming(url, hasDocument: true)
@@ -158,7 +167,9 @@ struct SharedFilesTests {
             try await scene.incoming("baton-document:")
         }
         try FileManager.default.removeItem(atPath: scene.path + "/there/Documents")
-        await expectRefused(.accessRefused, "cannot be used here") { try await scene.incoming("baton-root:///Documents/a") }
+        await expectRefused(.accessRefused, "cannot be used here") {
+            try await scene.incoming("baton-root:///Documents/a")
+        }
     }
 
     @Test("Nested user info is translated throughout, and a key is named by its whole path")
@@ -178,7 +189,8 @@ struct SharedFilesTests {
         expected.elements = [.string("file:///not/a/url"), root, .dictionary(["deep": .url("baton-document:")])]
         #expect(
             result.userInfo == [
-                "list": .array(expected), "set": .set(expected), "z": .url("baton-document:"), "n": .with { $0.integer = 3 },
+                "list": .array(expected), "set": .set(expected), "z": .url("baton-document:"),
+                "n": .with { $0.integer = 3 },
             ])
 
         list.elements[2] = .dictionary(["deep": .url(scene.url("elsewhere/second"))])

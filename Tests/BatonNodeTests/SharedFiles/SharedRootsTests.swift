@@ -12,7 +12,8 @@ struct SharedRootsTests {
 
     @Test("A line names a folder, with spaces and whatever a path may have")
     func lines() throws {
-        let roots = try parse("# mine\r\n\nDocuments=~/Documents\n  Big.Disk-1_a=/mnt/the disk/../disk=2 # x\t \r\nHome=~\n")
+        let roots = try parse(
+            "# mine\r\n\nDocuments=~/Documents\n  Big.Disk-1_a=/mnt/the disk/../disk=2 # x\t \r\nHome=~\n")
         #expect(roots.roots.map(\.name) == ["Documents", "Big.Disk-1_a", "Home"])
         #expect(roots.roots.map(\.folder) == ["/home/u/Documents", "/mnt/disk=2 # x", "/home/u"])
         #expect(roots.roots.map(\.line) == [3, 4, 5])
@@ -20,13 +21,15 @@ struct SharedRootsTests {
         #expect(try parse("").roots.isEmpty)
     }
 
+    private static let names = "use up to 64 letters, digits, dots, hyphens and underscores"
+
     @Test(
         "What is wrong is said with its place",
         arguments: [
             ("Documents", "line 1, column 1: NAME=FOLDER was expected"),
-            ("\n =/x", "line 2, column 2: \"\" is no name: use up to 64 letters, digits, dots, hyphens and underscores"),
-            (".a=/x", "line 1, column 1: \".a\" is no name: use up to 64 letters, digits, dots, hyphens and underscores"),
-            ("a/b=/x", "line 1, column 1: \"a/b\" is no name: use up to 64 letters, digits, dots, hyphens and underscores"),
+            ("\n =/x", "line 2, column 2: \"\" is no name: \(names)"),
+            (".a=/x", "line 1, column 1: \".a\" is no name: \(names)"),
+            ("a/b=/x", "line 1, column 1: \"a/b\" is no name: \(names)"),
             ("a=", "line 1, column 3: a has no folder"), ("a= ", "line 1, column 3: a has no folder"),
             ("a=x/y", "line 1, column 3: the folder \"x/y\" has to begin with / or ~/"),
             ("a=~u/x", "line 1, column 3: the folder \"~u/x\" has to begin with / or ~/"),
