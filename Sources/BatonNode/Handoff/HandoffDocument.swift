@@ -40,6 +40,8 @@ actor HandoffDocument {
         do {
             return try await asking.valueUnlessCancelled
         } catch {
+            // An answer that did not come in time may come the next time.
+            if !Task.isCancelled { description = nil }
             throw HandoffError(wrapping: error)
         }
     }

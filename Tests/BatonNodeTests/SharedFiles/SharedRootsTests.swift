@@ -4,6 +4,8 @@ import Testing
 
 @testable import BatonNode
 
+private let names = "use up to 64 letters, digits, dots, hyphens and underscores"
+
 @Suite("The file of shared folders")
 struct SharedRootsTests {
     private func parse(_ text: String, home: FilePath? = "/home/u") throws(ConfigurationError) -> SharedRoots {
@@ -20,8 +22,6 @@ struct SharedRootsTests {
         #expect(roots["Home"]?.line == 5 && roots["home"] == nil)
         #expect(try parse("").roots.isEmpty)
     }
-
-    private static let names = "use up to 64 letters, digits, dots, hyphens and underscores"
 
     @Test(
         "What is wrong is said with its place",
