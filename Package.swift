@@ -32,6 +32,7 @@ let package = Package(
     products: [
         .executable(name: "baton", targets: ["BatonCLI"]),
         .library(name: "Baton", targets: ["Baton"]),
+        .library(name: "BatonFoundation", targets: ["BatonFoundation"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -63,7 +64,8 @@ let package = Package(
         room("BatonDiscovery", ["BatonEventLoop", "CDNSSD"]),
         room("BatonTransport", ["BatonProtocol", "BatonEventLoop", collections, system]),
         room("BatonMessages", ["BatonProtocol", "BatonTransport", protobuf], exclude: ["baton.proto"]),
-        room("Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", protobuf]),
+        room("Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", logging, protobuf]),
+        room("BatonFoundation", ["Baton"]),
         room("BatonDocuments", ["BatonProtocol", "BatonEventLoop", "CXXHash", "CLinux", system]),
         room("BatonApplications", ["BatonEventLoop", crypto, subprocess, system]),
         room(
@@ -97,6 +99,10 @@ let package = Package(
         tests(of: "BatonApplications", [system]),
         tests(of: "BatonTransport", ["BatonProtocol", "BatonEventLoop"]),
         tests(of: "BatonMessages", ["BatonTransport", "BatonProtocol", "BatonEventLoop", protobuf]),
+        tests(
+            of: "Baton",
+            ["BatonEventLoop", "BatonMessages", "BatonProtocol", "BatonTransport", logging, protobuf, system]),
+        tests(of: "BatonFoundation", ["Baton", "BatonEventLoop", "BatonMessages", "BatonProtocol", "BatonTransport"]),
         tests(
             of: "BatonNode",
             [

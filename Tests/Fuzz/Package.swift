@@ -57,7 +57,7 @@ let package = Package(
         room("BatonDiscovery", ["BatonEventLoop", "CDNSSD"]),
         room("BatonTransport", ["BatonProtocol", "BatonEventLoop", collections, system]),
         room("BatonMessages", ["BatonProtocol", "BatonTransport", protobuf], exclude: ["baton.proto"]),
-        room("Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", protobuf]),
+        room("Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", logging, protobuf]),
         room("BatonDocuments", ["BatonProtocol", "BatonEventLoop", "CXXHash", "CLinux", system]),
         room("BatonApplications", ["BatonEventLoop", crypto, subprocess, system]),
         room(

@@ -2,6 +2,7 @@ package import BatonEventLoop
 package import BatonMessages
 package import BatonTransport
 import FoundationEssentials
+import SwiftProtobuf
 
 /// A connection of an application, or of the command, to the node of this user: typed requests over the local socket.
 ///
@@ -121,11 +122,34 @@ package struct NodeClient: Sendable {
     ///
     /// - Parameter handoff: accepted with `streams`.
     package func openContinuationStream(of handoff: NodeHandoff) async throws(HandoffError) -> BatonTransport.Stream {
+        try await openContinuationStream(ofHandoff: handoff.id)
+    }
+
+    /// Likewise, for a handoff that the node gave to this application.
+    package func openContinuationStream(
+        ofHandoff id: [UInt8]
+    ) async throws(HandoffError) -> BatonTransport.Stream {
         var request = WireContinuationStreamRequest()
-        request.claimID = .init(handoff.id)
+        request.claimID = .init(id)
         let (response, stream) = try await connection.request(.continuationStream(request))
         guard case .continuationStream = response else { throw .unexpectedAnswer }
         return stream
+    }
+
+    /// Tells the node that an application runs, for as long as the result lives.
+    package func register(_ request: WireRegisterRequest) async throws(HandoffError) -> NodeRegistration {
+        let (response, stream) = try await connection.request(.register(request))
+        guard case .register = response else { throw .unexpectedAnswer }
+        return NodeRegistration(stream: stream)
+    }
+
+    /// Asks whether this application may use a file that an activity gave it.
+    ///
+    /// - Throws: ``HandoffError``, `accessRefused` where it may not.
+    package func access(path: [UInt8]) async throws(HandoffError) {
+        let (response, stream) = try await connection.request(.access(.with { $0.path = .init(path) }))
+        await stream.finish()
+        guard case .access = response else { throw .unexpectedAnswer }
     }
 
     /// What the node asks of this application, until the connection ends. To be iterated once.
@@ -134,9 +158,10 @@ package struct NodeClient: Sendable {
         return AsyncStream { continuation in
             let task = Task {
                 for await opened in incoming {
-                    switch await Self.request(from: opened) {
-                    case .some(let request): continuation.yield(request)
-                    case nil: continue
+                    do throws(HandoffError) {
+                        continuation.yield(try NodeRequest(opened))
+                    } catch {
+                        await opened.stream.fail(error)
                     }
                 }
                 continuation.finish()
@@ -153,61 +178,6 @@ package struct NodeClient: Sendable {
     /// Ends the connection politely: what is queued still leaves.
     package func close() async {
         await connection.close()
-    }
-
-    private static func request(from opened: IncomingStream) async -> NodeRequest? {
-        do throws(HandoffError) {
-            switch try WireRequest.decode(opened.request) {
-            case .willSave(let request):
-                return .willSave(NodeWillSave(request: request, stream: opened.stream))
-            case .continuationStream(let request):
-                return .continuationStream(device: request.device, opened.stream)
-            case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .status, .devices,
-                .activities, .offer, .withdraw, .accept, .accountState, .adoptState, .register, .handoffSwitch,
-                .documentRead, .access, .willContinue, .continueActivity, .didFail:
-                throw HandoffError(.unsupported, "an application does not answer this request")
-            }
-        } catch {
-            await opened.stream.fail(error)
-            return nil
-        }
-    }
-}
-
-/// What a node asks of an application.
-package enum NodeRequest: Sendable {
-    /// A device takes the activity over: the node wants the state as it is now.
-    case willSave(NodeWillSave)
-    /// The continuing device opens a stream. It is to be answered with `respond(.continuationStream(…))` or `fail`.
-    case continuationStream(device: String, BatonTransport.Stream)
-}
-
-/// The question for the state of an activity as it is now.
-package struct NodeWillSave: Sendable {
-    /// The activity it is about.
-    package let activityID: [UInt8]
-    /// The device that takes it over.
-    package let device: String
-    private let stream: BatonTransport.Stream
-
-    init(request: WireWillSaveRequest, stream: BatonTransport.Stream) {
-        activityID = [UInt8](request.activityID)
-        device = request.device
-        self.stream = stream
-    }
-
-    /// Answers with the state.
-    package func answer(userInfo: UserInfo, webPageURL: String) async throws(HandoffError) {
-        var response = WireWillSaveResponse()
-        response.userInfo = userInfo.message
-        response.webPageURL = webPageURL
-        try await stream.respond(.willSave(response))
-        await stream.finish()
-    }
-
-    /// Tells that the state cannot be had.
-    package func fail(_ error: HandoffError) async {
-        await stream.fail(error)
     }
 }
 

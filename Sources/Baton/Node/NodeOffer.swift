@@ -1,6 +1,7 @@
 package import BatonMessages
 import BatonProtocol
 import BatonTransport
+import SwiftProtobuf
 
 /// An activity that this application offers through the node. Letting it go withdraws the activity.
 package struct NodeOffer: Sendable {
@@ -18,6 +19,17 @@ package struct NodeOffer: Sendable {
 
     /// What becomes of it, until it is withdrawn. To be iterated once.
     package var events: RecordSequence<WireOfferEvent> { stream.records(of: WireOfferEvent.self) }
+
+    /// Says what the activity is from now on.
+    ///
+    /// - Parameter becomesCurrent: it becomes the device's newest.
+    package func update(_ offer: WireOfferRequest, becomesCurrent: Bool) async throws(HandoffError) {
+        try await stream.send(
+            record: WireOfferUpdate.with {
+                $0.offer = offer
+                $0.becomesCurrent = becomesCurrent
+            })
+    }
 
     /// Withdraws the activity: ends this side of the stream; the node ends its own when it is done.
     package func withdraw() async {
@@ -53,5 +65,19 @@ package struct NodeHandoff: Sendable {
     /// Cancels the handoff; what was fetched of a document is kept or removed as the node does.
     package func cancel() async {
         await stream.reset(.cancelled)
+    }
+}
+
+/// An application that the node knows to run. Letting it go tells that it runs no more.
+package struct NodeRegistration: Sendable {
+    private let stream: BatonTransport.Stream
+
+    init(stream: BatonTransport.Stream) {
+        self.stream = stream
+    }
+
+    /// Says what the application is from now on; identifier and team stay.
+    package func update(_ request: WireRegisterRequest) async throws(HandoffError) {
+        try await stream.send(record: request)
     }
 }

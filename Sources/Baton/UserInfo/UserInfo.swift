@@ -71,7 +71,7 @@ public struct UserInfoError: Error, Sendable, Hashable, CustomStringConvertible 
     /// What is wrong and what to do, as one clause.
     public let problem: String
 
-    init(_ problem: String, at path: String = "") {
+    package init(_ problem: String, at path: String = "") {
         self.path = path
         self.problem = problem
     }

@@ -79,19 +79,29 @@ struct OfferRun: Sendable {
                 switch request {
                 case .willSave(let question):
                     group.addTask { try await save(question) }
-                case .continuationStream(let device, let stream):
+                case .continuationStream(let request):
                     guard let server else {
-                        await stream.fail(HandoffError(.streamsUnsupported, "this activity has no streams"))
+                        await request.refuse(HandoffError(.streamsUnsupported, "this activity has no streams"))
                         continue
                     }
                     group.addTask {
-                        let served = await server.serve(stream, from: device) { await reporter.note($0) }
+                        let served = await server.serve(request.stream, from: request.device) {
+                            await reporter.note($0)
+                        }
                         if isOnce, served { withdraw(stopped) }
                     }
+                case .willContinue(let question):
+                    await question.decline(Self.continuesNothing)
+                case .continueActivity(let activity):
+                    await activity.fail(Self.continuesNothing)
+                case .didFail(let news):
+                    await news.acknowledge()
                 }
             }
         }
     }
+
+    private static let continuesNothing = HandoffError(.unsupported, "`baton offer` continues no activities")
 
     /// Answers with the state as it is now: what a file says, or what was said in the beginning.
     private func save(_ question: NodeWillSave) async throws {

@@ -1,0 +1,79 @@
+import BatonMessages
+import FoundationEssentials
+
+/// How an activity's content looks in the messages of `baton.proto`.
+extension ActivityContent {
+    /// The most bytes of a title on its way.
+    static let maximumTitleSize = 1024
+
+    /// The offer of it.
+    func offer(id: ActivityIdentifier, type: String, by application: Application.Description) -> WireOfferRequest {
+        var offer = WireOfferRequest()
+        offer.type = type
+        offer.title = cutTitle
+        offer.userInfo = userInfo.message
+        offer.webPageURL = webpageURL?.absoluteString ?? ""
+        offer.documentPath = Data((document?.path(percentEncoded: false) ?? "").utf8)
+        offer.supportsContinuationStreams = supportsContinuationStreams
+        offer.exclusive = isExclusive
+        offer.needsSave = true
+        offer.application = application.identifier
+        offer.team = application.team
+        offer.activityID = Data(id.bytes)
+        offer.version = version
+        offer.expires = expirationDate?.timeIntervalSince1970 ?? 0
+        offer.referrerURL = referrerURL?.absoluteString ?? ""
+        offer.requiredUserInfoKeys = requiredUserInfoKeys.sorted()
+        offer.targetContentIdentifier = targetContentIdentifier ?? ""
+        return offer
+    }
+
+    /// The answer to a device that takes it over.
+    var savedState: WireWillSaveResponse {
+        var saved = WireWillSaveResponse()
+        saved.userInfo = userInfo.message
+        saved.webPageURL = webpageURL?.absoluteString ?? ""
+        saved.referrerURL = referrerURL?.absoluteString ?? ""
+        saved.requiredUserInfoKeys = requiredUserInfoKeys.sorted()
+        saved.targetContentIdentifier = targetContentIdentifier ?? ""
+        saved.title = cutTitle
+        return saved
+    }
+
+    /// What came from another device.
+    ///
+    /// - Throws: ``UserActivityError`` for user info that cannot be read, or that lacks what it requires.
+    init(_ payload: WireActivityPayload, document: WireContinuedDocument?) throws(UserActivityError) {
+        title = payload.summary.title.isEmpty ? nil : payload.summary.title
+        do {
+            userInfo = try UserInfo(payload.userInfo)
+        } catch {
+            throw UserActivityError(.handoffFailed, "the activity cannot be read: \(error)")
+        }
+        requiredUserInfoKeys = Set(payload.requiredUserInfoKeys)
+        webpageURL = payload.webPageURL.isEmpty ? nil : URL(string: payload.webPageURL)
+        referrerURL = payload.referrerURL.isEmpty ? nil : URL(string: payload.referrerURL)
+        targetContentIdentifier = payload.targetContentIdentifier.isEmpty ? nil : payload.targetContentIdentifier
+        supportsContinuationStreams = payload.summary.supportsContinuationStreams
+        version = payload.summary.version
+        isExclusive = payload.summary.exclusive
+        self.document = document.map { URL(filePath: String(decoding: $0.path, as: UTF8.self)) }
+        let missing = missingKeys
+        guard missing.isEmpty else {
+            throw UserActivityError(
+                .handoffFailed,
+                "the activity came without what it requires in its user info: \(missing.joined(separator: ", "))")
+        }
+    }
+
+    /// The title, cut between characters.
+    private var cutTitle: String {
+        guard let title, title.utf8.count > Self.maximumTitleSize else { return title ?? "" }
+        var cut = ""
+        for character in title {
+            guard cut.utf8.count + character.utf8.count <= Self.maximumTitleSize else { break }
+            cut.append(character)
+        }
+        return cut
+    }
+}

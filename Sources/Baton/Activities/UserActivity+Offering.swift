@@ -1,0 +1,111 @@
+import BatonEventLoop
+import BatonMessages
+import FoundationEssentials
+import Logging
+
+/// What the node is told of an activity, and what it tells.
+extension UserActivity {
+    /// The offer of the activity as it is now; `nil` where it is not to be offered.
+    ///
+    /// Says so once where the user info is large, or too large.
+    func offer() async -> WireOfferRequest? {
+        let (content, isInvalidated) = state.withLock { ($0.content, $0.isInvalidated) }
+        guard !isInvalidated, content.isEligibleForHandoff else { return nil }
+        if let expires = content.expirationDate, expires <= Date() { return nil }
+        do {
+            try content.userInfo.validate()
+        } catch {
+            await report(.tooLarge, UserActivityError(.handoffUserInfoTooLarge, "\(error)"))
+            return nil
+        }
+        await report(.size(content.userInfo.encodedSize), nil)
+        return content.offer(id: id, type: activityType, by: application.description)
+    }
+
+    private func report(_ size: ReportedSize.Finding, _ error: UserActivityError?) async {
+        guard state.withLock({ $0.reported.isNews(size) }) else { return }
+        if let error {
+            application.logger.error("\(activityType) is not offered: \(error)")
+            await tellFailure(error)
+        } else if case .size(let bytes) = size {
+            let advice = "put more into a document or a continuation stream"
+            application.logger.warning(
+                "\(activityType) has \(bytes) bytes of user info, over \(UserInfo.recommendedSize): \(advice)")
+        }
+    }
+
+    /// Tells the delegate what became of the activity.
+    func receive(_ event: WireOfferEvent) async {
+        switch event.kind {
+        case .taken(let device):
+            state.withLock { $0.continuations.begin(device.deviceID) }
+        case .continued(let device):
+            guard state.withLock({ $0.continuations.isNews(device.deviceID) }) else { return }
+            let device = ContinuingDevice(name: device.device, identifier: device.deviceID)
+            _ = await turns.call(within: application.deadlines.save) {
+                await self.delegate?.userActivityWasContinued(self, by: device)
+            }
+        case .failed(let failure):
+            // A node that stops is looked for again; the activity has not failed.
+            guard failure.code != .nodeStopping else { return }
+            await tellFailure(UserActivityError(HandoffError(failure)))
+        case .progress, .withdrawn, nil:
+            return
+        }
+    }
+
+    func tellFailure(_ error: UserActivityError) async {
+        _ = await turns.call(within: application.deadlines.save) {
+            await self.delegate?.userActivity(self, didFail: error)
+        }
+    }
+}
+
+/// What was said of the size of an activity's user info, so that it is said once.
+struct ReportedSize: Sendable {
+    enum Finding {
+        case size(Int)
+        case tooLarge
+    }
+
+    /// Doublings of the recommended size that were warned of.
+    private var warned = 0
+    private var isTooLarge = false
+
+    /// Whether this is to be said: user info of a class of sizes (3 to 6 KB, 6 to 12, and so on) that was not warned of,
+    /// or that has become too large.
+    mutating func isNews(_ finding: Finding) -> Bool {
+        switch finding {
+        case .tooLarge:
+            defer { isTooLarge = true }
+            return !isTooLarge
+        case .size(let bytes):
+            isTooLarge = false
+            var sizeClass = 0
+            while bytes > UserInfo.recommendedSize << sizeClass { sizeClass += 1 }
+            defer { warned = max(warned, sizeClass) }
+            return sizeClass > warned
+        }
+    }
+}
+
+/// Which devices an activity's delegate was told of, so that a device that says twice that it continues is told once.
+struct ContinuationMarks: Sendable {
+    /// Devices that are remembered; the one that was told first is forgotten beyond it.
+    static let bound = 64
+
+    private var told: [String] = []
+
+    /// A device has begun to take the activity over, perhaps again.
+    mutating func begin(_ device: String) {
+        told.removeAll { $0 == device }
+    }
+
+    /// A device says that it continues.
+    mutating func isNews(_ device: String) -> Bool {
+        guard !told.contains(device) else { return false }
+        told.append(device)
+        if told.count > Self.bound { told.removeFirst() }
+        return true
+    }
+}

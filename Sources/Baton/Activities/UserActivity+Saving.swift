@@ -1,0 +1,63 @@
+import BatonEventLoop
+import BatonMessages
+import Logging
+
+/// How an activity gets the state as it is now.
+extension UserActivity {
+    /// Asks for the state, a moment from now: what the application does in one go is saved once.
+    func saveSoon() {
+        let deadlines = application.deadlines
+        Task { [weak self] in
+            try? await Task.sleep(for: deadlines.coalescing)
+            guard let self else { return }
+            state.withLock { $0.isSaveQueued = false }
+            _ = await turns.call(within: deadlines.save) { await self.save() }
+        }
+    }
+
+    /// The state for a device that takes the activity over.
+    ///
+    /// - Throws: ``HandoffError``: `timedOut`, `applicationGone` where the activity has ended, or `userInfoTooLarge`.
+    func savedState() async throws(HandoffError) -> WireWillSaveResponse {
+        let isSaved: Void? = await turns.call(within: application.deadlines.save) { await self.save() }
+        guard isSaved != nil else {
+            throw HandoffError(.timedOut, "\(application.description.name) did not save its state in time")
+        }
+        guard !isInvalidated else { throw .activityEnded }
+        let content = content
+        do {
+            try content.userInfo.validate()
+        } catch {
+            throw HandoffError(.userInfoTooLarge, "\(error)")
+        }
+        let missing = content.missingKeys
+        if !missing.isEmpty {
+            application.logger.warning(
+                "\(activityType) is handed over without what it requires: \(missing.joined(separator: ", "))")
+        }
+        return content.savedState
+    }
+
+    /// Clears ``needsSave``, and asks all who have a part in the state: responders, which begin with empty user info,
+    /// then the delegate, then, where there are responders, the application's delegate.
+    private func save() async {
+        let responders = state.withLock { state in
+            state.needsSave = false
+            return state.responders.compactMap(\.object)
+        }
+        if !responders.isEmpty { change { $0.userInfo = [:] } }
+        for responder in responders {
+            guard !Task.isCancelled else { return }
+            await responder.updateUserActivityState(self)
+        }
+        guard !Task.isCancelled else { return }
+        await delegate?.userActivityWillSave(self)
+        guard !responders.isEmpty, !Task.isCancelled else { return }
+        await application.delegate?.application(application, didUpdate: self)
+    }
+}
+
+extension HandoffError {
+    /// The activity was invalidated or let go.
+    static let activityEnded = HandoffError(.applicationGone, "the application has ended this activity")
+}

@@ -1,0 +1,57 @@
+import BatonEventLoop
+import BatonMessages
+import BatonTransport
+
+/// Streams between the application that offers an activity and the one that continues it.
+extension UserActivity {
+    /// How many pairs of streams of one activity may be served at a time by its delegate; one more is refused.
+    static let streamBound = 32
+
+    /// Opens a pair of streams to the application that offers the activity. Each call opens another pair.
+    ///
+    /// - Throws: ``UserActivityError``, at once: `notContinued` on an activity that was not continued here or has been
+    ///   let go, `streamsUnsupported` where the origin had none when it was taken over. Otherwise what the origin
+    ///   answers, such as `handoffFailed` where its application has gone.
+    public func continuationStreams() async throws(UserActivityError) -> (
+        input: ContinuationInput, output: ContinuationOutput
+    ) {
+        guard let handoff, !isInvalidated else {
+            throw UserActivityError(
+                .notContinued, "only an activity that this application continues has streams to the other device")
+        }
+        guard content.supportsContinuationStreams else {
+            throw UserActivityError(
+                .streamsUnsupported, "the activity has no continuation streams", device: handoff.device)
+        }
+        do {
+            let end = StreamEnd(try await handoff.openStream())
+            return (ContinuationInput(end: end), ContinuationOutput(end: end))
+        } catch {
+            throw UserActivityError(error)
+        }
+    }
+
+    /// Gives a stream that the continuing device opened to the delegate, and returns when that is done with it.
+    func serve(_ request: NodeStreamRequest) async {
+        guard !isInvalidated else { return await request.refuse(.activityEnded) }
+        guard content.supportsContinuationStreams, let delegate else {
+            return await request.refuse(
+                HandoffError(.streamsUnsupported, "the activity has no continuation streams"))
+        }
+        let isWithinBound = state.withLock { state in
+            guard state.streams < Self.streamBound else { return false }
+            state.streams += 1
+            return true
+        }
+        guard isWithinBound else {
+            return await request.refuse(
+                HandoffError(.limitExceeded, "\(Self.streamBound) streams of this activity are open already"))
+        }
+        if let stream = try? await request.accept() {
+            let end = StreamEnd(stream)
+            await delegate.userActivity(
+                self, didReceive: ContinuationInput(end: end), outputStream: ContinuationOutput(end: end))
+        }
+        state.withLock { $0.streams -= 1 }
+    }
+}

@@ -1,0 +1,100 @@
+import BatonEventLoop
+
+/// What a user is doing in an application, so that another device can go on with it.
+///
+/// It mirrors `NSUserActivity`; `Guide.md` says member by member where it differs. Any thread may use it. The
+/// application keeps it for as long as the user is at it: letting the last reference go withdraws it.
+///
+/// An activity can be offered after its first ``becomeCurrent()``. Of the activities of one application the one that
+/// became current last is current, and changes to it go out by themselves, many changes in a short time as one.
+public final class UserActivity: Sendable {
+    /// The type of an activity that is a web page and nothing else: it has no user info and a ``webpageURL``.
+    public static let browsingWebType = "NSUserActivityTypeBrowsingWeb"
+    /// The name under which the user info of a document's activity has the document's URL.
+    public static let documentURLKey = "NSUserActivityDocumentURL"
+    /// The most bytes of a type.
+    public static let maximumTypeSize = 96
+
+    /// What kind of activity it is, in reverse DNS notation, such as `org.example.notes.editing`.
+    public let activityType: String
+    /// The application that it belongs to.
+    public let application: Application
+
+    let id: ActivityIdentifier
+    let state: Lock<State>
+    let turns = DelegateTurns()
+    /// The handoff that brought it here; `nil` for one that was made here.
+    let handoff: ContinuedHandoff?
+
+    struct State: Sendable {
+        var content = ActivityContent()
+        weak var delegate: (any UserActivityDelegate)?
+        var needsSave = false
+        var isInvalidated = false
+        var isSaveQueued = false
+        var responders: [Responder] = []
+        var reported = ReportedSize()
+        var continuations = ContinuationMarks()
+        var streams = 0
+    }
+
+    /// Makes an activity that nobody sees until it becomes current.
+    ///
+    /// - Parameter activityType: 1 to 96 ASCII letters, digits, dots, hyphens and underscores. The application needs
+    ///   not declare that it continues it.
+    /// - Throws: ``UserActivityError/Code/invalid`` for any other type.
+    public convenience init(activityType: String, application: Application) throws(UserActivityError) {
+        guard Self.isType(activityType) else {
+            throw UserActivityError(
+                .invalid,
+                "“\(activityType)” is no type of activity: it takes 1 to \(Self.maximumTypeSize) ASCII letters, digits,"
+                    + " dots, hyphens and underscores")
+        }
+        self.init(activityType, application, ActivityContent(), handoff: nil)
+    }
+
+    init(_ type: String, _ application: Application, _ content: ActivityContent, handoff: ContinuedHandoff?) {
+        activityType = type
+        self.application = application
+        self.handoff = handoff
+        id = ActivityIdentifier()
+        state = Lock(State(content: content))
+        application.roster.add(self)
+    }
+
+    deinit {
+        application.roster.remove(id)
+        handoff?.letGo()
+    }
+
+    static func isType(_ text: String) -> Bool {
+        (1...maximumTypeSize).contains(text.utf8.count)
+            && text.utf8.allSatisfy { byte in
+                switch UInt8(byte) {
+                case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                    UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"):
+                    true
+                default: false
+                }
+            }
+    }
+
+    /// Who is asked for the state and told what becomes of the activity. Not kept.
+    public var delegate: (any UserActivityDelegate)? {
+        get { state.withLock { $0.delegate } }
+        set { state.withLock { $0.delegate = newValue } }
+    }
+
+    /// The content as it is now.
+    var content: ActivityContent { state.withLock { $0.content } }
+
+    /// Changes the content; what changes while the activity is current goes out.
+    func change(_ body: (inout ActivityContent) -> Void) {
+        let hasChanged = state.withLock { state in
+            let old = state.content
+            body(&state.content)
+            return state.content != old
+        }
+        if hasChanged { application.roster.activityChanged(id) }
+    }
+}

@@ -1,0 +1,26 @@
+import BatonMessages
+
+/// What crosses the wire as a failure, as an application sees it.
+extension UserActivityError {
+    init(_ error: HandoffError) {
+        let code: Code =
+            switch error.code {
+            case .userInfoTooLarge: .handoffUserInfoTooLarge
+            case .timedOut, .applicationNotStarted: .remoteApplicationTimedOut
+            case .connectionLost, .peerUnreachable, .nodeStopping: .connectionUnavailable
+            case .cancelled: .userCancelled
+            case .streamsUnsupported: .streamsUnsupported
+            case .versionUnreadable: .versionUnreadable
+            case .accessRefused: .accessRefused
+            case .claimHeld: .taken
+            case .noSuchClaim: .notContinued
+            case .handoffOff: .handoffOff
+            case .invalidRequest: .invalid
+            case .applicationGone, .unspecified, .internal, .unsupported, .noSuchActivity, .ambiguousActivity,
+                .limitExceeded, .refused, .documentUnreadable, .documentChanged, .destinationExists,
+                .destinationUnwritable, .destinationFull, .corrupted, .UNRECOGNIZED:
+                .handoffFailed
+            }
+        self.init(code, error.message, device: error.device.isEmpty ? nil : error.device)
+    }
+}

@@ -1,0 +1,161 @@
+import BatonEventLoop
+public import BatonTransport
+public import FoundationEssentials
+public import Logging
+
+/// A program that offers activities to the user's other devices, and continues theirs.
+///
+/// It stands for the connection to the node of this device, which it finds by the environment. Without a node it says
+/// so once, and goes on looking; activities work all the same, and are offered when one appears. Nothing runs before
+/// ``start()`` or the first ``UserActivity/becomeCurrent()``, and nothing after the last reference to it is let go; its
+/// activities refer to it.
+public final class Application: Sendable {
+    /// What it is.
+    public let description: Description
+
+    let logger: Logger
+    let deadlines: ApplicationDeadlines
+    let roster = ActivityRoster()
+    private let session: NodeSession
+    private let nodeStates = NodeStateBoard()
+    private let state = Lock(State())
+
+    private struct State {
+        weak var delegate: (any ApplicationDelegate)?
+        var run = Run.idle
+    }
+
+    private enum Run {
+        case idle
+        case running(Task<Void, Never>)
+        /// Closed; what was begun is coming to its end.
+        case ending(Task<Void, Never>)
+    }
+
+    /// Makes an application that does nothing yet.
+    ///
+    /// - Parameters:
+    ///   - description: what it is.
+    ///   - home: where its node is; `nil`, the default: where `BATON_HOME` or the XDG variables say.
+    ///   - logger: where it says what its user should know; by default one with the label `baton`.
+    /// - Throws: ``ApplicationError`` where the environment names no home.
+    public convenience init(
+        _ description: Description, home: Home? = nil, logger: Logger = Logger(label: "baton")
+    ) throws(ApplicationError) {
+        try self.init(description, home: home, logger: logger, deadlines: ApplicationDeadlines())
+    }
+
+    package init(
+        _ description: Description, home: Home?, logger: Logger, deadlines: ApplicationDeadlines
+    ) throws(ApplicationError) {
+        let home = if let home { home } else { try Self.environmentHome() }
+        self.description = description
+        self.logger = logger
+        self.deadlines = deadlines
+        session = NodeSession(
+            description, home: home, roster: roster, states: nodeStates, logger: logger, deadlines: deadlines)
+        roster.setApplication(self)
+    }
+
+    private static func environmentHome() throws(ApplicationError) -> Home {
+        do {
+            return try Home(environment: ProcessInfo.processInfo.environment)
+        } catch {
+            throw ApplicationError(error.description)
+        }
+    }
+
+    deinit {
+        switch state.withLock({ $0.run }) {
+        case .running(let task): task.cancel()
+        case .idle, .ending: break
+        }
+    }
+
+    /// Who is told of activities that come to this application. Not kept.
+    public var delegate: (any ApplicationDelegate)? {
+        get { state.withLock { $0.delegate } }
+        set { state.withLock { $0.delegate = newValue } }
+    }
+
+    /// Connects to the node and registers there; goes on doing so, after 0.25 to 5 s, whenever the node is missing.
+    /// While it runs it does nothing more.
+    public func start() {
+        state.withLock { state in
+            switch state.run {
+            case .idle: state.run = .running(Task { [session] in await session.run() })
+            case .running: break
+            case .ending(let old):
+                state.run = .running(
+                    Task { [session] in
+                        await old.value
+                        await session.run()
+                    })
+            }
+        }
+    }
+
+    /// Withdraws what is offered, and ends the connection to the node. ``start()`` begins anew.
+    ///
+    /// Activities that this application continues are let go.
+    public func close() async {
+        roster.resignAll()
+        let task = state.withLock { state -> Task<Void, Never>? in
+            switch state.run {
+            case .idle: return nil
+            case .running(let task):
+                task.cancel()
+                state.run = .ending(task)
+                return task
+            case .ending(let task): return task
+            }
+        }
+        await task?.value
+    }
+
+    /// Whether the user is at this application now: among several that can continue an activity, the one in front does.
+    /// `false` by default.
+    public var isInFront: Bool {
+        get { roster.isInFront }
+        set { roster.isInFront = newValue }
+    }
+
+    /// Whether the node is there: the state as it is now, and each one after it. Who reads slowly misses those between.
+    public var nodeState: AsyncStream<NodeState> { nodeStates.watch() }
+
+    /// Invalidates this application's activities that have one of these
+    /// ``UserActivity/persistentIdentifier``s: nobody can continue them any more.
+    public func deleteSavedUserActivities(withPersistentIdentifiers identifiers: some Sequence<String>) {
+        let identifiers = Set(identifiers)
+        deleteSavedUserActivities { identifiers.contains($0) }
+    }
+
+    /// Invalidates all of this application's activities that have a ``UserActivity/persistentIdentifier``.
+    public func deleteAllSavedUserActivities() {
+        deleteSavedUserActivities { _ in true }
+    }
+
+    private func deleteSavedUserActivities(where isMeant: (String) -> Bool) {
+        for activity in roster.all where activity.persistentIdentifier.map(isMeant) == true { activity.invalidate() }
+    }
+
+    /// Asks for leave to use a file whose URL came in an activity's user info.
+    ///
+    /// - Throws: ``UserActivityError``: `accessRefused` where the user's policy does not allow it,
+    ///   `connectionUnavailable` without a node, `invalid` for a URL that is no file's.
+    public func startAccessing(_ url: URL) async throws(UserActivityError) -> AccessToken {
+        guard url.isFileURL else { throw UserActivityError(.invalid, "\(url) is not the URL of a file") }
+        do {
+            try await session.access(Array(url.path(percentEncoded: false).utf8))
+        } catch {
+            throw UserActivityError(error)
+        }
+        return AccessToken(url: url)
+    }
+}
+
+/// Leave to use a file.
+public struct AccessToken: Sendable {
+    /// The file.
+    public let url: URL
+}

@@ -1,0 +1,17 @@
+/// How long an application and its library may take for what others wait for. The defaults are those of the
+/// specification; tests make them shorter.
+package struct ApplicationDeadlines: Sendable {
+    /// To save the state, and to answer any other call of an activity's delegate, before the next begins.
+    package var save = Duration.seconds(5)
+    /// To answer *will continue*.
+    package var willContinue = Duration.seconds(5)
+    /// To continue an activity that has come.
+    package var continuing = Duration.seconds(20)
+    /// For how long changes of an activity are collected before they go out as one.
+    package var coalescing = Duration.milliseconds(50)
+    /// The first wait before a node that is missing is looked for again; it doubles up to ``longestRetry``.
+    package var shortestRetry = Duration.milliseconds(250)
+    package var longestRetry = Duration.seconds(5)
+
+    package init() {}
+}

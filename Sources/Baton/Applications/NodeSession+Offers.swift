@@ -1,0 +1,141 @@
+import BatonMessages
+import FoundationEssentials
+import Logging
+import SwiftProtobuf
+
+/// The activity that the node offers for an application.
+struct NodeOffering {
+    /// What the node does not offer: it refused, or somebody withdrew it. It is tried again when it has changed, or
+    /// became current once more.
+    struct Refusal: Equatable {
+        let generation: UInt64
+        let message: WireOfferRequest?
+
+        func covers(_ generation: UInt64, _ message: WireOfferRequest) -> Bool {
+            self.generation == generation && (self.message == nil || self.message == message)
+        }
+    }
+
+    let id: ActivityIdentifier
+    var generation: UInt64
+    var message: WireOfferRequest
+    let node: NodeOffer
+    /// Ends when the node has let the activity go.
+    let events: Task<Void, Never>
+}
+
+/// What the node is told: that the application runs, and its current activity.
+extension NodeSession {
+    func register(with client: NodeClient) async throws(HandoffError) {
+        let message = registerMessage
+        if let registration {
+            guard registration.message != message else { return }
+            self.registration?.message = message
+            try await registration.node.update(message)
+        } else if !isUnregistered {
+            do {
+                registration = (try await client.register(message), message)
+            } catch  where error.code == .connectionLost {
+                throw error
+            } catch {
+                isUnregistered = true
+                logger.warning("the node does not register \(description.name): \(error)")
+            }
+            noteConnected()
+        }
+    }
+
+    private var registerMessage: WireRegisterRequest {
+        var message = WireRegisterRequest()
+        message.identifier = description.identifier
+        message.name = description.name
+        message.team = description.team
+        message.types = description.continues.map { continued in
+            .with {
+                $0.type = continued.type
+                $0.oldestVersion = continued.versions?.lowerBound ?? 0
+                $0.newestVersion = continued.versions?.upperBound ?? 0
+            }
+        }
+        message.inFront = roster.isInFront
+        return message
+    }
+
+    /// Makes the node offer what is current, as it is now.
+    ///
+    /// - Parameter isCollected: a change was waited for already, and those around it are in.
+    func updateOffer(to client: NodeClient, isCollected: Bool = false) async throws(HandoffError) {
+        let current = roster.current
+        let message = await current?.activity.offer()
+        armExpiry(current?.activity.expirationDate)
+        guard let (activity, generation) = current, let message else { return await withdraw() }
+        if let offered, offered.id != activity.id { await withdraw() }
+        guard barred?.covers(generation, message) != true else { return }
+        barred = nil
+        guard let offered else { return try await offer(activity, generation, message, to: client) }
+        guard offered.message != message || offered.generation != generation else { return }
+        let becomesCurrent = offered.generation != generation
+        if !becomesCurrent, !isCollected {
+            try? await Task.sleep(for: deadlines.coalescing)
+            return try await updateOffer(to: client, isCollected: true)
+        }
+        self.offered?.message = message
+        self.offered?.generation = generation
+        try await offered.node.update(message, becomesCurrent: becomesCurrent)
+    }
+
+    private func offer(
+        _ activity: UserActivity, _ generation: UInt64, _ message: WireOfferRequest, to client: NodeClient
+    ) async throws(HandoffError) {
+        await leaving?.value
+        leaving = nil
+        let node: NodeOffer
+        do {
+            node = try await client.offer(message)
+        } catch  where error.code == .connectionLost {
+            throw error
+        } catch {
+            barred = NodeOffering.Refusal(generation: generation, message: message)
+            logger.warning("\(activity.activityType) is not offered: \(error)")
+            // Not waited for: the application may be long, and other things change.
+            Task { await activity.tellFailure(UserActivityError(error)) }
+            return
+        }
+        let id = activity.id
+        let events = Task { [weak activity, weak self] in
+            do {
+                for try await event in node.events { await activity?.receive(event) }
+            } catch {
+                // Aborted, or the connection broke: either way it is offered no more.
+            }
+            await self?.offerEnded(id)
+        }
+        offered = NodeOffering(id: id, generation: generation, message: message, node: node, events: events)
+    }
+
+    private func withdraw() async {
+        guard let offered else { return }
+        self.offered = nil
+        leaving = offered.events
+        await offered.node.withdraw()
+    }
+
+    /// The node offers an activity no more. Where that was not the application's wish, such as by `baton withdraw`, it
+    /// stays withdrawn until it becomes current again.
+    private func offerEnded(_ id: ActivityIdentifier) {
+        guard let offered, offered.id == id else { return }
+        self.offered = nil
+        barred = NodeOffering.Refusal(generation: offered.generation, message: nil)
+    }
+
+    /// Looks again when the current activity expires; each minute at the latest, since the clock may be set.
+    private func armExpiry(_ date: Date?) {
+        expiry?.cancel()
+        expiry = nil
+        guard let seconds = date?.timeIntervalSinceNow, seconds > 0 else { return }
+        expiry = Task { [roster] in
+            try? await Task.sleep(for: .seconds(min(seconds, 60)))
+            if !Task.isCancelled { roster.raise() }
+        }
+    }
+}

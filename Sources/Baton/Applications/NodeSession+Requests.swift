@@ -1,0 +1,144 @@
+import BatonMessages
+
+/// What the node asks of an application.
+extension NodeSession {
+    /// Answers in a task of its own, so that nobody waits for somebody else's delegate. Requests under way are bounded by
+    /// what the protocol lets a peer have unanswered and open.
+    func take(_ request: NodeRequest, over client: NodeClient) {
+        Task {
+            switch request {
+            case .willSave(let question): await save(question)
+            case .continuationStream(let request): await serve(request)
+            case .willContinue(let question): await willContinue(question)
+            case .continueActivity(let request): await continueActivity(request, over: client)
+            case .didFail(let news): await didFail(news)
+            }
+        }
+    }
+
+    private func save(_ question: NodeWillSave) async {
+        guard let activity = roster[ActivityIdentifier(bytes: question.activityID)] else {
+            return await question.fail(.activityEnded)
+        }
+        do throws(HandoffError) {
+            // The node may have given up waiting; then there is nobody to answer.
+            try await question.answer(try await activity.savedState())
+        } catch {
+            await question.fail(error)
+        }
+    }
+
+    private func serve(_ request: NodeStreamRequest) async {
+        guard let activity = roster[ActivityIdentifier(bytes: request.activityID)] else {
+            return await request.refuse(.activityEnded)
+        }
+        await activity.serve(request)
+    }
+
+    private func willContinue(_ question: NodeWillContinue) async {
+        guard let application = roster.application else { return await question.decline(.applicationEnded) }
+        if let error = unreadable(question) {
+            handoffs.note(question.handoffID, .over)
+            return await question.decline(error)
+        }
+        let response = await answer(within: deadlines.willContinue) {
+            await application.delegate?.application(application, willContinueUserActivityWithType: question.type)
+                ?? .systemShowsProgress
+        }
+        let isOver = handoffs[question.handoffID] == .over
+        switch response {
+        case .applicationShowsProgress where !isOver: await agree(question, showsProgress: true)
+        case .systemShowsProgress where !isOver: await agree(question, showsProgress: false)
+        case .applicationShowsProgress, .systemShowsProgress:
+            await question.decline(HandoffError(.cancelled, "the handoff is over already"))
+        case .refused(let reason):
+            handoffs.note(question.handoffID, .over)
+            await question.decline(HandoffError(.refused, "\(description.name) declined: \(reason)"))
+        case nil:
+            await question.decline(
+                HandoffError(.timedOut, "\(description.name) did not answer in time that it will continue"))
+            await tellFailure(
+                question.handoffID, question.type,
+                UserActivityError(.remoteApplicationTimedOut, "the application did not answer in time"))
+        }
+    }
+
+    private func agree(_ question: NodeWillContinue, showsProgress: Bool) async {
+        handoffs.note(question.handoffID, .agreed)
+        // The node may have given up waiting: it says so by *did fail*.
+        try? await question.agree(showsProgress: showsProgress)
+    }
+
+    /// Why this application cannot read the version that is on its way; `nil` where it can.
+    private func unreadable(_ question: NodeWillContinue) -> HandoffError? {
+        guard let continued = description.continues.first(where: { $0.type == question.type }) else {
+            return HandoffError(.unsupported, "\(description.name) does not continue \(question.type)")
+        }
+        guard let versions = continued.versions, !continued.reads(question.version) else { return nil }
+        let readable =
+            versions.count == 1
+            ? "version \(versions.lowerBound)" : "versions \(versions.lowerBound) to \(versions.upperBound)"
+        let sent = question.version == 0 ? "none" : "version \(question.version)"
+        let remedy =
+            question.version > versions.upperBound ? "update it on this device" : "update it on \(question.device)"
+        return HandoffError(
+            .versionUnreadable,
+            "this device's \(description.name) reads \(readable) of \(question.type); \(question.device) sends \(sent):"
+                + " \(remedy)",
+            device: question.device)
+    }
+
+    private func continueActivity(_ request: NodeContinue, over client: NodeClient) async {
+        guard let application = roster.application else { return await request.fail(.applicationEnded) }
+        guard handoffs[request.handoffID] != .over else {
+            return await request.fail(HandoffError(.cancelled, "\(description.name) declined this activity before"))
+        }
+        let type = request.payload.summary.type
+        let activity: UserActivity
+        do throws(UserActivityError) {
+            let content = try ActivityContent(request.payload, document: request.document)
+            let handoff = ContinuedHandoff(request, over: client)
+            activity = UserActivity(type, application, content, handoff: handoff)
+        } catch {
+            await request.fail(HandoffError(.invalidRequest, error.message))
+            return await tellFailure(request.handoffID, type, error)
+        }
+        let isContinued = await answer(within: deadlines.continuing) {
+            await application.delegate?.application(
+                application, continue: activity, restorationHandler: RestorationHandler(activity)) ?? false
+        }
+        switch isContinued {
+        case true?:
+            // A node that has gone, or a user who has cancelled, is heard of by *did fail*, or not at all.
+            try? await request.confirm()
+            handoffs.note(request.handoffID, .over)
+        case false?:
+            let message = "\(description.name) did not handle \(type)"
+            await request.fail(HandoffError(.unsupported, message))
+            await tellFailure(request.handoffID, type, UserActivityError(.notHandled, message, device: request.device))
+        case nil:
+            let message = "\(description.name) did not continue \(type) in time"
+            await request.fail(HandoffError(.timedOut, message))
+            await tellFailure(
+                request.handoffID, type,
+                UserActivityError(.remoteApplicationTimedOut, message, device: request.device))
+        }
+        // Until here, so that a delegate that does not keep the activity cannot let its claim go before the answer.
+        withExtendedLifetime(activity) {}
+    }
+
+    private func didFail(_ news: NodeDidFail) async {
+        await news.acknowledge()
+        await tellFailure(news.handoffID, news.type, UserActivityError(news.error))
+    }
+
+    private func tellFailure(_ handoff: [UInt8], _ type: String, _ error: UserActivityError) async {
+        guard handoffs.fail(handoff), let application = roster.application else { return }
+        await application.delegate?.application(
+            application, didFailToContinueUserActivityWithType: type, error: error)
+    }
+}
+
+extension HandoffError {
+    fileprivate static let applicationEnded = HandoffError(.applicationGone, "the application is ending")
+}

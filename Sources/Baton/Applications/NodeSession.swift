@@ -1,0 +1,131 @@
+import BatonEventLoop
+import BatonMessages
+import BatonTransport
+import Logging
+
+/// One application's connection to its node: kept for as long as the application runs, and made again when it is lost.
+///
+/// What the node is to know stands in the ``ActivityRoster``; whenever something changes there the session looks at it
+/// anew and tells the node the difference, so that a burst of changes is one message and a new connection needs nothing
+/// but a first look. It keeps neither the application nor an activity alive.
+actor NodeSession {
+    let description: Application.Description
+    let roster: ActivityRoster
+    let states: NodeStateBoard
+    let logger: Logger
+    let deadlines: ApplicationDeadlines
+    private let home: Home
+    private let loop = EventLoop(name: "application")
+
+    /// The connection, while there is one.
+    var client: NodeClient?
+    var registration: (node: NodeRegistration, message: WireRegisterRequest)?
+    /// The node does not register applications; it may take their offers all the same.
+    var isUnregistered = false
+    var offered: NodeOffering?
+    /// What is not offered again as it is.
+    var barred: NodeOffering.Refusal?
+    /// The last activity that was withdrawn, until the node has said so: it is not offered anew before.
+    var leaving: Task<Void, Never>?
+    var expiry: Task<Void, Never>?
+    var handoffs = HandoffLog()
+    private var hasSaidMissing = false
+
+    init(
+        _ description: Application.Description, home: Home, roster: ActivityRoster, states: NodeStateBoard,
+        logger: Logger, deadlines: ApplicationDeadlines
+    ) {
+        self.description = description
+        self.home = home
+        self.roster = roster
+        self.states = states
+        self.logger = logger
+        self.deadlines = deadlines
+    }
+
+    /// Runs until the task is cancelled.
+    func run() async {
+        var wait = deadlines.shortestRetry
+        while !Task.isCancelled {
+            do throws(NodeClientError) {
+                let client = try await NodeClient.connect(to: home, on: loop)
+                await withTaskCancellationHandler {
+                    await serve(client)
+                } onCancel: {
+                    Task { await client.close() }
+                }
+                if case .connected = states.current { wait = deadlines.shortestRetry }
+                await client.close()
+                if !Task.isCancelled { noteMissing("the node has stopped") }
+            } catch {
+                if !Task.isCancelled { noteMissing("\(error)") }
+            }
+            guard !Task.isCancelled else { break }
+            try? await Task.sleep(for: wait)
+            wait = min(wait * 2, deadlines.longestRetry)
+        }
+        states.set(.idle)
+    }
+
+    /// May the application use a file?
+    func access(_ path: [UInt8]) async throws(HandoffError) {
+        guard let client else {
+            throw HandoffError(.connectionLost, "there is no node to ask whether the file may be used")
+        }
+        try await client.access(path: path)
+    }
+
+    /// Tells the node what it is to know and answers what it asks, until the connection ends.
+    private func serve(_ client: NodeClient) async {
+        self.client = client
+        let (changes, change) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        roster.tell(change)
+        await withDiscardingTaskGroup { group in
+            group.addTask { await self.tellChanges(changes, to: client) }
+            group.addTask {
+                for await request in client.requests { await self.take(request, over: client) }
+            }
+            await client.ended()
+            group.cancelAll()
+        }
+        roster.tell(nil)
+        forgetConnection()
+    }
+
+    private func tellChanges(_ changes: AsyncStream<Void>, to client: NodeClient) async {
+        for await _ in changes {
+            do throws(HandoffError) {
+                try await register(with: client)
+                try await updateOffer(to: client)
+            } catch {
+                // A connection that broke has an end, which `serve` waits for; the rest is said where it happens.
+                continue
+            }
+        }
+    }
+
+    private func forgetConnection() {
+        client = nil
+        registration = nil
+        isUnregistered = false
+        offered = nil
+        barred = nil
+        leaving = nil
+        expiry?.cancel()
+        expiry = nil
+    }
+
+    func noteConnected() {
+        states.set(.connected)
+        guard hasSaidMissing else { return }
+        hasSaidMissing = false
+        logger.info("\(description.name) has found its node")
+    }
+
+    private func noteMissing(_ reason: String) {
+        states.set(.missing(reason: reason))
+        guard !hasSaidMissing else { return }
+        hasSaidMissing = true
+        logger.notice("\(reason); until one is there, \(description.name) neither offers nor continues activities")
+    }
+}

@@ -1,0 +1,65 @@
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+
+/// This application's end of a stream between two applications: what an input and an output share.
+///
+/// Letting both go aborts what is not finished.
+final class StreamEnd: Sendable {
+    let stream: BatonTransport.Stream
+    /// Who reads and who writes now: at most one each, which the stream below relies on.
+    private let use = Lock(Use())
+
+    private struct Use {
+        var isReading = false
+        var isWriting = false
+    }
+
+    init(_ stream: BatonTransport.Stream) {
+        self.stream = stream
+    }
+
+    func read() async throws(UserActivityError) -> Buffer? {
+        let isFree = use.withLock { use in
+            defer { use.isReading = true }
+            return !use.isReading
+        }
+        guard isFree else { throw .inUse("read") }
+        defer { use.withLock { $0.isReading = false } }
+        do {
+            return try await stream.read()
+        } catch {
+            throw UserActivityError(HandoffError(error))
+        }
+    }
+
+    /// Writes buffers in order, each when no more than the bound is queued.
+    func write(_ buffers: some Sequence<Buffer>, queueBound: Int) async throws(UserActivityError) {
+        let isFree = use.withLock { use in
+            defer { use.isWriting = true }
+            return !use.isWriting
+        }
+        guard isFree else { throw .inUse("written") }
+        defer { use.withLock { $0.isWriting = false } }
+        do {
+            for buffer in buffers { try await stream.write(buffer, queueBound: queueBound) }
+        } catch {
+            throw UserActivityError(HandoffError(wrapping: error))
+        }
+    }
+
+    func finish() async {
+        await stream.finish()
+    }
+
+    func cancel() async {
+        await stream.reset(.cancelled)
+    }
+}
+
+extension UserActivityError {
+    fileprivate static func inUse(_ what: String) -> UserActivityError {
+        UserActivityError(.streamInUse, "the stream is being \(what) by another task: one at a time may")
+    }
+}

@@ -1,0 +1,14 @@
+public import Baton
+public import Foundation
+
+/// The error as an `NSError`: Cocoa's domain and codes where Cocoa has them.
+extension UserActivityError: CustomNSError, LocalizedError {
+    /// The domain of all its codes; those of Baton's own begin at 46,001.
+    public static var errorDomain: String { NSCocoaErrorDomain }
+
+    public var errorCode: Int { code.rawValue }
+
+    public var errorDescription: String? { message }
+
+    public var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: message] }
+}
