@@ -98,8 +98,9 @@ struct ContinuingTests {
             return true
         })
         stage.application.delegate = recorder
-        for (target, expected) in [("b", [0, 1, 1, 0]), ("c", [1, 2, 2, 1]), ("", [2, 3, 3, 2])] {
-            _ = try await stage.node.ask(.arrival(1) { $0.payload.targetContentIdentifier = target })
+        let cases = [("b", [0, 1, 1, 0]), ("c", [1, 2, 2, 1]), ("", [2, 3, 3, 2])]
+        for (handoff, (target, expected)) in zip(1 as UInt8..., cases) {
+            _ = try await stage.node.ask(.arrival(handoff) { $0.payload.targetContentIdentifier = target })
             #expect(windows.map(\.restored.value.count) == expected, "target \(target)")
         }
     }
