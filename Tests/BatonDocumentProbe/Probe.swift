@@ -5,8 +5,8 @@ import Synchronization
 /// An application with a document as a program, so that tests can put it on a lab host.
 ///
 /// `document-probe offer FILE [KEY=PATH...]` makes a document current, with a cursor and further file URLs in its user
-/// info. `document-probe continue FOLDER OFFSET LENGTH` continues one: it reads that range at once, into `FOLDER/range`,
-/// and then waits for the file. Each says what happens in a line, and ends with its standard input.
+/// info. `document-probe continue FOLDER OFFSET LENGTH` continues one: it reads that range into `FOLDER/range` as soon as
+/// some of the file has come, and then waits for the whole. Each says what happens in a line, and ends with its standard input.
 @main
 enum Probe {
     static let type = "org.example.document"
@@ -103,6 +103,9 @@ final class Continuing: ApplicationDelegate, UserActivityRestoring {
         Probe.say("opened \(document.size ?? 0)")
         Task {
             do {
+                // The whole is under way, so that the range has to overtake it.
+                let changes = document.changes
+                if document.fileURL == nil { await Self.begun(changes) }
                 let started = ContinuousClock.now
                 let data = try await document.read(at: offset, length: length)
                 try data.write(to: URL(fileURLWithPath: folder + "/range"))
@@ -122,6 +125,16 @@ final class Continuing: ApplicationDelegate, UserActivityRestoring {
             }
         }
         return self
+    }
+
+    private static func begun(_ changes: AsyncStream<Document.Change>) async {
+        for await change in changes {
+            switch change {
+            case .progress(let received, _) where received > 0: return
+            case .arrived, .failed, .closed: return
+            case .progress, .becameFront, .resignedFront, .stateChanged: continue
+            }
+        }
     }
 
     private func mayUse(_ url: URL, _ application: Application) async -> String {

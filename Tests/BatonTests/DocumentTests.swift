@@ -42,10 +42,12 @@ struct DocumentTests {
         }
     }
 
-    private static func arrival(_ document: WireContinuedDocument, url: String = "baton-document:#7") -> WireRequest.OneOf_Kind {
+    private static func arrival(
+        _ document: WireContinuedDocument, url: String = "baton-document:#7", handoff: UInt8 = 5
+    ) -> WireRequest.OneOf_Kind {
         .continueActivity(
             .with {
-                $0.handoffID = Data(repeating: 5, count: 16)
+                $0.handoffID = Data(repeating: handoff, count: 16)
                 $0.device = "laptop"
                 $0.document = document
                 $0.payload.summary.kind = .document
@@ -217,7 +219,7 @@ struct DocumentTests {
         #expect(try await local.read(at: 0, length: 10) == Data("shared".utf8))
 
         await stage.node.setDocument(Data("elsewhere".utf8))
-        _ = try await stage.node.ask(Self.arrival(.with { $0.size = 9 }))
+        _ = try await stage.node.ask(Self.arrival(.with { $0.size = 9 }, handoff: 6))
         let remote = try #require(opener.documents.value.last)
         let refused = await #expect(throws: UserActivityError.self) { try await remote.arrived() }
         #expect(refused?.code == .invalid)

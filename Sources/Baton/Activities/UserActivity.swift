@@ -1,4 +1,5 @@
 import BatonEventLoop
+import FoundationEssentials
 
 /// What a user is doing in an application, so that another device can go on with it.
 ///

@@ -58,20 +58,20 @@ private actor LocalReading {
     }
 
     private func read(_ url: URL, at offset: UInt64, length: Int) throws(Errno) -> Data {
-        guard let start = Int64(exactly: offset) else { return Data() }
+        guard let start = Int(exactly: offset) else { return Data() }
         let number = open(url.path(percentEncoded: false), O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard number >= 0 else { throw Errno(rawValue: errno) }
         let file = OwnedDescriptor(takingOwnershipOf: number)
         var status = stat()
         guard fstat(file.rawValue, &status) == 0 else { throw Errno(rawValue: errno) }
         // No more room than the file has bytes, whatever was asked for.
-        var bytes = [UInt8](repeating: 0, count: Int(min(Int64(length), max(0, status.st_size - start))))
+        var bytes = [UInt8](repeating: 0, count: min(length, max(0, status.st_size - start)))
         var count = 0
         while count < bytes.count {
             let room = bytes.count - count
             let position = count
             let got = bytes.withUnsafeMutableBytes { buffer in
-                pread(file.rawValue, buffer.baseAddress.map { $0 + position }, room, start + Int64(position))
+                pread(file.rawValue, buffer.baseAddress.map { $0 + position }, room, start + position)
             }
             if got < 0, errno == EINTR { continue }
             guard got >= 0 else { throw Errno(rawValue: errno) }

@@ -1,4 +1,5 @@
 import BatonEventLoop
+import BatonMessages
 public import FoundationEssentials
 
 /// A file that the user is at, and the activity that goes with it.

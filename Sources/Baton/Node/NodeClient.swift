@@ -1,5 +1,6 @@
 package import BatonEventLoop
 package import BatonMessages
+import BatonProtocol
 package import BatonTransport
 package import FoundationEssentials
 import SwiftProtobuf

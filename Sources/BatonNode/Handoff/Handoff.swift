@@ -7,8 +7,6 @@ import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf
 
-import struct SystemPackage.FilePath
-
 /// One handoff on the continuing device, from the user's yes to *continued* or to one typed error.
 ///
 /// What happens is told through ``events``, which end with `continued` or `failed`.
@@ -49,20 +47,20 @@ actor Handoff {
     nonisolated let id = HandoffID()
     nonisolated let plan: Plan
     nonisolated let events: AsyncStream<WireAcceptEvent>
-    private let eventContinuation: AsyncStream<WireAcceptEvent>.Continuation
+    let eventContinuation: AsyncStream<WireAcceptEvent>.Continuation
     private let connections: PeerConnections
-    private let documents: DocumentService
+    let documents: DocumentService
     private let applications: Applications
-    private let files: SharedFiles
+    let files: SharedFiles
 
     private var heldDocument: HandoffDocument?
     private var held: (connection: Connection, claim: ClaimID)?
     /// The application that was told of the handoff and did not decline.
-    private var continuing: ContinuingApplication?
+    var continuing: ContinuingApplication?
     /// Open for as long as the application wants the activity.
-    private var continuation: BatonTransport.Stream?
+    var continuation: BatonTransport.Stream?
     /// The application has the failure of its document as the last report.
-    private var hasToldOfDocument = false
+    var hasToldOfDocument = false
     private var isNodeStopping = false
 
     init(
@@ -199,33 +197,6 @@ actor Handoff {
         return continued
     }
 
-    /// Gives an application the activity.
-    private func hand(
-        _ arrival: SharedFiles.Arrival, with document: HandoffDocument?, to application: ContinuingApplication
-    ) async throws(HandoffError) {
-        var description: WireContinuedDocument?
-        if let local = arrival.localDocument {
-            description = .with {
-                $0.path = Data(local.path.bytes)
-                $0.size = local.size
-                $0.isLocal = true
-            }
-        } else if let document {
-            let entry = try await document.entry()
-            description = .with {
-                $0.size = entry.size
-                if let folder = plan.destination?.path.bytes { $0.path = Data(folder + Array("/".utf8) + entry.name) }
-            }
-        }
-        do {
-            continuation = try await application.continueActivity(arrival.payload, document: description)
-        } catch {
-            // What it refused itself it need not be told.
-            if error.code != .timedOut { continuing = nil }
-            throw error
-        }
-    }
-
     private func fetchPayload(from connection: Connection) async throws(HandoffError) -> WireActivityPayload {
         let answer = try await withDeadline(Self.payloadDeadline, "\(plan.origin.name) did not send the activity") {
             [id = plan.activity.id] in
@@ -252,34 +223,6 @@ actor Handoff {
         try OfferedActivity.requireFitting(payload.userInfo)
         try plan.rule?.require(type: payload.summary.type, size: payload.summary.documentSize)
         return payload
-    }
-
-    /// Fetches the document, and tells whoever asked and the application how it goes.
-    private func fetch(
-        _ document: HandoffDocument, into destination: DestinationFolder, from connection: Connection, _ claim: ClaimID
-    ) async throws(HandoffError) -> (path: Data, size: UInt64) {
-        let reporter = DocumentReporter(to: continuation)
-        let events = eventContinuation
-        do {
-            let (path, size) = try await documents.fetch(
-                from: connection, claim: claim, title: plan.activity.title, into: destination, acceptedBy: plan.rule,
-                describedAs: document.entry()
-            ) { progress in
-                events.yield(.with { $0.progress = progress })
-                reporter.report(.progress(progress))
-            }
-            if let place = FilePath(bytes: path) {
-                await document.setArrived(at: place)
-                if let application = continuing?.application.identifier { await files.grant(place, to: application) }
-            }
-            reporter.report(.arrived(Data(path)))
-            return (Data(path), size)
-        } catch {
-            reporter.report(.failed(error.failure))
-            await reporter.end()
-            hasToldOfDocument = true
-            throw error
-        }
     }
 
     private func reportContinued(_ connection: Connection, _ claim: ClaimID) async throws(HandoffError) {

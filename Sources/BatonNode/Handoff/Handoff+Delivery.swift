@@ -1,0 +1,65 @@
+import BatonDocuments
+import BatonMessages
+import BatonTransport
+import FoundationEssentials
+import SwiftProtobuf
+
+import struct SystemPackage.FilePath
+
+/// What a handoff gives: the activity to an application, and its document to the folder that the user named.
+extension Handoff {
+    /// Gives an application the activity.
+    func hand(
+        _ arrival: SharedFiles.Arrival, with document: HandoffDocument?, to application: ContinuingApplication
+    ) async throws(HandoffError) {
+        var description: WireContinuedDocument?
+        if let local = arrival.localDocument {
+            description = .with {
+                $0.path = Data(local.path.bytes)
+                $0.size = local.size
+                $0.isLocal = true
+            }
+        } else if let document {
+            let entry = try await document.entry()
+            description = .with {
+                $0.size = entry.size
+                if let folder = plan.destination?.path.bytes { $0.path = Data(folder + Array("/".utf8) + entry.name) }
+            }
+        }
+        do {
+            continuation = try await application.continueActivity(arrival.payload, document: description)
+        } catch {
+            // What it refused itself it need not be told.
+            if error.code != .timedOut { continuing = nil }
+            throw error
+        }
+    }
+
+    /// Fetches the document, and tells whoever asked and the application how it goes.
+    func fetch(
+        _ document: HandoffDocument, into destination: DestinationFolder, from connection: Connection, _ claim: ClaimID
+    ) async throws(HandoffError) -> (path: Data, size: UInt64) {
+        let reporter = DocumentReporter(to: continuation)
+        let events = eventContinuation
+        do {
+            let (path, size) = try await documents.fetch(
+                from: connection, claim: claim, title: plan.activity.title, into: destination, acceptedBy: plan.rule,
+                describedAs: document.entry()
+            ) { progress in
+                events.yield(.with { $0.progress = progress })
+                reporter.report(.progress(progress))
+            }
+            if let place = FilePath(bytes: path) {
+                await document.setArrived(at: place)
+                if let application = continuing?.application.identifier { await files.grant(place, to: application) }
+            }
+            reporter.report(.arrived(Data(path)))
+            return (Data(path), size)
+        } catch {
+            reporter.report(.failed(error.failure))
+            await reporter.end()
+            hasToldOfDocument = true
+            throw error
+        }
+    }
+}

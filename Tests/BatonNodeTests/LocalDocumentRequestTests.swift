@@ -1,0 +1,71 @@
+import BatonAccount
+import BatonEventLoop
+import BatonMessages
+import BatonTransport
+import Foundation
+import Logging
+import SwiftProtobuf
+import SystemPackage
+import Testing
+
+@testable import BatonNode
+
+/// What an application can ask a running node about files and documents, and what not.
+@Suite("Requests about documents on the local socket", .timeLimit(.minutes(1)))
+struct LocalDocumentRequestTests {
+    @Test("Ranges need a handoff and stay within 16 MiB; access needs a shared folder")
+    func requests() async throws {
+        let folder = FileManager.default.temporaryDirectory.path + "/baton-local-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let home = try Home(environment: ["BATON_HOME": folder])
+        _ = try AccountStore(folder: AccountStore.folder(in: home)).create(deviceName: "node")
+        try FileManager.default.createDirectory(atPath: folder + "/shared", withIntermediateDirectories: true)
+        try Data("x".utf8).write(to: URL(filePath: folder + "/shared/file"))
+        let node = Node(home: home, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        try await node.start()
+        let connection = try await Connection.connect(
+            toLocalSocket: home.socketPath, on: EventLoop(name: "application"))
+
+        func code(_ request: WireRequest.OneOf_Kind) async -> HandoffError.Code? {
+            do {
+                let (_, stream) = try await connection.request(request)
+                await stream.finish()
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        func read(_ id: Int, _ length: UInt64) -> WireRequest.OneOf_Kind {
+            .documentRead(
+                .with {
+                    $0.handoffID = Data(count: id)
+                    $0.length = length
+                })
+        }
+        func access(_ path: String) -> WireRequest.OneOf_Kind { .access(.with { $0.path = Data(path.utf8) }) }
+        #expect(await code(read(16, 16 << 20)) == .noSuchClaim)
+        #expect(await code(read(16, 16 << 20 + 1)) == .invalidRequest)
+        #expect(await code(read(15, 1)) == .noSuchClaim)
+        for path in ["", "shared/file", "/a\0b"] { #expect(await code(access(path)) == .invalidRequest) }
+        #expect(await code(access(folder + "/shared/file")) == .accessRefused)
+        try SharedRootsFile.add(
+            "Shared", FilePath(folder + "/shared"), to: SharedRootsFile.path(in: home), userHome: nil)
+        #expect(await code(access(folder + "/shared/file")) == nil)
+        #expect(await code(access(folder + "/shared/../state")) == .accessRefused)
+
+        // A file URL of an offer is translated, or refused with its key.
+        func offer(_ urls: [String: String]) -> WireRequest.OneOf_Kind {
+            .offer(
+                .with {
+                    $0.type = "org.example.note"
+                    $0.userInfo.entries = urls.mapValues { url in .with { $0.url = url } }
+                })
+        }
+        #expect(await code(offer(["a": "file://\(folder)/shared/file"])) == nil)
+        #expect(await code(offer(["a": "file:///nonexistent"])) == .invalidRequest)
+        #expect(await code(offer(["a": "file:///etc/passwd", "b": "file:///etc/group"])) == .invalidRequest)
+        #expect(await code(offer(["a": "file:///etc/passwd", "b": "file:///etc/passwd"])) == nil)
+        await connection.close()
+        await node.stop()
+    }
+}
