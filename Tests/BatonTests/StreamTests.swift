@@ -150,9 +150,11 @@ struct StreamTests {
         let first = try await stage.openStream()
         await first.reset(.cancelled)
         try await eventually("told") { errors.value.map(\.code) == [.userCancelled] }
-        _ = try await stage.openStream()
+        let second = try await stage.openStream()
         await stage.node.stop()
         try await eventually("told") { errors.value.map(\.code) == [.userCancelled, .connectionUnavailable] }
+        // Let go before, it would be cancelled too.
+        withExtendedLifetime(second) {}
     }
 
     @Test("Two tasks cannot read, or write, the same stream")

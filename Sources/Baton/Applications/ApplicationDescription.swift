@@ -69,7 +69,8 @@ public struct ContinuedActivityType: Sendable, Hashable {
         self.versions = versions
     }
 
-    func reads(_ version: UInt32) -> Bool { versions?.contains(version) ?? true }
+    /// Content of a version that nobody stated, 0, may be readable: nobody can tell.
+    func reads(_ version: UInt32) -> Bool { version == 0 || versions?.contains(version) ?? true }
 }
 
 /// What is wrong with the description of an application, or with where it looks for its node.

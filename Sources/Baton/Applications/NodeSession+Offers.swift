@@ -7,7 +7,7 @@ import SwiftProtobuf
 struct NodeOffering {
     /// What the node does not offer: it refused, or somebody withdrew it. It is tried again when it has changed, or
     /// became current once more.
-    struct Refusal: Equatable {
+    struct Refusal {
         let generation: UInt64
         let message: WireOfferRequest?
 
@@ -22,6 +22,8 @@ struct NodeOffering {
     var generation: UInt64
     var message: WireOfferRequest
     let node: NodeOffer
+    /// What the last event said to have failed; `nil` where it said something else.
+    var refused: WireOfferRequest?
     /// Ends when the node has let the activity go.
     let events: Task<Void, Never>
 }
@@ -106,16 +108,15 @@ extension NodeSession {
         offers += 1
         let number = offers
         let events = Task { [weak activity, weak self] in
-            var wasRefused = false
             do {
                 for try await event in node.events {
-                    if case .failed = event.kind { wasRefused = true } else { wasRefused = false }
+                    await self?.note(event, of: number)
                     await activity?.receive(event)
                 }
             } catch {
                 // Aborted, or the connection broke: either way it is offered no more.
             }
-            await self?.offerEnded(number, wasRefused: wasRefused)
+            await self?.offerEnded(number)
         }
         offered = NodeOffering(
             number: number, id: activity.id, generation: generation, message: message, node: node, events: events)
@@ -130,11 +131,19 @@ extension NodeSession {
 
     /// The node offers an activity no more. Where that was not the application's wish, such as by `baton withdraw`, it
     /// stays withdrawn until it becomes current again; what the node refused is tried again when it has changed.
-    private func offerEnded(_ number: UInt64, wasRefused: Bool) {
+    private func offerEnded(_ number: UInt64) {
         guard let offered, offered.number == number else { return }
         self.offered = nil
-        barred = NodeOffering.Refusal(
-            generation: offered.generation, message: wasRefused ? offered.message : nil)
+        barred = NodeOffering.Refusal(generation: offered.generation, message: offered.refused)
+        roster.raise()
+    }
+
+    /// Notes, before the application can change anything because of it, what a failure speaks of: where the offer ends
+    /// with it, that is what the node refused.
+    private func note(_ event: WireOfferEvent, of number: UInt64) {
+        guard let offered, offered.number == number else { return }
+        let isFailure = if case .failed = event.kind { true } else { false }
+        self.offered?.refused = isFailure ? offered.message : nil
     }
 
     /// Looks again when the current activity expires; each minute at the latest, since the clock may be set.
