@@ -78,13 +78,12 @@ extension NodeSession {
         let readable =
             versions.count == 1
             ? "version \(versions.lowerBound)" : "versions \(versions.lowerBound) to \(versions.upperBound)"
-        let sent = question.version == 0 ? "none" : "version \(question.version)"
         let remedy =
             question.version > versions.upperBound ? "update it on this device" : "update it on \(question.device)"
         return HandoffError(
             .versionUnreadable,
-            "this device's \(description.name) reads \(readable) of \(question.type); \(question.device) sends \(sent):"
-                + " \(remedy)",
+            "this device's \(description.name) reads \(readable) of \(question.type); \(question.device) sends version"
+                + " \(question.version): \(remedy)",
             device: question.device)
     }
 
@@ -112,6 +111,7 @@ extension NodeSession {
         case true?:
             // A node that has gone, or a user who has cancelled, is heard of by *did fail*, or not at all.
             try? await request.confirm()
+            activity.handoff?.wasAnswered()
             handoffs.note(request.handoffID, .over)
         case false?:
             let message = "\(description.name) did not handle \(type)"
