@@ -84,7 +84,7 @@ let package = Package(
                 "BatonTransport", "BatonProtocol", "BatonEventLoop", logging, protobuf, subprocess, system,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
-            swiftSettings: settings),
+            exclude: ["Application/Protocol.md"], swiftSettings: settings),
 
         .target(
             name: "BatonTestSupport",
@@ -111,7 +111,8 @@ let package = Package(
             of: "BatonNode",
             [
                 "BatonAccount", "BatonApplications", "BatonEventLoop", "BatonTLS", "BatonTransport", logging, system,
-            ]),
+            ],
+            exclude: ["Applications/client.py"]),
         // The attacks, each with its defence and without: they reach into every room.
         .testTarget(
             name: "BatonAttackTests",
