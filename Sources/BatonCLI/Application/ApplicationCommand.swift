@@ -1,5 +1,6 @@
 import ArgumentParser
 import Baton
+import BatonProtocol
 import Glibc
 import Logging
 import SystemPackage

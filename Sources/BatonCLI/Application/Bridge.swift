@@ -26,6 +26,8 @@ actor Bridge {
     var names: [ObjectIdentifier: String] = [:]
     var questions: [UInt64: BridgeQuestion] = [:]
     private var streams: [String: StreamPlace] = [:]
+    /// Streams that ended last, at most ``streamBound``: a message to one of them crossed its end and is dropped.
+    private var endedStreams: [String] = []
     private var accesses = 0
     private var lastNumber: UInt64 = 0
 
@@ -85,10 +87,10 @@ actor Bridge {
         case .willContinue(let request, let answer): try self.answer(request, .willContinue(answer))
         case .continued(let request, let isHandled): try answer(request, .continued(isHandled))
         case .openStream(let activity, let stream): try openStream(stream, of: activity)
-        case .write(let name, let bytes): try await stream(name).write(bytes)
-        case .finish(let name): try await stream(name).finish()
-        case .reset(let name): await reset(try stream(name))
-        case .acknowledge(let name): try await stream(name).acknowledge()
+        case .write(let name, let bytes): try await stream(name)?.write(bytes)
+        case .finish(let name): try await stream(name)?.finish()
+        case .reset(let name): try await reset(name)
+        case .acknowledge(let name): try await stream(name)?.acknowledge()
         case .startAccessing(let url): try startAccessing(url)
         }
     }
@@ -177,13 +179,14 @@ actor Bridge {
             throw BridgeProblem("there are \(Self.streamBound) streams: end one first")
         }
         streams[name] = .opening
+        endedStreams.removeAll { $0 == name }
         // The other device answers when it will; other messages go on.
         Task {
             do throws(UserActivityError) {
                 let (input, output) = try await activity.continuationStreams()
                 await run(BridgeStream(name, input, output, printer: printer), of: activityName, isIncoming: false)
             } catch {
-                streams[name] = nil
+                forget(stream: name)
                 await printer.print(.streamFailed(stream: name, error))
             }
         }
@@ -203,19 +206,29 @@ actor Bridge {
         await printer.print(.streamOpened(activity: activity, stream: stream.name, isIncoming: isIncoming))
         await stream.run()
         // Its name may be in use again when it was reset.
-        if case .open(let current)? = streams[stream.name], current === stream { streams[stream.name] = nil }
+        if case .open(let current)? = streams[stream.name], current === stream { forget(stream: stream.name) }
     }
 
-    private func stream(_ name: String) throws(BridgeProblem) -> BridgeStream {
+    private func forget(stream name: String) {
+        streams[name] = nil
+        endedStreams.append(name)
+        if endedStreams.count > Self.streamBound { endedStreams.removeFirst() }
+    }
+
+    /// - Returns: `nil` for one that has just ended.
+    private func stream(_ name: String) throws(BridgeProblem) -> BridgeStream? {
         switch streams[name] {
         case .open(let stream)?: return stream
         case .opening?: throw BridgeProblem("the stream “\(name)” is not open yet: wait for “streamOpened”")
-        case nil: throw BridgeProblem("there is no stream “\(name)”, or it has ended")
+        case nil:
+            guard endedStreams.contains(name) else { throw BridgeProblem("there is no stream “\(name)”") }
+            return nil
         }
     }
 
-    private func reset(_ stream: BridgeStream) async {
-        streams[stream.name] = nil
+    private func reset(_ name: String) async throws(BridgeProblem) {
+        guard let stream = try stream(name) else { return }
+        forget(stream: name)
         await stream.reset()
     }
 

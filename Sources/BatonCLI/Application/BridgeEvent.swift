@@ -99,7 +99,8 @@ enum BridgeEvent: Sendable {
     /// An activity that came; what it does not have is left out.
     private static func members(_ activity: UserActivity) -> [JSONValue.Member] {
         var members = [
-            JSONValue.Member("type", .string(activity.activityType)), JSONValue.Member("userInfo", activity.userInfo.json),
+            JSONValue.Member("type", .string(activity.activityType)),
+            JSONValue.Member("userInfo", activity.userInfo.json),
         ]
         func add(_ name: String, _ text: String?) {
             if let text { members.append(JSONValue.Member(name, .string(text))) }

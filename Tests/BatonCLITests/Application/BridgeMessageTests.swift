@@ -1,8 +1,8 @@
-import Baton
 import BatonTransport
 import Foundation
 import Testing
 
+@testable import Baton
 @testable import BatonCLI
 
 /// Each message of `Protocol.md`, as it stands there, and what it means.

@@ -34,20 +34,20 @@ struct LabApplication {
 
     func count(_ name: String) -> Int { events.count { $0.event == name } }
 
-    /// Agrees to what is on its way, and takes it.
+    /// Takes an activity that has come.
     ///
     /// - Parameter nth: which of the activities that it was given, from 1.
     @discardableResult
     func `continue`(nth: Int = 1) async throws -> BridgeLine {
-        try await agree(nth: nth)
         let activity = try await self.nth("continue", nth)
         send(#""do":"continued","request":\#(activity.request ?? 0)"#)
         return activity
     }
 
-    func agree(nth: Int = 1) async throws {
+    /// Agrees to what is on its way, or answers otherwise.
+    func agree(nth: Int = 1, _ more: String = "") async throws {
         let question = try await self.nth("willContinue", nth)
-        send(#""do":"willContinue","request":\#(question.request ?? 0)"#)
+        send(#""do":"willContinue","request":\#(question.request ?? 0)\#(more)"#)
     }
 
     /// Saves what it is asked for.
@@ -56,7 +56,8 @@ struct LabApplication {
         send(#""do":"saved","request":\#(question.request ?? 0),"userInfo":{"page":\#(page)}"#)
     }
 
-    private func nth(_ name: String, _ nth: Int) async throws -> BridgeLine {
+    /// The nth event of a name, from 1.
+    func nth(_ name: String, _ nth: Int) async throws -> BridgeLine {
         var seen = 0
         return try await event(name) { _ in
             seen += 1
@@ -86,6 +87,10 @@ struct BridgeLine: Decodable {
         self = event
     }
 
+    struct NoEvent: Error, CustomStringConvertible {
+        let description: String
+    }
+
     /// Waits for an event that a program prints.
     static func wait(
         for name: String, of command: HostCommand, within timeout: Duration, where isWanted: (BridgeLine) -> Bool
@@ -98,9 +103,9 @@ struct BridgeLine: Decodable {
                 return true
             }
         } catch {
-            throw Lab.Failure(description: "no event \(name): \(error); it said:\n\(command.errors)")
+            throw NoEvent(description: "no event \(name): \(error); it said:\n\(command.errors)")
         }
-        guard let found else { throw Lab.Failure(description: "no event \(name)") }
+        guard let found else { throw NoEvent(description: "no event \(name)") }
         return found
     }
 }

@@ -67,7 +67,7 @@ struct LabChoiceTests {
         #expect(stranger.events.allSatisfy { ["ready", "node"].contains($0.event) }, "\(stranger.events)")
     }
 
-    @Test("Switched off, for a device or for an application, nothing is announced, listed or taken; on again it is back")
+    @Test("Switched off, for a device or an application, nothing is announced, listed or taken; on again it is back")
     func switchedOff() async throws {
         let lab = try await HandoffLab()
         defer { lab.down() }

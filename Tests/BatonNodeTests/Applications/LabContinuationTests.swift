@@ -172,15 +172,16 @@ struct LabContinuationTests {
         #expect(try await reader.event("data").data == Data("half".utf8).base64EncodedString())
         try await origin.kill()
         let failed = try await reader.event("streamFailed")
-        #expect(failed.stream == "s" && [4608, 4609].contains(failed.code), "\(failed)")
+        // Nobody cancelled.
+        #expect(failed.stream == "s" && failed.code == 4609, "\(failed)")
         // The application itself goes on.
         reader.send(#""do":"invalidate","activity":"\#(activity.activity ?? "")""#)
         reader.send(#""do":"openStream","activity":"\#(activity.activity ?? "")","stream":"t""#)
         #expect(try await reader.event("error").message?.contains("there is no activity") == true)
     }
 
-    @Test("Who cancels is obeyed: the application gets the code for a cancelling user, and the activity stays")
-    func cancelled() async throws {
+    @Test("Who cancels is obeyed; an origin that does not save in time, who declines and who does not handle fail it")
+    func failures() async throws {
         let lab = try await HandoffLab()
         defer { lab.down() }
         _ = try await lab.startNodes()
@@ -192,8 +193,94 @@ struct LabContinuationTests {
         try await origin.event("willSave")
         let cancelled = try await accept.end(by: SIGINT)
         #expect(cancelled.status == 130, "\(cancelled.errors)")
-        #expect(try await reader.event("didFailToContinue").code == 3072)
-        #expect(reader.count("continue") == 0)
+        #expect(try await reader.nth("didFailToContinue", 1).code == 3072)
+
+        let slow = try lab.start(2, "accept", "--json")
+        try await reader.agree(nth: 2)
+        let failed = try await slow.end()
+        #expect(failed.events.last?.code == "timedOut", "\(failed.lines)")
+        #expect(try await reader.nth("didFailToContinue", 2).code == 4610)
+        #expect(try await origin.event("failed") { $0.code == 4610 }.device == "desktop")
+        // Too late, and nothing else is harmed by it.
+        try await origin.save(nth: 2)
+        #expect(try await origin.event("error").message?.contains("waits") == true)
+
+        let declined = try lab.start(2, "accept")
+        try await reader.agree(nth: 3, #","refused":"a dialog is open""#)
+        let end = try await declined.end()
+        #expect(end.status == 77 && end.errors.contains("a dialog is open"), "\(end.errors)")
+        #expect(origin.count("willSave") == 2 && reader.count("didFailToContinue") == 2)
+
+        let unhandled = try lab.start(2, "accept", "--json")
+        try await reader.agree(nth: 4)
+        try await origin.save(nth: 3)
+        let activity = try await reader.nth("continue", 1)
+        reader.send(#""do":"continued","request":\#(activity.request ?? 0),"handled":false"#)
+        let unhandledEnd = try await unhandled.end()
+        #expect(unhandledEnd.events.last?.code == "unsupported", "\(unhandledEnd)")
+        #expect(try await reader.nth("didFailToContinue", 3).code == 46007)
+        #expect(origin.count("wasContinued") == 0 && reader.count("error") == 0)
         #expect(try await lab.run(2, "activities", "--json").events.map(\.title) == ["Note"])
+    }
+
+    @Test("Streams of the bridge wait for who reads slowly, in both directions, and are as many as the bound allows")
+    func backPressure() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let reader = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.reader"))
+        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
+        origin.offer("Note", #","supportsContinuationStreams":true"#)
+        let accept = try lab.start(2, "accept", "--wait", "30")
+        try await reader.agree()
+        try await origin.save()
+        let activity = try await reader.continue().activity ?? ""
+        #expect(try await accept.end().status == 0)
+
+        reader.send(#""do":"openStream","activity":"\#(activity)","stream":"s""#)
+        let incoming = try await origin.event("streamOpened").stream ?? ""
+        let text = String(repeating: "x", count: 48 << 10)
+        for number in 1...8 {
+            origin.send(#""do":"write","stream":"\#(incoming)","text":"\#(text)""#)
+            _ = try await origin.nth("written", number)
+        }
+        _ = try await reader.nth("data", 4)
+        // Whatever else could come has come before the answer to this.
+        reader.send("nonsense")
+        try await reader.event("error") { $0.message?.contains("not JSON") == true }
+        #expect(reader.count("data") == 4)
+        reader.send(#""do":"ack","stream":"s""#)
+        _ = try await reader.nth("data", 5)
+
+        // The origin does not read: what is written beyond the window aborts the stream.
+        var sent = 0
+        while reader.count("streamFailed") == 0, sent < 200 {
+            reader.send(#""do":"write","stream":"s","text":"\#(text)""#)
+            sent += 1
+        }
+        #expect(try await reader.event("streamFailed").code == 46001)
+        #expect(sent > 4)
+        // Who does not read hears of the abort when it reads on.
+        try await eventually("the origin hears of it") {
+            origin.send(#""do":"ack","stream":"\#(incoming)""#)
+            return origin.count("streamFailed") == 1
+        }
+
+        for number in 0..<32 {
+            reader.send(#""do":"openStream","activity":"\#(activity)","stream":"\#(number)""#)
+            try await reader.event("streamOpened") { $0.stream == "\(number)" }
+        }
+        reader.send(#""do":"openStream","activity":"\#(activity)","stream":"more""#)
+        try await reader.event("error") { $0.message?.contains("32 streams") == true }
+        reader.send(#""do":"reset","stream":"0""#)
+        reader.send(#""do":"ack","stream":"0""#)
+        reader.send(#""do":"openStream","activity":"\#(activity)","stream":"more""#)
+        try await eventually("the origin has let the aborted one go, and takes another") {
+            if reader.events.contains(where: { $0.event == "streamOpened" && $0.stream == "more" }) { return true }
+            if reader.events.last?.event == "streamFailed" {
+                reader.send(#""do":"openStream","activity":"\#(activity)","stream":"more""#)
+            }
+            return false
+        }
     }
 }
