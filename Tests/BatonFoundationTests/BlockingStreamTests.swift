@@ -54,7 +54,7 @@ struct BlockingStreamTests {
 
     @Test("Bytes go both ways to their ends, on more threads than there are processors")
     func echo() async throws {
-        let total = 3 << 20
+        let sent = (0..<1 << 20).map { UInt8(truncatingIfNeeded: $0 / 7) }
         let (streams, all) = try await open(8) { input, output in
             input.open()
             output.open()
@@ -69,7 +69,6 @@ struct BlockingStreamTests {
         }
         let echoed = try await withThrowingTaskGroup(of: Bool.self, returning: Bool.self) { group in
             for stream in streams {
-                let sent = (0..<total).map { UInt8(truncatingIfNeeded: $0 / 7) }
                 group.addTask {
                     try await stream.write(Buffer(copying: sent))
                     await stream.finish()

@@ -75,6 +75,12 @@ public actor ApplicationNode {
         await offers.last?.stream.finish()
     }
 
+    /// Ends the last offer because something is wrong with its update.
+    public func refuseUpdate(_ error: HandoffError) async throws {
+        try await report(.failed(error.failure))
+        await offers.last?.stream.finish()
+    }
+
     private func serve(
         _ request: WireRequest.OneOf_Kind, _ stream: BatonTransport.Stream, _ connection: Connection
     ) async throws {

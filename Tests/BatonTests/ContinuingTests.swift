@@ -89,6 +89,19 @@ struct ContinuingTests {
         try await eventually("released") { activity == nil }
     }
 
+    @Test("An activity that is invalidated while it is continued lets its claim go after the answer as well")
+    func invalidatedAtOnce() async throws {
+        let stage = try await stage()
+        let recorder = ApplicationRecorder(onContinue: { activity, _ in
+            activity.invalidate()
+            return true
+        })
+        stage.application.delegate = recorder
+        let (answer, stream) = try await stage.node.ask(.arrival(1))
+        #expect(answer == .continueActivity(.init()))
+        while try await stream.read() != nil {}
+    }
+
     @Test("Of the objects, those that show the target are restored, and all where none does")
     func target() async throws {
         let stage = try await stage()
@@ -98,8 +111,9 @@ struct ContinuingTests {
             return true
         })
         stage.application.delegate = recorder
-        for (target, expected) in [("b", [0, 1, 1, 0]), ("c", [1, 2, 2, 1]), ("", [2, 3, 3, 2])] {
-            _ = try await stage.node.ask(.arrival(1) { $0.payload.targetContentIdentifier = target })
+        let cases = [("b", [0, 1, 1, 0]), ("c", [1, 2, 2, 1]), ("", [2, 3, 3, 2])]
+        for (handoff, (target, expected)) in zip([1, 2, 3] as [UInt8], cases) {
+            _ = try await stage.node.ask(.arrival(handoff) { $0.payload.targetContentIdentifier = target })
             #expect(windows.map(\.restored.value.count) == expected, "target \(target)")
         }
     }

@@ -193,6 +193,26 @@ struct LifeCycleTests {
         #expect(recorder.failures.value.count == 1)
     }
 
+    @Test("An update that the node refuses ends the offer until the activity has changed")
+    func refusedUpdate() async throws {
+        let stage = try await Stage()
+        let activity = try stage.activity()
+        let recorder = ActivityRecorder()
+        activity.delegate = recorder
+        activity.becomeCurrent()
+        _ = try await stage.offered(1)
+        activity.document = URL(filePath: "/nowhere")
+        try await eventually("said") { await stage.node.offered.first?.updates.count == 1 }
+        try await stage.node.refuseUpdate(HandoffError(.documentUnreadable, "it cannot be read"))
+        try await eventually("told") { recorder.failures.value.map(\.code) == [.handoffFailed] }
+        try await eventually("offered again as it is now") {
+            activity.document = nil
+            activity.title = "changed"
+            return await stage.node.offers.count == 2
+        }
+        #expect(await stage.node.offers.last?.request.documentPath.isEmpty == true)
+    }
+
     @Test("Saved activities are deleted by their persistent identifiers")
     func deletion() async throws {
         let stage = try await Stage()

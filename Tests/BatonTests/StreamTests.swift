@@ -10,9 +10,9 @@ import Testing
 @Suite("Continuation streams")
 struct StreamTests {
     /// A stage on which an activity with streams is offered.
-    private func origin(
+    private func makeOrigin(
         _ serve: @escaping @Sendable (ContinuationInput, ContinuationOutput) async -> Void
-    ) async throws -> (Stage, UserActivity, ActivityRecorder) {
+    ) async throws -> (stage: Stage, activity: UserActivity, recorder: ActivityRecorder) {
         let stage = try await Stage()
         let activity = try stage.activity()
         let recorder = ActivityRecorder(onStreams: serve)
@@ -36,7 +36,7 @@ struct StreamTests {
 
     @Test("Several streams of one activity carry bytes both ways, each to its end")
     func severalStreams() async throws {
-        let (stage, activity, _) = try await origin { input, output in
+        let origin = try await makeOrigin { input, output in
             do {
                 for try await bytes in input { try await output.write(bytes) }
                 try await output.write("the end".utf8)
@@ -45,6 +45,8 @@ struct StreamTests {
                 Issue.record(error)
             }
         }
+        defer { withExtendedLifetime(origin) {} }
+        let (stage, activity) = (origin.stage, origin.activity)
         let streams = try await (0..<8).asyncMap { _ in try await stage.openStream() }
         for (index, stream) in streams.enumerated() {
             try await stream.write(Buffer(copying: Array("stream \(index), ".utf8)))
@@ -69,7 +71,7 @@ struct StreamTests {
     func backPressure() async throws {
         let total = 8 << 20
         let written = Box(0)
-        let (stage, _, _) = try await origin { _, output in
+        let origin = try await makeOrigin { _, output in
             do {
                 for index in 0..<total / 4096 {
                     try await output.write([UInt8](repeating: UInt8(truncatingIfNeeded: index), count: 4096))
@@ -80,6 +82,8 @@ struct StreamTests {
                 Issue.record(error)
             }
         }
+        defer { withExtendedLifetime(origin) {} }
+        let stage = origin.stage
         let stream = try await stage.openStream()
         // It stops where the node's credit and the queue are used up.
         let bound = Limits().initialStreamWindow + ContinuationOutput.queueBound + 4096
@@ -98,7 +102,7 @@ struct StreamTests {
     @Test("An output that finishes leaves the other direction open")
     func halfClose() async throws {
         let heard = Box(Data())
-        let (stage, _, _) = try await origin { input, output in
+        let origin = try await makeOrigin { input, output in
             do {
                 await output.finish()
                 while let bytes = try await input.read() { heard.change { $0.append(bytes) } }
@@ -106,6 +110,8 @@ struct StreamTests {
                 Issue.record(error)
             }
         }
+        defer { withExtendedLifetime(origin) {} }
+        let stage = origin.stage
         let stream = try await stage.openStream()
         #expect(try await stream.readAll().isEmpty)
         try await stream.write(Buffer(copying: Array("still here".utf8)))
@@ -115,10 +121,12 @@ struct StreamTests {
 
     @Test("What is cancelled, or let go unfinished, is an error on the other side and never an end")
     func cancelling() async throws {
-        let (stage, _, _) = try await origin { input, output in
+        let origin = try await makeOrigin { input, output in
             let first = try? await input.read()
             if first == Data("cancel".utf8) { await output.cancel() }
         }
+        defer { withExtendedLifetime(origin) {} }
+        let stage = origin.stage
         for word in ["cancel", "let go"] {
             let stream = try await stage.openStream()
             try await stream.write(Buffer(copying: Array(word.utf8)))
@@ -130,25 +138,29 @@ struct StreamTests {
     @Test("The other side's cancelling, and a cut, are typed errors")
     func cut() async throws {
         let errors = Box<[UserActivityError]>([])
-        let (stage, _, _) = try await origin { input, _ in
+        let origin = try await makeOrigin { input, _ in
             do throws(UserActivityError) {
                 while try await input.read() != nil {}
             } catch {
                 errors.change { $0.append(error) }
             }
         }
+        defer { withExtendedLifetime(origin) {} }
+        let stage = origin.stage
         let first = try await stage.openStream()
         await first.reset(.cancelled)
         try await eventually("told") { errors.value.map(\.code) == [.userCancelled] }
-        _ = try await stage.openStream()
+        let second = try await stage.openStream()
         await stage.node.stop()
         try await eventually("told") { errors.value.map(\.code) == [.userCancelled, .connectionUnavailable] }
+        // Let go before, it would be cancelled too.
+        withExtendedLifetime(second) {}
     }
 
     @Test("Two tasks cannot read, or write, the same stream")
     func oneAtATime() async throws {
         let codes = Box<Set<UserActivityError.Code>>([])
-        let (stage, _, _) = try await origin { input, output in
+        let origin = try await makeOrigin { input, output in
             await withDiscardingTaskGroup { group in
                 for _ in 0..<2 {
                     group.addTask {
@@ -162,6 +174,8 @@ struct StreamTests {
             }
             await output.finish()
         }
+        defer { withExtendedLifetime(origin) {} }
+        let stage = origin.stage
         let stream = try await stage.openStream()
         try await eventually("refused") { codes.value == [.streamInUse] }
         await stream.finish()
@@ -170,7 +184,9 @@ struct StreamTests {
 
     @Test("The node's requests for streams are refused where there are none")
     func refusedAtOrigin() async throws {
-        let (stage, activity, _) = try await origin { _, _ in }
+        let origin = try await makeOrigin { _, _ in }
+        defer { withExtendedLifetime(origin) {} }
+        let (stage, activity) = (origin.stage, origin.activity)
         activity.supportsContinuationStreams = false
         let unsupported = await #expect(throws: HandoffError.self) { try await stage.openStream() }
         #expect(unsupported?.code == .streamsUnsupported)
@@ -184,7 +200,9 @@ struct StreamTests {
     @Test("So many streams of one activity are served at a time, and one more is refused")
     func bound() async throws {
         let gate = Gate()
-        let (stage, _, _) = try await origin { _, _ in await gate.pass() }
+        let origin = try await makeOrigin { _, _ in await gate.pass() }
+        defer { withExtendedLifetime(origin) {} }
+        let stage = origin.stage
         var streams: [BatonTransport.Stream] = []
         for _ in 0..<32 { streams.append(try await stage.openStream()) }
         let error = await #expect(throws: HandoffError.self) { try await stage.openStream() }
