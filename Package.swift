@@ -85,7 +85,7 @@ let package = Package(
                 "BatonTransport", "BatonProtocol", "BatonWeb", "BatonEventLoop", logging, protobuf, subprocess, system,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
-            swiftSettings: settings),
+            exclude: ["Application/Protocol.md"], swiftSettings: settings),
 
         .target(
             name: "BatonTestSupport",
@@ -121,7 +121,8 @@ let package = Package(
             [
                 "BatonAccount", "BatonApplications", "BatonDocuments", "BatonEventLoop", "BatonMessages",
                 "BatonProtocol", "BatonTLS", "BatonTransport", "BatonWeb", "document-probe", logging, protobuf, system,
-            ]),
+            ],
+            exclude: ["Applications/client.py"]),
         // The attacks, each with its defence and without: they reach into every room.
         .testTarget(
             name: "BatonAttackTests",
