@@ -27,12 +27,21 @@ let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto"
 let protobuf: Target.Dependency = .product(name: "SwiftProtobuf", package: "swift-protobuf")
 let subprocess: Target.Dependency = .product(name: "Subprocess", package: "swift-subprocess")
 
+/// A sample application, with its manifest beside its source.
+func sample(_ name: String) -> Target {
+    .executableTarget(
+        name: name, dependencies: ["Baton", "TerminalScreen", logging], path: "Sources/Examples/" + name,
+        exclude: ["Info.plist"], swiftSettings: settings)
+}
+
 let package = Package(
     name: "Baton",
     products: [
         .executable(name: "baton", targets: ["BatonCLI"]),
         .library(name: "Baton", targets: ["Baton"]),
         .library(name: "BatonFoundation", targets: ["BatonFoundation"]),
+        .executable(name: "shopsnap", targets: ["ShopSnap"]),
+        .executable(name: "monkeybrowser", targets: ["MonkeyBrowser"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -67,7 +76,8 @@ let package = Package(
         room("BatonTransport", ["BatonProtocol", "BatonEventLoop", collections, system]),
         room("BatonMessages", ["BatonProtocol", "BatonTransport", protobuf], exclude: ["baton.proto"]),
         room(
-            "Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", logging, protobuf, system]),
+            "Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", logging, protobuf, system],
+            exclude: ["Guide.md"]),
         room("BatonFoundation", ["Baton"]),
         room("BatonWeb", ["BatonTLS", "BatonEventLoop", "CCURL", logging]),
         room("BatonDocuments", ["BatonProtocol", "BatonEventLoop", "CXXHash", "CLinux", system]),
@@ -86,6 +96,11 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             exclude: ["Application/Protocol.md"], swiftSettings: settings),
+
+        // The sample applications know of Baton what any application does.
+        .target(name: "TerminalScreen", path: "Sources/Examples/TerminalScreen", swiftSettings: settings),
+        sample("ShopSnap"),
+        sample("MonkeyBrowser"),
 
         .target(
             name: "BatonTestSupport",
@@ -131,6 +146,10 @@ let package = Package(
                 "BatonNode", "BatonProtocol", "BatonTLS", "BatonTestSupport", "BatonTransport", "COpenSSL", crypto,
                 logging, protobuf, system,
             ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "ExamplesTests",
+            dependencies: ["BatonCLI", "BatonTestSupport", "Baton", "MonkeyBrowser", "ShopSnap", "TerminalScreen"],
             swiftSettings: settings),
         tests(
             of: "BatonCLI",

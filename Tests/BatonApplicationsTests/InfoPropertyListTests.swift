@@ -163,7 +163,7 @@ struct InfoPropertyListTests {
         #expect(Self.problem(try Self.manifest(plain, entitlements: rights)).contains("--team TEAM"))
     }
 
-    @Test("Baton's own keys: the command as a line or as words, and versions")
+    @Test("Baton's own keys: the command as a line or as words, its terminal, and versions")
     func ownKeys() throws {
         let head = "<key>CFBundleIdentifier</key><string>a</string><key>BatonCommand</key>"
         #expect(
@@ -178,6 +178,9 @@ struct InfoPropertyListTests {
         #expect(
             Self.problem(try Self.manifest(Self.plist(head + "<string>'</string>"), command: nil)).contains(
                 "not closed"))
+        let terminal = try Self.manifest(Self.plist(head + "<string>e</string><key>BatonTerminal</key><true/>"))
+        #expect(terminal.needsTerminal)
+        #expect(try !Self.manifest(Self.plist(head + "<string>e</string>")).needsTerminal)
         let versions = try Self.manifest(
             Self.plist(
                 head + "<string>e</string><key>NSUserActivityTypes</key><array><string>t</string></array>"

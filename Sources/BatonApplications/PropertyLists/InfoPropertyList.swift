@@ -13,6 +13,7 @@ public import SystemPackage
 /// | `BatonActivityVersions` | Baton's own: versions that it reads, by type: `2` or `1-3` |
 /// | `BatonTeam` | Baton's own: the team |
 /// | `BatonCommand` | Baton's own: the command that starts it, a string or an array of strings |
+/// | `BatonTerminal` | Baton's own: whether it wants a terminal to run in |
 ///
 /// Entitlements give `com.apple.developer.associated-domains` and `com.apple.developer.team-identifier`. Foundation's
 /// small part (`FoundationEssentials`) reads property lists, and only the command does: the node reads what
@@ -66,7 +67,7 @@ public struct InfoPropertyList: Sendable {
             activityTypes: try resolve(content.activityTypes ?? [], variables),
             documentTypes: try documentTypes(variables), associatedDomains: try domains(variables),
             readableVersions: try versions(variables), command: try self.command(command, variables),
-            source: .registered(from: source))
+            needsTerminal: content.needsTerminal ?? false, source: .registered(from: source))
     }
 
     // MARK: - Parts

@@ -9,6 +9,7 @@ extension InfoPropertyList {
         let versions: [String: String]?
         let team: String?
         let command: Command?
+        let needsTerminal: Bool?
 
         private enum CodingKeys: String, CodingKey {
             case identifier = "CFBundleIdentifier"
@@ -19,6 +20,7 @@ extension InfoPropertyList {
             case versions = "BatonActivityVersions"
             case team = "BatonTeam"
             case command = "BatonCommand"
+            case needsTerminal = "BatonTerminal"
         }
     }
 

@@ -10,8 +10,9 @@ struct ApplicationsRegisterCommand: ParsableCommand {
         discussion: """
             The Info.plist of a project for Apple's devices does as it is: its identifier, name, NSUserActivityTypes \
             and document types with NSUbiquitousDocumentUserActivityType count. What it does not say, you say here. A \
-            file of your own may hold it as well: BatonCommand, BatonTeam, and BatonActivityVersions (a dictionary of \
-            activity types and the versions that are read: 2, or 1-3).
+            file of your own may hold it as well: BatonCommand, BatonTerminal (true where it wants a terminal to run in), \
+            BatonTeam, and BatonActivityVersions (a dictionary of activity types and the versions that are read: 2, \
+            or 1-3).
 
             An application that is registered already is registered anew. What was read is kept in Baton's own \
             configuration: when the file changes, register it again.

@@ -1,0 +1,165 @@
+import Baton
+import FoundationEssentials
+import Logging
+
+/// Four tabs, one of them shown, and their way to the user's other devices.
+@MainActor
+final class Browser {
+    /// What is on its way to a tab.
+    enum Arrival {
+        /// The user has accepted; nothing has come yet.
+        case preparing
+        /// The page is shown, and where the user was in it is on its way.
+        case restoring
+    }
+
+    private(set) var shown = TabName.weather { didSet { onChange() } }
+    private(set) var arrivals: [TabName: Arrival] = [:] { didSet { onChange() } }
+    private var states: [TabName: TabState] = [:] { didSet { onChange() } }
+    /// What the user should know, such as who continues.
+    private(set) var notice = "" { didSet { onChange() } }
+    /// Told of everything that the user sees.
+    var onChange: () -> Void = {}
+
+    let application: Application
+    private var activities: [TabName: UserActivity] = [:]
+
+    init() throws {
+        application = try Application(
+            Application.Description(
+                identifier: "org.baton.monkeybrowser", name: "MonkeyBrowser", team: "BATONSAMPLES",
+                continues: TabName.allCases.map { try ContinuedActivityType($0.activityType) }),
+            // Standard output is the screen.
+            logger: Logger(label: "monkeybrowser") { _ in SwiftLogNoOpLogHandler() })
+        for tab in TabName.allCases {
+            let activity = try UserActivity(activityType: tab.activityType, application: application)
+            activity.requiredUserInfoKeys = ["url"]
+            activity.supportsContinuationStreams = true
+            activity.delegate = self
+            activities[tab] = activity
+        }
+        application.delegate = self
+        application.isInFront = true
+        for tab in TabName.allCases { offer(tab) }
+        activities[shown]?.becomeCurrent()
+    }
+
+    // MARK: What the user does
+
+    /// Where the user is in a tab. Another page is another offer.
+    subscript(tab: TabName) -> TabState {
+        get { states[tab] ?? TabState(tab.home) }
+        set {
+            let isSamePage = newValue.url == self[tab].url
+            states[tab] = newValue
+            if !isSamePage { offer(tab) }
+        }
+    }
+
+    func show(_ tab: TabName) {
+        notice = ""
+        shown = tab
+        activities[tab]?.becomeCurrent()
+    }
+
+    /// The user has come to this terminal, or has left it.
+    func isInFront(_ isInFront: Bool) {
+        application.isInFront = isInFront
+        if isInFront { activities[shown]?.becomeCurrent() }
+    }
+
+    /// What other devices see of a tab. The address is all of it, so there is nothing to save later.
+    private func offer(_ tab: TabName) {
+        let page = Page(self[tab].url)
+        activities[tab]?.title = page.title
+        activities[tab]?.userInfo = ["url": .url(page.url)]
+        do throws(UserActivityError) {
+            // A device without this browser opens the page in its own.
+            try activities[tab]?.setWebpageURL(page.url)
+        } catch {
+            notice = "\(tab.title) stays on this device: \(error)."
+        }
+    }
+
+    private func tab(of type: String) -> TabName? {
+        TabName.allCases.first { $0.activityType == type }
+    }
+}
+
+extension Browser: UserActivityDelegate {
+    func userActivityWasContinued(_ activity: UserActivity, by device: ContinuingDevice) async {
+        notice = "\(tab(of: activity.activityType)?.title ?? "") goes on at \(device.name)."
+    }
+
+    /// The other device has the address, and asks where the user is in the page.
+    func userActivity(
+        _ activity: UserActivity, didReceive inputStream: ContinuationInput, outputStream: ContinuationOutput
+    ) async {
+        guard let tab = tab(of: activity.activityType) else { return }
+        do {
+            try await outputStream.write(self[tab].encoded)
+            await outputStream.finish()
+            // It has nothing to say; its end tells that it has read all.
+            for try await _ in inputStream {}
+        } catch {
+            notice = "\(tab.title) went without its state: \(error)."
+        }
+    }
+
+    func userActivity(_ activity: UserActivity, didFail error: UserActivityError) async {
+        notice = "Not handed over: \(error)."
+    }
+}
+
+extension Browser: ApplicationDelegate {
+    /// The type tells which tab it will be; the page itself is not here yet.
+    func application(
+        _ application: Application, willContinueUserActivityWithType type: String
+    ) async -> WillContinue {
+        guard let tab = tab(of: type) else { return .refused("there is no such tab") }
+        shown = tab
+        arrivals[tab] = .preparing
+        return .applicationShowsProgress
+    }
+
+    func application(
+        _ application: Application, continue activity: UserActivity, restorationHandler: RestorationHandler
+    ) async -> Bool {
+        guard let tab = tab(of: activity.activityType), case .url(let url) = activity.userInfo["url"] else {
+            return false
+        }
+        self[tab].go(to: url)
+        show(tab)
+        arrivals[tab] = .restoring
+        // The page is there; the rest may take its time. The task keeps the activity, and with it the way to the origin.
+        Task {
+            do {
+                try await restore(tab, from: activity)
+            } catch {
+                notice = "The page has come, without the place in it: \(error)."
+            }
+            arrivals[tab] = nil
+        }
+        return true
+    }
+
+    private func restore(_ tab: TabName, from activity: UserActivity) async throws {
+        let url = self[tab].url
+        let (input, output) = try await activity.continuationStreams()
+        await output.finish()
+        var data = Data()
+        for try await bytes in input {
+            data.append(bytes)
+            guard data.count <= TabState.sizeBound else { return await input.cancel() }
+        }
+        // Unless the user has gone on meanwhile.
+        if let state = TabState(data, of: url), self[tab].url == url { self[tab] = state }
+    }
+
+    func application(
+        _ application: Application, didFailToContinueUserActivityWithType type: String, error: UserActivityError
+    ) async {
+        if let tab = tab(of: type) { arrivals[tab] = nil }
+        if error.code != .userCancelled { notice = "Nothing came: \(error)." }
+    }
+}

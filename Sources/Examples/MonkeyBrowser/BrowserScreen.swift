@@ -1,0 +1,90 @@
+import FoundationEssentials
+import TerminalScreen
+
+/// What the user sees of the browser, and what keys do.
+@MainActor
+struct BrowserScreen {
+    let browser: Browser
+    /// Where the node is, for the last line.
+    var node = ""
+    /// Which link of the page is chosen.
+    private var selection = 0
+    /// Lines of text that were shown last.
+    private var page = 1
+
+    init(_ browser: Browser) {
+        self.browser = browser
+    }
+
+    /// - Returns: whether to go on.
+    mutating func take(_ key: Key, suspend: () -> Void) -> Bool {
+        let tab = browser.shown
+        switch key {
+        case .control("c"), .control("q"): return false
+        case .control("z"): suspend()
+        case .focusGained: browser.isInFront(true)
+        case .focusLost: browser.isInFront(false)
+        case .tab: show(tab, offset: 1)
+        case .backTab: show(tab, offset: -1)
+        case .up: scroll(tab, by: -1)
+        case .down: scroll(tab, by: 1)
+        case .pageUp: scroll(tab, by: -page)
+        case .pageDown: scroll(tab, by: page)
+        case .control("n"): selection += 1
+        case .enter:
+            let links = Page(browser[tab].url).links
+            guard !links.isEmpty else { break }
+            browser[tab].go(to: links[selection % links.count].url)
+            selection = 0
+        case .escape:
+            browser[tab].goBack()
+            selection = 0
+        case .text, .control, .backspace, .delete, .left, .right, .home, .end:
+            _ = browser[tab].form.take(key)
+        }
+        return true
+    }
+
+    private mutating func show(_ tab: TabName, offset: Int) {
+        let tabs = TabName.allCases
+        let index = (tabs.firstIndex(of: tab) ?? 0) + offset + tabs.count
+        browser.show(tabs[index % tabs.count])
+        selection = 0
+    }
+
+    private func scroll(_ tab: TabName, by lines: Int) {
+        let last = max(0, Page(browser[tab].url).text.count - 1)
+        browser[tab].scroll = min(max(0, browser[tab].scroll + lines), last)
+    }
+
+    mutating func draw(on screen: TerminalScreen) {
+        let (columns, rows) = screen.size
+        let tab = browser.shown
+        let state = browser[tab]
+        let content = Page(state.url)
+        let tabs = TabName.allCases.map { $0 == tab ? "[\($0.title)]" : " \($0.title) " }.joined(separator: " ")
+        var lines: [TerminalScreen.Line] = [.init(ScreenText.spread(" " + tabs, "", columns: columns), .reverse)]
+        var cursor: (column: Int, row: Int)?
+        switch browser.arrivals[tab] {
+        case .preparing:
+            lines += ["", .init("   Preparing \(tab.title): it is on its way…", .bold)]
+        case .restoring, nil:
+            lines += [.init(" " + state.url.absoluteString, .dim), .init(" " + content.title, .bold), ""]
+            page = max(1, rows - 9 - content.links.count)
+            lines += content.text.dropFirst(max(0, state.scroll)).prefix(page).map { .init("   " + $0) }
+            while lines.count < rows - 5 - content.links.count { lines.append("") }
+            for (index, link) in content.links.enumerated() {
+                lines.append(.init(" \(index == selection % content.links.count ? "›" : " ") \(link.name)"))
+            }
+            let prompt = " Note: "
+            cursor = (ScreenText.columns(of: prompt + state.form.text.prefix(state.form.cursor)), lines.count + 1)
+            lines += ["", .init(prompt + state.form.text, .bold)]
+        }
+        while lines.count < rows - 2 { lines.append("") }
+        let isRestoring = browser.arrivals[tab] == .restoring
+        let notice = isRestoring ? "Finding the place in the page…" : browser.notice
+        lines.append(.init(ScreenText.spread(" " + notice, node + " ", columns: columns)))
+        lines.append(.init(" Tab next  ↑↓ scroll  ^N link  Enter follow  Esc back  ^C end; type a note", .dim))
+        screen.draw(lines, cursor: cursor)
+    }
+}

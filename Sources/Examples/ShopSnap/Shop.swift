@@ -1,0 +1,180 @@
+import Baton
+import FoundationEssentials
+import Logging
+import TerminalScreen
+
+/// The shopping list, the item that the user is typing, and their way to the user's other devices.
+@MainActor
+final class Shop {
+    nonisolated static let viewingType = "org.baton.shopsnap.viewing"
+    nonisolated static let editingType = "org.baton.shopsnap.editing"
+
+    /// An item that the user is typing.
+    struct Draft: Hashable {
+        var field = TextField()
+        /// The name of the item that it is to replace; `nil` for a new one.
+        var replaces: String?
+    }
+
+    private(set) var list = ShoppingList() { didSet { onChange() } }
+    /// Changing it changes what is offered: the list, or the half-typed item with it.
+    var draft = Draft() { didSet { draftChanged(from: oldValue) } }
+    /// What the user should know, such as who continues.
+    var notice = "" { didSet { onChange() } }
+    /// Told of everything that the user sees.
+    var onChange: () -> Void = {}
+
+    let application: Application
+    private let viewing: UserActivity
+    private let editing: UserActivity
+    private let file: ListFile
+    /// The draft as another device has it, from when it took the activity over.
+    private var handedOver: Draft?
+    /// A half-typed item that had to make room for one that came: it is back when that is done.
+    private var waiting: Draft?
+
+    init(environment: [String: String]) throws {
+        application = try Application(
+            Application.Description(
+                identifier: "org.baton.shopsnap", name: "ShopSnap", team: "BATONSAMPLES",
+                continues: [
+                    ContinuedActivityType(Self.viewingType, versions: ShoppingList.readableVersions),
+                    ContinuedActivityType(Self.editingType, versions: ShoppingList.readableVersions),
+                ]),
+            // Standard output is the screen.
+            logger: Logger(label: "shopsnap") { _ in SwiftLogNoOpLogHandler() })
+        viewing = try UserActivity(activityType: Self.viewingType, application: application)
+        editing = try UserActivity(activityType: Self.editingType, application: application)
+        viewing.title = "Shopping list"
+        editing.title = "Shopping list: an item"
+        viewing.requiredUserInfoKeys = ["items"]
+        editing.requiredUserInfoKeys = ["items", "draft", "cursor"]
+        file = ListFile(environment: environment)
+        for activity in [viewing, editing] {
+            activity.version = ShoppingList.version
+            activity.delegate = self
+        }
+        application.delegate = self
+        application.isInFront = true
+        keep()
+        offer()
+    }
+
+    // MARK: What the user does
+
+    func set(_ name: String, to state: ShoppingList.Item.State) {
+        notice = list.set(name, to: state) ? "" : "The list is full: take something off it."
+        keep()
+        for activity in [viewing, editing] { activity.needsSave = true }
+    }
+
+    /// The draft becomes an item.
+    func finishDraft() {
+        let finished = draft
+        if let old = finished.replaces { set(old, to: .removed) }
+        set(finished.field.text, to: .wanted)
+        dropDraft()
+    }
+
+    func dropDraft() {
+        draft = waiting ?? Draft()
+        waiting = nil
+    }
+
+    /// The user has come to this terminal, or has left it.
+    func isInFront(_ isInFront: Bool) {
+        application.isInFront = isInFront
+        // This device's newest activity is the one that the user is at.
+        if isInFront { current.becomeCurrent() }
+    }
+
+    // MARK: What other devices see
+
+    private var current: UserActivity { draft.field.isEmpty ? viewing : editing }
+
+    private func offer() {
+        if !current.isCurrent { current.becomeCurrent() }
+    }
+
+    private func draftChanged(from old: Draft) {
+        guard draft != old else { return }
+        editing.needsSave = true
+        offer()
+        onChange()
+    }
+
+    private func keep() {
+        do throws(ListFile.Failure) {
+            try file.keep(&list)
+        } catch {
+            notice = "The list is not kept: \(error)."
+        }
+    }
+}
+
+extension Shop: UserActivityDelegate {
+    /// A device takes the list over now: this is what it gets.
+    func userActivityWillSave(_ activity: UserActivity) async {
+        activity.userInfo = list.userInfo
+        guard activity === editing else { return }
+        activity.addUserInfoEntries(from: [
+            "draft": .string(draft.field.text), "cursor": .integer(Int64(draft.field.cursor)),
+        ])
+        if let name = draft.replaces { activity.addUserInfoEntries(from: ["replaces": .string(name)]) }
+        handedOver = draft
+    }
+
+    /// The half-typed item is there now. What was typed here meanwhile stays.
+    func userActivityWasContinued(_ activity: UserActivity, by device: ContinuingDevice) async {
+        if activity === editing, draft == handedOver { dropDraft() }
+        handedOver = nil
+        notice = "Continued on \(device.name)."
+    }
+
+    func userActivity(_ activity: UserActivity, didFail error: UserActivityError) async {
+        notice = "Not handed over: \(error)."
+    }
+}
+
+extension Shop: ApplicationDelegate {
+    func application(
+        _ application: Application, willContinueUserActivityWithType type: String
+    ) async -> WillContinue {
+        notice = "A list is on its way…"
+        return .applicationShowsProgress
+    }
+
+    func application(
+        _ application: Application, continue activity: UserActivity, restorationHandler: RestorationHandler
+    ) async -> Bool {
+        await restorationHandler([self])
+        return true
+    }
+
+    func application(
+        _ application: Application, didFailToContinueUserActivityWithType type: String, error: UserActivityError
+    ) async {
+        notice = error.code == .userCancelled ? "" : "Nothing came: \(error)."
+    }
+}
+
+extension Shop: UserActivityRestoring {
+    func restoreUserActivityState(_ activity: UserActivity) async {
+        do throws(ShoppingList.Unreadable) {
+            list.merge(try ShoppingList(activity.userInfo, version: activity.version))
+            notice = "The list has come."
+        } catch {
+            notice = "The list that came: \(error)."
+            return
+        }
+        keep()
+        guard case .string(let text) = activity.userInfo["draft"], !text.isEmpty else { return }
+        // Version 1 had no cursor.
+        var cursor: Int?
+        if case .integer(let position) = activity.userInfo["cursor"] { cursor = Int(clamping: position) }
+        var come = Draft(field: TextField(text, cursor: cursor))
+        if case .string(let name) = activity.userInfo["replaces"] { come.replaces = name }
+        if !draft.field.isEmpty, draft != come { waiting = draft }
+        draft = come
+    }
+}

@@ -1,0 +1,90 @@
+import FoundationEssentials
+
+/// What is to be bought, what was, and what was taken off the list.
+///
+/// Lists of two devices are merged item by item: the newer word on an item stands. So it does not matter which device
+/// continues which, how often, or in which order. For that the list remembers what was taken off it.
+struct ShoppingList: Sendable, Hashable {
+    struct Item: Sendable, Hashable {
+        enum State: String, Sendable, CaseIterable {
+            case wanted, bought, removed
+        }
+
+        let name: String
+        var state: State
+        /// In whole seconds, so that it stays the same wherever it is written.
+        var changed: Date
+
+        /// The same for names that mean the same: “Milk” and “ milk” are one item.
+        var identity: String { Self.identity(of: name) }
+
+        static func identity(of name: String) -> String {
+            name.lowercased().split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        }
+
+        /// Whether this is the newer word. Of two of the same second both devices have to choose the same.
+        fileprivate func stands(against other: Item) -> Bool {
+            func rank(_ item: Item) -> Int { State.allCases.firstIndex(of: item.state) ?? 0 }
+            return (changed, rank(self), name) > (other.changed, rank(other), other.name)
+        }
+    }
+
+    /// The most items, those that were taken off included. With names of ``nameBound`` they fit into an activity.
+    static let bound = 200
+    /// The most bytes of a name.
+    static let nameBound = 100
+
+    /// Each identity once, in the order in which they came.
+    private(set) var items: [Item] = []
+
+    /// What the user sees.
+    var shown: [Item] { items.filter { $0.state != .removed } }
+
+    /// Puts an item on the list, or changes it.
+    ///
+    /// - Returns: whether there was room.
+    @discardableResult
+    mutating func set(_ name: String, to state: Item.State, now: Date = Date()) -> Bool {
+        let words = name.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        guard !words.isEmpty, words.utf8.count <= Self.nameBound else { return false }
+        var changed = Date(timeIntervalSince1970: now.timeIntervalSince1970.rounded(.down))
+        if let index = index(of: words) {
+            // Newer than what it replaces, even within a second, or where the clock was put back.
+            changed = max(changed, items[index].changed + 1)
+            items[index] = Item(name: words, state: state, changed: changed)
+            return true
+        }
+        return append(Item(name: words, state: state, changed: changed))
+    }
+
+    /// Takes up what another copy of the list knows.
+    mutating func merge(_ other: ShoppingList) {
+        for item in other.items { take(item) }
+    }
+
+    /// Takes up an item as somebody else has it.
+    mutating func take(_ item: Item) {
+        if let index = index(of: item.name) {
+            if item.stands(against: items[index]) { items[index] = item }
+        } else {
+            _ = append(item)
+        }
+    }
+
+    private func index(of name: String) -> Int? {
+        let identity = Item.identity(of: name)
+        return items.firstIndex { $0.identity == identity }
+    }
+
+    private mutating func append(_ item: Item) -> Bool {
+        if items.count == Self.bound {
+            // Where the list is full, it forgets what was taken off longest ago.
+            let oldest = items.indices.filter { items[$0].state == .removed }
+                .min { items[$0].changed < items[$1].changed }
+            guard let oldest else { return false }
+            items.remove(at: oldest)
+        }
+        items.append(item)
+        return true
+    }
+}

@@ -1,0 +1,55 @@
+/// Text as a terminal shows it.
+public enum ScreenText {
+    /// Columns that a character takes; 0 for what must not reach a terminal, such as a control character.
+    static func columns(of character: Character) -> Int {
+        character.unicodeScalars.reduce(0) { max($0, columns(of: $1)) }
+    }
+
+    private static func columns(of scalar: Unicode.Scalar) -> Int {
+        switch scalar.properties.generalCategory {
+        case .control, .format, .surrogate, .unassigned, .lineSeparator, .paragraphSeparator, .nonspacingMark,
+            .enclosingMark:
+            return 0
+        case .uppercaseLetter, .lowercaseLetter, .titlecaseLetter, .modifierLetter, .otherLetter, .spacingMark,
+            .decimalNumber, .letterNumber, .otherNumber, .connectorPunctuation, .dashPunctuation, .openPunctuation,
+            .closePunctuation, .initialPunctuation, .finalPunctuation, .otherPunctuation, .mathSymbol,
+            .currencySymbol, .modifierSymbol, .otherSymbol, .spaceSeparator, .privateUse:
+            break
+        @unknown default: break
+        }
+        // What Unicode's East Asian Width calls wide or full, coarsely.
+        switch scalar.value {
+        case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,
+            0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x2_0000...0x3_FFFD:
+            return 2
+        default: return scalar.properties.isEmojiPresentation ? 2 : 1
+        }
+    }
+
+    /// Columns that a text takes.
+    public static func columns(of text: some StringProtocol) -> Int {
+        text.reduce(0) { $0 + columns(of: $1) }
+    }
+
+    /// The beginning of a text that fits, with `…` where something is left out. What comes from another device may hold
+    /// anything: characters that control a terminal, or that have no width, are left out too.
+    public static func fitting(_ text: String, columns limit: Int) -> String {
+        let safe = text.filter { columns(of: $0) > 0 }
+        guard columns(of: safe) > limit else { return safe }
+        var fitting = ""
+        var used = 0
+        for character in safe {
+            used += columns(of: character)
+            if used > limit - 1 { break }
+            fitting.append(character)
+        }
+        return limit > 0 ? fitting + "…" : ""
+    }
+
+    /// The left text at the left and the right one at the right of so many columns.
+    public static func spread(_ left: String, _ right: String, columns limit: Int) -> String {
+        let right = fitting(right, columns: limit)
+        let left = fitting(left, columns: max(0, limit - columns(of: right) - 1))
+        return left + String(repeating: " ", count: max(0, limit - columns(of: left) - columns(of: right))) + right
+    }
+}

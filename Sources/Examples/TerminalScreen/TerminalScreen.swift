@@ -1,0 +1,159 @@
+import Dispatch
+import Glibc
+import Synchronization
+
+/// The terminal as a screen that a program fills, and a keyboard. One at a time.
+public final class TerminalScreen: Sendable {
+    /// What happens there.
+    public enum Event: Sendable {
+        case key(Key)
+        /// What is on the screen is to be drawn again.
+        case redraw
+        /// The terminal has gone, or somebody asks the program to end.
+        case quit
+    }
+
+    /// A line of the screen.
+    public struct Line: Sendable, Hashable, ExpressibleByStringInterpolation {
+        public enum Style: String, Sendable {
+            case plain = "0"
+            case bold = "1"
+            case dim = "2"
+            case reverse = "7"
+        }
+
+        let text: String
+        let style: Style
+
+        public init(_ text: String, _ style: Style = .plain) {
+            self.text = text
+            self.style = style
+        }
+
+        public init(stringLiteral text: String) { self.init(text) }
+    }
+
+    /// There is no terminal.
+    public struct NoTerminal: Error, CustomStringConvertible {
+        public let description = "this needs a terminal: run it in one"
+    }
+
+    /// What happens, from the first key on; what comes while 4,096 events wait is lost. For one task.
+    public let events: AsyncStream<Event>
+    // Only cancelled, which any thread may do; Dispatch does not say so to the compiler.
+    nonisolated(unsafe) private let sources: [any DispatchSourceProtocol]
+    private let isClosed = Mutex(false)
+
+    /// Takes the terminal of this process.
+    public init() throws(NoTerminal) {
+        guard TerminalMode.enter() else { throw NoTerminal() }
+        let (events, continuation) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingOldest(4096))
+        self.events = events
+        let queue = DispatchQueue(label: "terminal")
+        sources = [Self.keyboard(queue, continuation)] + Self.signals(queue, continuation)
+        for source in sources { source.activate() }
+    }
+
+    deinit {
+        close()
+        for source in sources { source.cancel() }
+    }
+
+    /// Gives the terminal back as it was. Again does nothing.
+    public func close() {
+        let isFirst = isClosed.withLock { isClosed in
+            defer { isClosed = true }
+            return !isClosed
+        }
+        if isFirst { TerminalMode.leave() }
+    }
+
+    /// What ^Z does in other programs.
+    public func suspend() {
+        TerminalMode.suspend()
+    }
+
+    /// Columns and rows; those of a VT100 where the terminal does not tell.
+    public var size: (columns: Int, rows: Int) {
+        var size = winsize()
+        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
+            return (80, 24)
+        }
+        return (Int(size.ws_col), Int(size.ws_row))
+    }
+
+    /// Fills the screen with lines from the top on, cut to its width.
+    ///
+    /// - Parameter cursor: where the user types; `nil`: nowhere.
+    public func draw(_ lines: [Line], cursor: (column: Int, row: Int)?) {
+        let (columns, rows) = size
+        var output = "\u{1B}[?25l"
+        for (row, line) in lines.prefix(rows).enumerated() {
+            let text = ScreenText.fitting(line.text, columns: columns)
+            output += "\u{1B}[\(row + 1);1H\u{1B}[\(line.style.rawValue)m\(text)\u{1B}[0m"
+            if ScreenText.columns(of: text) < columns { output += "\u{1B}[K" }
+        }
+        if lines.count < rows { output += "\u{1B}[\(lines.count + 1);1H\u{1B}[J" }
+        if let cursor { output += "\u{1B}[\(cursor.row + 1);\(min(cursor.column, columns - 1) + 1)H\u{1B}[?25h" }
+        var rest = Array(output.utf8)[...]
+        while !rest.isEmpty {
+            let written = rest.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            // A terminal that has gone is told of as the end of its keyboard.
+            guard written > 0 || errno == EINTR else { return }
+            rest = rest.dropFirst(max(0, written))
+        }
+    }
+
+    private static func keyboard(
+        _ queue: DispatchQueue, _ events: AsyncStream<Event>.Continuation
+    ) -> any DispatchSourceProtocol {
+        let source = DispatchSource.makeReadSource(fileDescriptor: STDIN_FILENO, queue: queue)
+        let reader = Mutex(KeyReader())
+        source.setEventHandler {
+            var buffer = [UInt8](repeating: 0, count: 4096)
+            let count = read(STDIN_FILENO, &buffer, buffer.count)
+            guard count > 0 else {
+                if count < 0, errno == EINTR || errno == EAGAIN { return }
+                source.cancel()
+                events.yield(.quit)
+                return
+            }
+            for key in reader.withLock({ $0.keys(in: Array(buffer[..<count])) }) { events.yield(.key(key)) }
+        }
+        return source
+    }
+
+    /// A second request to end ends the process, whatever it is doing.
+    private static func signals(
+        _ queue: DispatchQueue, _ events: AsyncStream<Event>.Continuation
+    ) -> [any DispatchSourceProtocol] {
+        let isAsked = Mutex(false)
+        var sources: [any DispatchSourceProtocol] = []
+        for signal in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
+            let source = DispatchSource.makeSignalSource(signal: signal, queue: queue)
+            source.setEventHandler {
+                let wasAsked = isAsked.withLock { isAsked in
+                    defer { isAsked = true }
+                    return isAsked
+                }
+                if wasAsked {
+                    TerminalMode.leave()
+                    _exit(128 + signal)
+                }
+                events.yield(.quit)
+            }
+            sources.append(source)
+        }
+        for signal in [SIGWINCH, SIGCONT] {
+            let source = DispatchSource.makeSignalSource(signal: signal, queue: queue)
+            source.setEventHandler {
+                events.yield(.redraw)
+                guard signal == SIGCONT else { return }
+                // The thread that SIGTSTP stopped may take the screen back, which clears it, only after this.
+                queue.asyncAfter(deadline: .now() + .milliseconds(100)) { events.yield(.redraw) }
+            }
+            sources.append(source)
+        }
+        return sources
+    }
+}
