@@ -88,7 +88,10 @@ let package = Package(
 
         .target(
             name: "BatonTestSupport",
-            dependencies: ["BatonProtocol", "BatonEventLoop", "BatonAccount", "BatonTransport", subprocess, system],
+            dependencies: [
+                "BatonProtocol", "BatonEventLoop", "BatonAccount", "BatonMessages", "BatonTransport", protobuf,
+                subprocess, system,
+            ],
             path: "Tests/BatonTestSupport", swiftSettings: settings),
         .executableTarget(
             name: "discovery-probe", dependencies: ["BatonDiscovery", "BatonEventLoop"],
@@ -106,7 +109,9 @@ let package = Package(
         tests(
             of: "Baton",
             ["BatonEventLoop", "BatonMessages", "BatonProtocol", "BatonTransport", logging, protobuf, system]),
-        tests(of: "BatonFoundation", ["Baton", "BatonEventLoop", "BatonMessages", "BatonProtocol", "BatonTransport"]),
+        tests(
+            of: "BatonFoundation",
+            ["Baton", "BatonEventLoop", "BatonMessages", "BatonProtocol", "BatonTransport", protobuf]),
         tests(
             of: "BatonNode",
             [

@@ -13,7 +13,9 @@ extension ActivityContent {
         offer.title = cutTitle
         offer.userInfo = userInfo.message
         offer.webPageURL = webpageURL?.absoluteString ?? ""
-        offer.documentPath = Data((document?.path(percentEncoded: false) ?? "").utf8)
+        if let document, document.isFileURL {
+            offer.documentPath = Data(document.path(percentEncoded: false).utf8)
+        }
         offer.supportsContinuationStreams = supportsContinuationStreams
         offer.exclusive = isExclusive
         offer.needsSave = true

@@ -12,14 +12,21 @@ final class ContinuedHandoff: Sendable {
     let document: WireContinuedDocument?
     private let id: [UInt8]
     private let client: NodeClient
-    private let stream: Lock<BatonTransport.Stream?>
+    private let hold: Lock<Hold>
+
+    private enum Hold: Sendable {
+        /// The node has no answer yet: an end now would be one.
+        case unanswered(BatonTransport.Stream, isLetGo: Bool)
+        case held(BatonTransport.Stream)
+        case over
+    }
 
     init(_ request: NodeContinue, over client: NodeClient) {
         device = request.device
         document = request.document
         id = request.handoffID
         self.client = client
-        stream = Lock(request.stream)
+        hold = Lock(.unanswered(request.stream, isLetGo: false))
     }
 
     /// Opens a stream to the application that offers the activity.
@@ -27,11 +34,29 @@ final class ContinuedHandoff: Sendable {
         try await client.openContinuationStream(ofHandoff: id)
     }
 
-    /// Lets the claim go. Again does nothing.
+    /// The node has its answer: the claim is held from now on, unless it was let go meanwhile.
+    func wasAnswered() {
+        let isLetGo = hold.withLock { hold in
+            guard case .unanswered(let stream, let isLetGo) = hold else { return false }
+            hold = .held(stream)
+            return isLetGo
+        }
+        if isLetGo { letGo() }
+    }
+
+    /// Lets the claim go, after the answer at the earliest. Again does nothing.
     func letGo() {
-        let held = stream.withLock { stream in
-            defer { stream = nil }
-            return stream
+        let held = hold.withLock { hold -> BatonTransport.Stream? in
+            switch hold {
+            case .unanswered(let stream, _):
+                hold = .unanswered(stream, isLetGo: true)
+                return nil
+            case .held(let stream):
+                hold = .over
+                return stream
+            case .over:
+                return nil
+            }
         }
         guard let held else { return }
         Task { await held.finish() }

@@ -49,7 +49,7 @@ extension UserActivity {
     /// - Throws: ``UserActivityError/Code/invalid`` for anything but an `http` or `https` URL with a host of at most
     ///   8,192 bytes. The web page stays as it was then.
     public func setWebpageURL(_ url: URL?) throws(UserActivityError) {
-        try Self.requireWebPage(url)
+        try Self.requireWebPage(url, atMost: Self.maximumURLSize)
         change { $0.webpageURL = url }
     }
 
@@ -58,9 +58,9 @@ extension UserActivity {
 
     /// Sets the page that led to the web page.
     ///
-    /// - Throws: as ``setWebpageURL(_:)``.
+    /// - Throws: as ``setWebpageURL(_:)``, with at most 1,024 bytes.
     public func setReferrerURL(_ url: URL?) throws(UserActivityError) {
-        try Self.requireWebPage(url)
+        try Self.requireWebPage(url, atMost: Self.maximumReferrerSize)
         change { $0.referrerURL = url }
     }
 
@@ -112,22 +112,23 @@ extension UserActivity {
         set { change { $0.isExclusive = newValue } }
     }
 
-    /// The file that goes with the activity, fetched by the device that continues it; `nil` by default. On that device,
+    /// The URL of the file that goes with the activity, fetched by the device that continues it; `nil` by default. On that device,
     /// where the file is once it has arrived.
     public var document: URL? {
         get { content.document }
         set { change { $0.document = newValue } }
     }
 
-    static let maximumURLSize = 8192
+    private static let maximumURLSize = 8192
+    private static let maximumReferrerSize = 1024
 
-    private static func requireWebPage(_ url: URL?) throws(UserActivityError) {
+    private static func requireWebPage(_ url: URL?, atMost bound: Int) throws(UserActivityError) {
         guard let url else { return }
         let isWeb = ["http", "https"].contains(url.scheme?.lowercased())
-        guard isWeb, url.host()?.isEmpty == false, url.absoluteString.utf8.count <= maximumURLSize else {
+        guard isWeb, url.host()?.isEmpty == false, url.absoluteString.utf8.count <= bound else {
             throw UserActivityError(
                 .invalid,
-                "a web page is an http or https URL with a host, at most \(maximumURLSize) bytes; put any other URL into"
+                "a web page is an http or https URL with a host, at most \(bound) bytes; put any other URL into"
                     + " the user info")
         }
     }

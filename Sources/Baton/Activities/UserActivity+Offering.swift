@@ -15,7 +15,8 @@ extension UserActivity {
         do {
             try content.userInfo.validate()
         } catch {
-            await report(.tooLarge, UserActivityError(.handoffUserInfoTooLarge, "\(error)"))
+            let isTooLarge = content.userInfo.encodedSize > UserInfo.maximumSize
+            await report(.refused, UserActivityError(isTooLarge ? .handoffUserInfoTooLarge : .invalid, "\(error)"))
             return nil
         }
         await report(.size(content.userInfo.encodedSize), nil)
@@ -65,22 +66,22 @@ extension UserActivity {
 struct ReportedSize: Sendable {
     enum Finding {
         case size(Int)
-        case tooLarge
+        case refused
     }
 
     /// Doublings of the recommended size that were warned of.
     private var warned = 0
-    private var isTooLarge = false
+    private var isRefused = false
 
     /// Whether this is to be said: user info of a class of sizes (3 to 6 KB, 6 to 12, and so on) that was not warned of,
-    /// or that has become too large.
+    /// or that has become too large, or too deep.
     mutating func isNews(_ finding: Finding) -> Bool {
         switch finding {
-        case .tooLarge:
-            defer { isTooLarge = true }
-            return !isTooLarge
+        case .refused:
+            defer { isRefused = true }
+            return !isRefused
         case .size(let bytes):
-            isTooLarge = false
+            isRefused = false
             var sizeClass = 0
             while bytes > UserInfo.recommendedSize << sizeClass { sizeClass += 1 }
             defer { warned = max(warned, sizeClass) }

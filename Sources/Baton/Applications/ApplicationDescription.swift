@@ -6,7 +6,8 @@ extension Application {
         /// The most types of activity that an application continues.
         public static let maximumTypeCount = 128
 
-        /// Which application it is, in reverse DNS notation, such as `org.example.notes`.
+        /// Which application it is, in reverse DNS notation, such as `org.example.notes`: ASCII without spaces and
+        /// slashes.
         public let identifier: String
         /// What people call it.
         public let name: String
@@ -17,7 +18,7 @@ extension Application {
         public let continues: [ContinuedActivityType]
 
         /// - Parameters:
-        ///   - identifier: 1 to 255 bytes without control characters.
+        ///   - identifier: 1 to 255 printable ASCII characters without space and `/`.
         ///   - name: at most 255 bytes; empty, the default: the identifier.
         ///   - team: at most 255 bytes; empty, the default: of no team.
         ///   - continues: at most 128 types, each once; none by default.
@@ -25,7 +26,9 @@ extension Application {
         public init(
             identifier: String, name: String = "", team: String = "", continues: [ContinuedActivityType] = []
         ) throws(ApplicationError) {
-            guard !identifier.isEmpty else { throw ApplicationError("an application needs an identifier") }
+            guard !identifier.isEmpty,
+                identifier.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") })
+            else { throw ApplicationError("“\(identifier)” is no identifier, such as org.example.notes") }
             for (what, text) in [("identifier", identifier), ("name", name), ("team", team)] {
                 guard text.utf8.count <= Self.maximumNameSize, text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
                 else {

@@ -7,7 +7,7 @@ import SwiftProtobuf
 struct NodeOffering {
     /// What the node does not offer: it refused, or somebody withdrew it. It is tried again when it has changed, or
     /// became current once more.
-    struct Refusal: Equatable {
+    struct Refusal {
         let generation: UInt64
         let message: WireOfferRequest?
 
@@ -16,10 +16,14 @@ struct NodeOffering {
         }
     }
 
+    /// Tells it from other offers of the same activity.
+    let number: UInt64
     let id: ActivityIdentifier
     var generation: UInt64
     var message: WireOfferRequest
     let node: NodeOffer
+    /// What the last event said to have failed; `nil` where it said something else.
+    var refused: WireOfferRequest?
     /// Ends when the node has let the activity go.
     let events: Task<Void, Never>
 }
@@ -35,9 +39,8 @@ extension NodeSession {
         } else if !isUnregistered {
             do {
                 registration = (try await client.register(message), message)
-            } catch  where error.code == .connectionLost {
-                throw error
             } catch {
+                guard error.code != .connectionLost else { throw error }
                 isUnregistered = true
                 logger.warning("the node does not register \(description.name): \(error)")
             }
@@ -87,45 +90,60 @@ extension NodeSession {
     private func offer(
         _ activity: UserActivity, _ generation: UInt64, _ message: WireOfferRequest, to client: NodeClient
     ) async throws(HandoffError) {
-        await leaving?.value
-        leaving = nil
+        if let leaving, leaving.id == activity.id {
+            // In time, since its last event may be with a delegate that hangs.
+            _ = await answer(within: deadlines.save) { await leaving.events.value }
+        }
         let node: NodeOffer
         do {
             node = try await client.offer(message)
-        } catch  where error.code == .connectionLost {
-            throw error
         } catch {
+            guard error.code != .connectionLost else { throw error }
             barred = NodeOffering.Refusal(generation: generation, message: message)
             logger.warning("\(activity.activityType) is not offered: \(error)")
             // Not waited for: the application may be long, and other things change.
             Task { await activity.tellFailure(UserActivityError(error)) }
             return
         }
-        let id = activity.id
+        offers += 1
+        let number = offers
         let events = Task { [weak activity, weak self] in
             do {
-                for try await event in node.events { await activity?.receive(event) }
+                for try await event in node.events {
+                    await self?.note(event, of: number)
+                    await activity?.receive(event)
+                }
             } catch {
                 // Aborted, or the connection broke: either way it is offered no more.
             }
-            await self?.offerEnded(id)
+            await self?.offerEnded(number)
         }
-        offered = NodeOffering(id: id, generation: generation, message: message, node: node, events: events)
+        offered = NodeOffering(
+            number: number, id: activity.id, generation: generation, message: message, node: node, events: events)
     }
 
     private func withdraw() async {
         guard let offered else { return }
         self.offered = nil
-        leaving = offered.events
+        leaving = (offered.id, offered.events)
         await offered.node.withdraw()
     }
 
     /// The node offers an activity no more. Where that was not the application's wish, such as by `baton withdraw`, it
-    /// stays withdrawn until it becomes current again.
-    private func offerEnded(_ id: ActivityIdentifier) {
-        guard let offered, offered.id == id else { return }
+    /// stays withdrawn until it becomes current again; what the node refused is tried again when it has changed.
+    private func offerEnded(_ number: UInt64) {
+        guard let offered, offered.number == number else { return }
         self.offered = nil
-        barred = NodeOffering.Refusal(generation: offered.generation, message: nil)
+        barred = NodeOffering.Refusal(generation: offered.generation, message: offered.refused)
+        roster.raise()
+    }
+
+    /// Notes, before the application can change anything because of it, what a failure speaks of: where the offer ends
+    /// with it, that is what the node refused.
+    private func note(_ event: WireOfferEvent, of number: UInt64) {
+        guard let offered, offered.number == number else { return }
+        let isFailure = if case .failed = event.kind { true } else { false }
+        self.offered?.refused = isFailure ? offered.message : nil
     }
 
     /// Looks again when the current activity expires; each minute at the latest, since the clock may be set.

@@ -111,6 +111,7 @@ extension NodeSession {
         case true?:
             // A node that has gone, or a user who has cancelled, is heard of by *did fail*, or not at all.
             try? await request.confirm()
+            activity.handoff?.wasAnswered()
             handoffs.note(request.handoffID, .over)
         case false?:
             let message = "\(description.name) did not handle \(type)"

@@ -25,8 +25,9 @@ actor NodeSession {
     var offered: NodeOffering?
     /// What is not offered again as it is.
     var barred: NodeOffering.Refusal?
-    /// The last activity that was withdrawn, until the node has said so: it is not offered anew before.
-    var leaving: Task<Void, Never>?
+    var offers: UInt64 = 0
+    /// The last activity that was withdrawn: it is not offered anew before the node has let it go.
+    var leaving: (id: ActivityIdentifier, events: Task<Void, Never>)?
     var expiry: Task<Void, Never>?
     var handoffs = HandoffLog()
     private var hasSaidMissing = false
@@ -98,8 +99,9 @@ actor NodeSession {
                 try await register(with: client)
                 try await updateOffer(to: client)
             } catch {
-                // A connection that broke has an end, which `serve` waits for; the rest is said where it happens.
-                continue
+                // A connection that broke has an end, which `serve` waits for.
+                guard error.code != .connectionLost, error.code != .cancelled else { continue }
+                logger.warning("the node does not know what \(description.name) is at: \(error)")
             }
         }
     }

@@ -1,6 +1,7 @@
 import Baton
 import BatonMessages
 import BatonProtocol
+import BatonTestSupport
 import BatonTransport
 import FoundationEssentials
 import Subprocess

@@ -2,6 +2,7 @@ import Baton
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
+import BatonTestSupport
 import BatonTransport
 import FoundationEssentials
 import Glibc

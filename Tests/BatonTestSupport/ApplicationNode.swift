@@ -1,0 +1,125 @@
+public import BatonMessages
+public import BatonTransport
+import FoundationEssentials
+import SwiftProtobuf
+
+/// A scripted node that treats applications as a real one does, remembers what they said, and asks what the test wants.
+public actor ApplicationNode {
+    /// An activity that an application offered.
+    public struct Offer: Sendable {
+        public let request: WireOfferRequest
+        public var updates: [WireOfferUpdate] = []
+        /// The application has withdrawn it, or is gone.
+        public var hasEnded = false
+        fileprivate let stream: BatonTransport.Stream
+
+        /// As it was said last.
+        public var latest: WireOfferRequest { updates.last?.offer ?? request }
+    }
+
+    /// What applications registered with, in order.
+    public private(set) var registrations: [WireRegisterRequest] = []
+    /// How many registrations have ended.
+    public private(set) var departures = 0
+    public private(set) var offers: [Offer] = []
+    /// Streams that a continuing application opened, accepted.
+    public private(set) var streams: [BatonTransport.Stream] = []
+    /// Files that an application asked for.
+    public private(set) var accessed: [String] = []
+    private var refusals: [HandoffError] = []
+    private var connection: Connection?
+    private var script: ScriptedNode?
+
+    /// - Parameter folder: its `BATON_HOME`; one of its own by default.
+    public init(in folder: String? = nil) async throws {
+        script = try ScriptedNode(in: folder) { [weak self] request, stream, connection in
+            try await self?.serve(request, stream, connection)
+        }
+    }
+
+    public nonisolated static func start(in folder: String? = nil) async throws -> (node: ApplicationNode, home: Home) {
+        let node = try await ApplicationNode(in: folder)
+        guard let home = await node.script?.home else { throw HandoffError(.internal, "the node has no home") }
+        return (node, home)
+    }
+
+    /// Ends as a node that was killed.
+    public func stop() async {
+        await script?.stop()
+        script = nil
+        connection = nil
+    }
+
+    /// The next requests that applications make, save to register, are refused so.
+    public func refuse(_ errors: HandoffError...) { refusals = errors }
+
+    /// Activities that are offered now.
+    public var offered: [Offer] { offers.filter { !$0.hasEnded } }
+
+    /// Asks the application, and gives its answer and the stream that the question went over.
+    public func ask(
+        _ request: WireRequest.OneOf_Kind
+    ) async throws(HandoffError) -> (answer: WireResponse.OneOf_Kind, stream: BatonTransport.Stream) {
+        guard let connection else { throw HandoffError(.applicationGone, "no application is connected") }
+        return try await connection.request(request)
+    }
+
+    /// Tells the application what became of the activity that it offered last.
+    public func report(_ event: WireOfferEvent.OneOf_Kind) async throws {
+        try await offers.last?.stream.send(record: WireOfferEvent.with { $0.kind = event })
+    }
+
+    /// Ends the last offer from this side, as `baton withdraw` does.
+    public func withdraw() async throws {
+        try await report(.withdrawn(.init()))
+        await offers.last?.stream.finish()
+    }
+
+    /// Ends the last offer because something is wrong with its update.
+    public func refuseUpdate(_ error: HandoffError) async throws {
+        try await report(.failed(error.failure))
+        await offers.last?.stream.finish()
+    }
+
+    private func serve(
+        _ request: WireRequest.OneOf_Kind, _ stream: BatonTransport.Stream, _ connection: Connection
+    ) async throws {
+        self.connection = connection
+        if case .register(let request) = request { return try await register(request, stream) }
+        if !refusals.isEmpty { throw refusals.removeFirst() }
+        switch request {
+        case .offer(let request): try await offer(request, stream)
+        case .continuationStream:
+            try await stream.respond(.continuationStream(.init()))
+            streams.append(stream)
+        case .access(let request):
+            accessed.append(String(decoding: request.path, as: UTF8.self))
+            try await stream.respond(.access(.init()))
+            await stream.finish()
+        default: throw HandoffError(.unsupported, "not in this script")
+        }
+    }
+
+    private func register(_ request: WireRegisterRequest, _ stream: BatonTransport.Stream) async throws {
+        registrations.append(request)
+        try await stream.respond(.register(.init()))
+        defer { departures += 1 }
+        for try await record in stream.records(of: WireRegisterRequest.self) { registrations.append(record) }
+        await stream.finish()
+    }
+
+    private func offer(_ request: WireOfferRequest, _ stream: BatonTransport.Stream) async throws {
+        let index = offers.count
+        offers.append(Offer(request: request, stream: stream))
+        defer { offers[index].hasEnded = true }
+        try await stream.respond(
+            .offer(
+                .with {
+                    $0.activityID = request.activityID
+                    $0.title = request.title
+                }))
+        for try await update in stream.records(of: WireOfferUpdate.self) { offers[index].updates.append(update) }
+        try await stream.send(record: WireOfferEvent.with { $0.withdrawn = .init() })
+        await stream.finish()
+    }
+}

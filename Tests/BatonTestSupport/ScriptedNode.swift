@@ -1,0 +1,68 @@
+import BatonEventLoop
+public import BatonMessages
+import BatonProtocol
+public import BatonTransport
+import FoundationEssentials
+import SystemPackage
+
+/// A node of the test's own: a real local socket, answered by the test.
+public final class ScriptedNode: Sendable {
+    /// Where it is; the folder goes with the node, unless the test made it.
+    public let folder: String
+    public let home: Home
+    private let ownsFolder: Bool
+    private let listener: Listener
+    private let connections = Lock<[Connection]>([])
+
+    /// - Parameters:
+    ///   - folder: its `BATON_HOME`; one of its own by default.
+    ///   - serve: answers each stream that an application opens.
+    public init(
+        in folder: String? = nil,
+        serve: @escaping @Sendable (WireRequest.OneOf_Kind, BatonTransport.Stream, Connection) async throws -> Void
+    ) throws {
+        ownsFolder = folder == nil
+        self.folder = folder ?? Self.makeFolderName()
+        home = try Home(environment: ["BATON_HOME": self.folder])
+        try FileManager.default.createDirectory(
+            atPath: home.runtimeFolder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        let loop = EventLoop(name: "scripted-node")
+        listener = try Listener(at: .unix(FilePath(home.socketPath)), on: loop)
+        listener.start(
+            onTrouble: { _ in },
+            onAccept: { [weak self] socket in
+                let connection = Connection(
+                    socket: socket, channel: PlainChannel(peer: .localUser(0)), role: .acceptor, on: loop)
+                self?.connections.withLock { $0.append(connection) }
+                Task {
+                    await connection.start()
+                    for await incoming in connection.incoming {
+                        Task {
+                            do {
+                                try await serve(
+                                    try WireRequest.decode(incoming.request), incoming.stream, connection)
+                            } catch let error as HandoffError {
+                                await incoming.stream.fail(error)
+                            }
+                        }
+                    }
+                }
+            })
+    }
+
+    deinit {
+        listener.close()
+        if ownsFolder { try? FileManager.default.removeItem(atPath: folder) }
+    }
+
+    /// The name of a folder that a socket's path can be beneath; it is not made.
+    public static func makeFolderName() -> String {
+        FileManager.default.temporaryDirectory.path + "/baton-node-\(UInt64.random(in: 0 ... .max))"
+    }
+
+    /// Ends at once, as a node that was killed: nobody can connect any more, and the connections break.
+    public func stop() async {
+        listener.close()
+        for connection in connections.withLock({ $0 }) { await connection.abort() }
+    }
+}
