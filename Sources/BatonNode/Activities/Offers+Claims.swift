@@ -125,15 +125,22 @@ extension Offers {
         guard offer.activity.needsSave else { return payload }
         let application = offer.application
         let activityID = Data(offer.activity.id.bytes)
-        let saved = try await withDeadline(Self.saveDeadline, "the application that offers it did not save") {
-            let (response, stream) = try await application.request(
-                .willSave(
-                    .with {
-                        $0.activityID = activityID
-                        $0.device = device.name
-                    }))
-            await stream.finish()
-            return response
+        let saved: WireResponse.OneOf_Kind
+        do {
+            saved = try await withDeadline(Self.saveDeadline, "the application that offers it did not save") {
+                let (response, stream) = try await application.request(
+                    .willSave(
+                        .with {
+                            $0.activityID = activityID
+                            $0.device = device.name
+                        }))
+                await stream.finish()
+                return response
+            }
+        } catch {
+            // Its connection, and not the one between the devices.
+            guard error.code == .connectionLost else { throw error }
+            throw HandoffError(.applicationGone, "the application that offers it has ended")
         }
         guard case .willSave(let state) = saved else {
             throw HandoffError(.internal, "the application that offers it gave an answer that cannot be read")
