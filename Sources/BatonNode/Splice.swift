@@ -2,7 +2,8 @@ import BatonProtocol
 import BatonTransport
 
 /// Joins two streams until both directions have ended: what is read from one is written to the other, END is passed on
-/// as END and an abort as an abort with the same code. Back-pressure passes through, because nothing is kept here.
+/// as END, an abort as an abort with the same code, and a connection's end as an abort that says so. Back-pressure passes
+/// through, because nothing is kept here.
 func splice(_ first: Stream, _ second: Stream) async {
     await withTaskGroup { group in
         group.addTask { await pump(from: first, to: second) }
@@ -20,9 +21,21 @@ private func pump(from source: Stream, to sink: Stream) async {
         }
         await sink.finish()
     } catch {
-        let code: ApplicationErrorCode =
-            if case .reset(let code) = error.code { code } else { .cancelled }
+        let code = error.code.passedOn
         await source.reset(code)
         await sink.reset(code)
+    }
+}
+
+extension TransportError.Code {
+    /// How the other stream is aborted. That nobody cancelled, but one side crashed or was cut off, is told apart: an
+    /// application stays silent about a user who cancels.
+    fileprivate var passedOn: ApplicationErrorCode {
+        switch self {
+        case .reset(let code): code
+        case .cancelled, .streamClosed: .cancelled
+        case .limitExceeded: .limitExceeded
+        case .unreachable, .refused, .protocolViolation, .connectionLost, .goingAway: .unreachable
+        }
     }
 }
