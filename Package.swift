@@ -84,7 +84,7 @@ let package = Package(
                 "BatonTransport", "BatonProtocol", "BatonEventLoop", logging, protobuf, subprocess, system,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
-            swiftSettings: settings),
+            exclude: ["Application/Protocol.md"], swiftSettings: settings),
 
         .target(
             name: "BatonTestSupport",

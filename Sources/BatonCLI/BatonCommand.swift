@@ -25,7 +25,7 @@ struct BatonCommand: AsyncParsableCommand {
         subcommands: [
             AccountCommand.self, NodeCommand.self, StatusCommand.self, DevicesCommand.self, ActivitiesCommand.self,
             OfferCommand.self, AcceptCommand.self, WithdrawCommand.self, PolicyCommand.self, ApplicationsCommand.self,
-            HandoffCommand.self,
+            ApplicationCommand.self, HandoffCommand.self,
         ])
 
     static func main() async {

@@ -41,7 +41,7 @@ struct NodeCommand: AsyncParsableCommand {
         configuration.port = port ?? 0
         configuration.environment = ProcessInfo.processInfo.environment
         let level: Logger.Level = verbose ? .debug : .notice
-        let logger = Logger(label: "baton.node") { _ in ErrorOutputLog(level: level) }
+        let logger = Logger(label: "baton.node") { _ in ErrorOutputLog(level: level, name: "baton node") }
         let node = Node(home: home, configuration: configuration, logger: logger)
 
         // Watched before anything starts, so that a node that is stopped while it starts stops cleanly as well.

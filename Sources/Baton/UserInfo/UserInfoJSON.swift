@@ -29,7 +29,7 @@ extension UserInfo {
         try self.init(value)
     }
 
-    init(_ value: JSONValue) throws(UserInfoError) {
+    package init(_ value: JSONValue) throws(UserInfoError) {
         guard case .object(let members) = value else {
             throw UserInfoError("it has to be an object such as {\"page\": 3}, and this is \(value.kindName)")
         }

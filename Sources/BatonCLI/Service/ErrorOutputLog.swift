@@ -1,12 +1,16 @@
 import Logging
 
-/// The node's log: one line an entry, on standard error. The journal adds the time; so do terminals that want it.
+/// The log of a command that runs for long: one line an entry, on standard error. The journal adds the time; so do terminals that want it.
 struct ErrorOutputLog: LogHandler {
     var metadata: Logger.Metadata = [:]
     var logLevel: Logger.Level
 
-    init(level: Logger.Level) {
+    private let name: String
+
+    /// - Parameter name: of the command; each line begins with it.
+    init(level: Logger.Level, name: String) {
         logLevel = level
+        self.name = name
     }
 
     subscript(metadataKey key: String) -> Logger.Metadata.Value? {
@@ -17,6 +21,6 @@ struct ErrorOutputLog: LogHandler {
     func log(event: LogEvent) {
         let all = metadata.merging(event.metadata ?? [:]) { _, new in new }
         let details = all.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
-        Output.say("baton node: \(event.level): " + SafeText.escaped("\(event.message)\(details)"))
+        Output.say("\(name): \(event.level): " + SafeText.escaped("\(event.message)\(details)"))
     }
 }

@@ -1,0 +1,87 @@
+import ArgumentParser
+import Baton
+import BatonProtocol
+import Glibc
+import Logging
+import SystemPackage
+
+/// `baton application`
+struct ApplicationCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "application",
+        abstract: "Be an application, in any language: JSON lines on standard input and output.",
+        discussion: """
+            A program that starts this command as its child takes part as an application does: it offers activities \
+            and continues those of other devices. Each line is one JSON object: messages to the command have \
+            "do", messages from it "event". The end of standard input ends the application. Protocol.md in the \
+            source of the command describes every message:
+
+            do: becomeCurrent update resignCurrent invalidate deleteSavedUserActivities setInFront
+                saved willContinue continued  (answers to willSave, willContinue, continue)
+                openStream write finish reset ack  startAccessing
+            event: ready node error  willSave wasContinued failed
+                willContinue continue didFailToContinue
+                streamOpened data written end streamFailed  access
+
+            {"do":"becomeCurrent","activity":"a","type":"org.example.note","userInfo":{"page":3}}
+            {"event":"willSave","request":1,"activity":"a"}
+            {"do":"saved","request":1,"userInfo":{"page":4}}
+            {"event":"wasContinued","activity":"a","device":"desktop","deviceID":"…"}
+
+            EXAMPLES:
+              baton application --manifest org.example.editor
+              baton application --manifest ./Info.plist
+            """)
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "The identifier of an application that is installed, or a file as `baton applications register` reads it.",
+            valueName: "id or file"))
+    var manifest: String
+
+    func run() async throws {
+        // A program that goes away shows as an error of the write.
+        signal(SIGPIPE, SIG_IGN)
+        let logger = Logger(label: "baton.application") { _ in
+            ErrorOutputLog(level: .notice, name: "baton application")
+        }
+        let application = try Application(
+            try BridgeManifest.description(manifest), home: try CommandEnvironment.home(), logger: logger)
+
+        let (endings, ending) = AsyncStream<Ending>.makeStream(bufferingPolicy: .bufferingOldest(1))
+        let interrupts = await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { _ in ending.yield(.stopped) }
+        defer { withExtendedLifetime(interrupts) {} }
+        let printer = BridgePrinter(to: try ByteChannel(.standardOutput)) { ending.yield(.failed($0)) }
+        let bridge = Bridge(application: application, printer: printer)
+        let input = try ByteChannel(.standardInput)
+        await bridge.start()
+        let watching = Task { await bridge.tellNodeStates() }
+        Task { ending.yield(await Self.read(input, into: bridge)) }
+
+        let end = await endings.first { _ in true }
+        watching.cancel()
+        await bridge.close()
+        if case .failed(let error)? = end { throw error }
+    }
+
+    /// Why the application ends.
+    private enum Ending: Sendable {
+        case inputEnded
+        case stopped
+        case failed(CommandError)
+    }
+
+    private static func read(_ input: ByteChannel, into bridge: Bridge) async -> Ending {
+        var lines = BridgeLines()
+        do throws(Errno) {
+            while let buffer = try await input.read() {
+                for (number, line) in lines.take(Array(buffer.bytes)) { await bridge.take(line, number: number) }
+            }
+        } catch {
+            return .failed(.failed("standard input cannot be read: \(error)"))
+        }
+        if let (number, line) = lines.takeLast() { await bridge.take(line, number: number) }
+        return .inputEnded
+    }
+}

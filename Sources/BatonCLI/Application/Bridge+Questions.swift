@@ -1,0 +1,110 @@
+import Baton
+
+/// A question that waits for the program's answer.
+struct BridgeQuestion: Sendable {
+    let kind: Kind
+    let answers: AsyncStream<BridgeAnswer>.Continuation
+
+    enum Kind: Sendable {
+        case willSave(UserActivity)
+        case willContinue
+        case `continue`
+    }
+}
+
+/// What a program answers.
+enum BridgeAnswer: Sendable {
+    case saved
+    case willContinue(WillContinue)
+    case continued(Bool)
+}
+
+/// What the library asks, and the program answers. How long it may take is the library's business, which cancels the
+/// task of a question that has taken too long: its number is forgotten, and a late answer is an `error`.
+extension Bridge: ApplicationDelegate, UserActivityDelegate {
+    func userActivityWillSave(_ activity: UserActivity) async {
+        guard let name = names[ObjectIdentifier(activity)] else { return }
+        _ = await ask(.willSave(activity)) { .willSave(request: $0, activity: name) }
+    }
+
+    func userActivityWasContinued(_ activity: UserActivity, by device: ContinuingDevice) async {
+        guard let name = names[ObjectIdentifier(activity)] else { return }
+        await printer.print(.wasContinued(activity: name, device))
+    }
+
+    func userActivity(
+        _ activity: UserActivity, didReceive inputStream: ContinuationInput, outputStream: ContinuationOutput
+    ) async {
+        await serve(activity, inputStream, outputStream)
+    }
+
+    func userActivity(_ activity: UserActivity, didFail error: UserActivityError) async {
+        guard let name = names[ObjectIdentifier(activity)] else { return }
+        await printer.print(.failed(activity: name, error))
+    }
+
+    func application(
+        _ application: Application, willContinueUserActivityWithType type: String
+    ) async -> WillContinue {
+        let answer = await ask(.willContinue) { .willContinue(request: $0, type: type) }
+        guard case .willContinue(let willContinue) = answer else { return .refused("it did not answer") }
+        return willContinue
+    }
+
+    func application(
+        _ application: Application, continue activity: UserActivity, restorationHandler: RestorationHandler
+    ) async -> Bool {
+        do {
+            try requireRoomForActivity()
+        } catch {
+            return false
+        }
+        let name = "\(Self.ownPrefix)\(nextNumber())"
+        activity.delegate = self
+        keep(activity, as: name)
+        let answer = await ask(.continue) { .continue(request: $0, activity: name, activity) }
+        guard case .continued(true) = answer else {
+            forget(activity)
+            return false
+        }
+        return true
+    }
+
+    func application(
+        _ application: Application, didFailToContinueUserActivityWithType type: String, error: UserActivityError
+    ) async {
+        await printer.print(.didFailToContinue(type: type, error))
+    }
+
+    /// - Returns: `nil` where there is no answer in time, or too many questions wait.
+    private func ask(
+        _ kind: BridgeQuestion.Kind, _ event: @Sendable (UInt64) -> BridgeEvent
+    ) async -> BridgeAnswer? {
+        guard questions.count < Self.questionBound else { return nil }
+        let number = nextNumber()
+        let (answers, answer) = AsyncStream<BridgeAnswer>.makeStream(bufferingPolicy: .bufferingOldest(1))
+        questions[number] = BridgeQuestion(kind: kind, answers: answer)
+        defer { questions[number] = nil }
+        await printer.print(event(number))
+        for await answer in answers { return answer }
+        return nil
+    }
+
+    func saved(_ request: UInt64, _ fields: [BridgeField]) throws(BridgeProblem) {
+        if case .willSave(let activity)? = questions[request]?.kind { try apply(fields, to: activity) }
+        try answer(request, .saved)
+    }
+
+    func answer(_ request: UInt64, _ answer: BridgeAnswer) throws(BridgeProblem) {
+        guard let question = questions[request] else {
+            throw BridgeProblem("no question \(request) waits: it was answered, or it was waited for long enough")
+        }
+        switch (question.kind, answer) {
+        case (.willSave, .saved), (.willContinue, .willContinue), (.continue, .continued):
+            questions[request] = nil
+            question.answers.yield(answer)
+        case (.willSave, _), (.willContinue, _), (.continue, _):
+            throw BridgeProblem("this is no answer to question \(request)")
+        }
+    }
+}

@@ -1,0 +1,254 @@
+import Baton
+import FoundationEssentials
+
+/// Lets a program in any language be an application: what it says in JSON lines goes to the library, and the other way
+/// round. `Protocol.md` is its specification.
+///
+/// Everything that a program can have at a time is bounded here, and what is over a bound is refused by an `error`.
+actor Bridge {
+    /// Bytes of a name that the program gives to an activity or a stream.
+    static let nameBound = 64
+    /// Activities at a time, those that it continues among them.
+    static let activityBound = 64
+    /// Streams at a time; each has at most 1 MiB on its way.
+    static let streamBound = 32
+    /// Questions that wait for the program. With one more, none is asked: nothing is saved, or the activity declined.
+    static let questionBound = 64
+    /// Files whose use is being asked for.
+    static let accessBound = 16
+    /// What names of the bridge's own begin with: the program gives no such name.
+    static let ownPrefix = "baton-"
+
+    let application: Application
+    let printer: BridgePrinter
+    var activities: [String: UserActivity] = [:]
+    /// What the program calls an activity.
+    var names: [ObjectIdentifier: String] = [:]
+    var questions: [UInt64: BridgeQuestion] = [:]
+    private var streams: [String: StreamPlace] = [:]
+    /// Streams that ended last, at most ``streamBound``: a message to one of them crossed its end and is dropped.
+    private var endedStreams: [String] = []
+    private var accesses = 0
+    private var lastNumber: UInt64 = 0
+
+    /// A stream has its name from the moment that it is asked for.
+    private enum StreamPlace {
+        case opening
+        case open(BridgeStream)
+    }
+
+    init(application: Application, printer: BridgePrinter) {
+        self.application = application
+        self.printer = printer
+    }
+
+    /// Says that it is there, before anything else, and registers.
+    func start() async {
+        await printer.print(.ready(application.description))
+        application.delegate = self
+        application.start()
+    }
+
+    /// Tells how it is with the node, until the task is cancelled.
+    func tellNodeStates() async {
+        for await state in application.nodeState where state != .idle { await printer.print(.node(state)) }
+    }
+
+    /// Withdraws everything.
+    func close() async {
+        for activity in activities.values { activity.invalidate() }
+        await application.close()
+    }
+
+    /// Does what a line says, or tells what is wrong with it.
+    func take(_ line: BridgeLines.Line, number: Int) async {
+        do throws(BridgeProblem) {
+            switch line {
+            case .tooLong:
+                throw BridgeProblem("the line is longer than \(BridgeLines.bound) bytes")
+            case .text(let bytes):
+                guard !bytes.allSatisfy({ $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }) else { return }
+                try await perform(try BridgeRequest(line: bytes))
+            }
+        } catch {
+            await printer.print(.error(line: number, error))
+        }
+    }
+
+    private func perform(_ request: BridgeRequest) async throws(BridgeProblem) {
+        switch request {
+        case .becomeCurrent(let name, let type, let fields): try becomeCurrent(name, type, fields)
+        case .update(let name, let fields): try apply(fields, to: try activity(name))
+        case .resignCurrent(let name): try activity(name).resignCurrent()
+        case .invalidate(let name): forget(try activity(name))
+        case .deleteSavedUserActivities(let identifiers): deleteSaved(identifiers)
+        case .setInFront(let isInFront): application.isInFront = isInFront
+        case .saved(let request, let fields): try saved(request, fields)
+        case .willContinue(let request, let answer): try self.answer(request, .willContinue(answer))
+        case .continued(let request, let isHandled): try answer(request, .continued(isHandled))
+        case .openStream(let activity, let stream): try openStream(stream, of: activity)
+        case .write(let name, let bytes): try await stream(name)?.write(bytes)
+        case .finish(let name): try await stream(name)?.finish()
+        case .reset(let name): try await reset(name)
+        case .acknowledge(let name): try await stream(name)?.acknowledge()
+        case .startAccessing(let url): try startAccessing(url)
+        }
+    }
+
+    // MARK: Activities
+
+    private func becomeCurrent(_ name: String, _ type: String?, _ fields: [BridgeField]) throws(BridgeProblem) {
+        if let activity = activities[name] {
+            guard type == nil || type == activity.activityType else {
+                throw BridgeProblem("“\(name)” is of type \(activity.activityType), and keeps it")
+            }
+            try apply(fields, to: activity)
+            return activity.becomeCurrent()
+        }
+        guard let type else { throw BridgeProblem("“\(name)” is a new activity, which needs a “type”") }
+        try requireOwn(name)
+        try requireRoomForActivity()
+        do throws(UserActivityError) {
+            let activity = try UserActivity(activityType: type, application: application)
+            for field in fields { try field.apply(to: activity) }
+            activity.delegate = self
+            keep(activity, as: name)
+            activity.becomeCurrent()
+        } catch {
+            throw BridgeProblem(error.message)
+        }
+    }
+
+    func apply(_ fields: [BridgeField], to activity: UserActivity) throws(BridgeProblem) {
+        do throws(UserActivityError) {
+            for field in fields { try field.apply(to: activity) }
+        } catch {
+            throw BridgeProblem(error.message)
+        }
+    }
+
+    private func deleteSaved(_ identifiers: [String]?) {
+        if let identifiers {
+            application.deleteSavedUserActivities(withPersistentIdentifiers: identifiers)
+        } else {
+            application.deleteAllSavedUserActivities()
+        }
+        for activity in activities.values where activity.isInvalidated { forget(activity) }
+    }
+
+    func activity(_ name: String) throws(BridgeProblem) -> UserActivity {
+        guard let activity = activities[name] else { throw BridgeProblem("there is no activity “\(name)”") }
+        return activity
+    }
+
+    func requireRoomForActivity() throws(BridgeProblem) {
+        guard activities.count < Self.activityBound else {
+            throw BridgeProblem("there are \(Self.activityBound) activities: “invalidate” one first")
+        }
+    }
+
+    func keep(_ activity: UserActivity, as name: String) {
+        activities[name] = activity
+        names[ObjectIdentifier(activity)] = name
+    }
+
+    func forget(_ activity: UserActivity) {
+        activity.invalidate()
+        if let name = names.removeValue(forKey: ObjectIdentifier(activity)) { activities[name] = nil }
+    }
+
+    private func requireOwn(_ name: String) throws(BridgeProblem) {
+        guard !name.hasPrefix(Self.ownPrefix) else {
+            throw BridgeProblem("names that begin with “\(Self.ownPrefix)” are given by the bridge")
+        }
+    }
+
+    /// A name of the bridge's own, or a question's number.
+    func nextNumber() -> UInt64 {
+        lastNumber += 1
+        return lastNumber
+    }
+
+    // MARK: Streams
+
+    private func openStream(_ name: String, of activityName: String) throws(BridgeProblem) {
+        try requireOwn(name)
+        let activity = try activity(activityName)
+        guard streams[name] == nil else { throw BridgeProblem("there is a stream “\(name)”") }
+        guard streams.count < Self.streamBound else {
+            throw BridgeProblem("there are \(Self.streamBound) streams: end one first")
+        }
+        streams[name] = .opening
+        endedStreams.removeAll { $0 == name }
+        // The other device answers when it will; other messages go on.
+        Task {
+            do throws(UserActivityError) {
+                let (input, output) = try await activity.continuationStreams()
+                await run(BridgeStream(name, input, output, printer: printer), of: activityName, isIncoming: false)
+            } catch {
+                forget(stream: name)
+                await printer.print(.streamFailed(stream: name, error))
+            }
+        }
+    }
+
+    /// Serves a stream that the other device opened, until it has ended.
+    func serve(_ activity: UserActivity, _ input: ContinuationInput, _ output: ContinuationOutput) async {
+        guard streams.count < Self.streamBound, let activityName = names[ObjectIdentifier(activity)] else {
+            return await input.cancel()
+        }
+        let stream = BridgeStream("\(Self.ownPrefix)\(nextNumber())", input, output, printer: printer)
+        await run(stream, of: activityName, isIncoming: true)
+    }
+
+    private func run(_ stream: BridgeStream, of activity: String, isIncoming: Bool) async {
+        streams[stream.name] = .open(stream)
+        await printer.print(.streamOpened(activity: activity, stream: stream.name, isIncoming: isIncoming))
+        await stream.run()
+        // Its name may be in use again when it was reset.
+        if case .open(let current)? = streams[stream.name], current === stream { forget(stream: stream.name) }
+    }
+
+    private func forget(stream name: String) {
+        streams[name] = nil
+        endedStreams.append(name)
+        if endedStreams.count > Self.streamBound { endedStreams.removeFirst() }
+    }
+
+    /// - Returns: `nil` for one that has just ended.
+    private func stream(_ name: String) throws(BridgeProblem) -> BridgeStream? {
+        switch streams[name] {
+        case .open(let stream)?: return stream
+        case .opening?: throw BridgeProblem("the stream “\(name)” is not open yet: wait for “streamOpened”")
+        case nil:
+            guard endedStreams.contains(name) else { throw BridgeProblem("there is no stream “\(name)”") }
+            return nil
+        }
+    }
+
+    private func reset(_ name: String) async throws(BridgeProblem) {
+        guard let stream = try stream(name) else { return }
+        forget(stream: name)
+        await stream.reset()
+    }
+
+    // MARK: Files
+
+    private func startAccessing(_ url: URL) throws(BridgeProblem) {
+        guard accesses < Self.accessBound else {
+            throw BridgeProblem("\(Self.accessBound) files are being asked for: wait for “access”")
+        }
+        accesses += 1
+        Task {
+            let refusal: UserActivityError?
+            do throws(UserActivityError) {
+                _ = try await application.startAccessing(url)
+                refusal = nil
+            } catch {
+                refusal = error
+            }
+            accesses -= 1
+            await printer.print(.access(url, refusal))
+        }
+    }
+}

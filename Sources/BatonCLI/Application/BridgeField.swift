@@ -1,0 +1,123 @@
+import Baton
+import FoundationEssentials
+
+/// One thing that a program says of an activity: a member of ``UserActivity`` by its name there.
+enum BridgeField: Equatable, Sendable {
+    case title(String?)
+    case userInfo(UserInfo)
+    case addUserInfoEntries(UserInfo)
+    case requiredUserInfoKeys(Set<String>)
+    case webpageURL(URL?)
+    case referrerURL(URL?)
+    case expirationDate(Date?)
+    case targetContentIdentifier(String?)
+    case persistentIdentifier(String?)
+    case document(URL?)
+    case version(UInt32)
+    case needsSave(Bool)
+    case isEligibleForHandoff(Bool)
+    case supportsContinuationStreams(Bool)
+    case isExclusive(Bool)
+
+    func apply(to activity: UserActivity) throws(UserActivityError) {
+        switch self {
+        case .title(let title): activity.title = title
+        case .userInfo(let info): activity.userInfo = info
+        case .addUserInfoEntries(let info): activity.addUserInfoEntries(from: info)
+        case .requiredUserInfoKeys(let keys): activity.requiredUserInfoKeys = keys
+        case .webpageURL(let url): try activity.setWebpageURL(url)
+        case .referrerURL(let url): try activity.setReferrerURL(url)
+        case .expirationDate(let date): activity.expirationDate = date
+        case .targetContentIdentifier(let identifier): activity.targetContentIdentifier = identifier
+        case .persistentIdentifier(let identifier): activity.persistentIdentifier = identifier
+        case .document(let file): activity.document = file
+        case .version(let version): activity.version = version
+        case .needsSave(let needsSave): activity.needsSave = needsSave
+        case .isEligibleForHandoff(let isEligible): activity.isEligibleForHandoff = isEligible
+        case .supportsContinuationStreams(let supports): activity.supportsContinuationStreams = supports
+        case .isExclusive(let isExclusive): activity.isExclusive = isExclusive
+        }
+    }
+}
+
+extension BridgeField {
+    /// The name of a field, which is that of its case.
+    enum Name: String, CaseIterable {
+        case title, userInfo, addUserInfoEntries, requiredUserInfoKeys, webpageURL, referrerURL, expirationDate
+        case targetContentIdentifier, persistentIdentifier, document, version, needsSave, isEligibleForHandoff
+        case supportsContinuationStreams, isExclusive
+    }
+}
+
+extension BridgeMembers {
+    /// All fields that a message has; `null` is none where there can be none.
+    mutating func fields() throws(BridgeProblem) -> [BridgeField] {
+        var fields: [BridgeField] = []
+        for name in BridgeField.Name.allCases {
+            if let value = take(name.rawValue) { fields.append(try field(name, value)) }
+        }
+        return fields
+    }
+
+    private func field(_ name: BridgeField.Name, _ value: JSONValue) throws(BridgeProblem) -> BridgeField {
+        let text = name.rawValue
+        return switch name {
+        case .title: .title(try optionalText(value, text))
+        case .userInfo: .userInfo(try userInfo(value))
+        case .addUserInfoEntries: .addUserInfoEntries(try userInfo(value))
+        case .requiredUserInfoKeys: .requiredUserInfoKeys(Set(try strings(value, text)))
+        case .webpageURL: .webpageURL(try optionalURL(value, text))
+        case .referrerURL: .referrerURL(try optionalURL(value, text))
+        case .expirationDate: .expirationDate(try optionalDate(value, text))
+        case .targetContentIdentifier: .targetContentIdentifier(try optionalText(value, text))
+        case .persistentIdentifier: .persistentIdentifier(try optionalText(value, text))
+        case .document: .document(try optionalFile(value, text))
+        case .version: .version(try version(value, text))
+        case .needsSave: .needsSave(try boolean(value, text))
+        case .isEligibleForHandoff: .isEligibleForHandoff(try boolean(value, text))
+        case .supportsContinuationStreams: .supportsContinuationStreams(try boolean(value, text))
+        case .isExclusive: .isExclusive(try boolean(value, text))
+        }
+    }
+
+    private func optionalText(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> String? {
+        value == .null ? nil : try string(value, name)
+    }
+
+    private func userInfo(_ value: JSONValue) throws(BridgeProblem) -> UserInfo {
+        do {
+            return try UserInfo(value)
+        } catch {
+            throw BridgeProblem("\(error)")
+        }
+    }
+
+    private func optionalURL(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> URL? {
+        guard let text = try optionalText(value, name) else { return nil }
+        guard let url = URL(string: text), url.scheme != nil else {
+            throw wrong(value, name, "a URL such as https://example.org/")
+        }
+        return url
+    }
+
+    private func optionalDate(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> Date? {
+        guard let text = try optionalText(value, name) else { return nil }
+        guard let seconds = ISO8601.parse(text) else {
+            throw wrong(value, name, "a date as ISO 8601 has it, such as 2026-11-21T09:30:00Z")
+        }
+        return Date(timeIntervalSince1970: seconds)
+    }
+
+    private func optionalFile(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> URL? {
+        guard let path = try optionalText(value, name) else { return nil }
+        guard path.hasPrefix("/") else { throw wrong(value, name, "an absolute path") }
+        return URL(filePath: path)
+    }
+
+    private func version(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> UInt32 {
+        guard case .integer(let number) = value, let version = UInt32(exactly: number) else {
+            throw wrong(value, name, "a whole number, 0 to 4294967295")
+        }
+        return version
+    }
+}

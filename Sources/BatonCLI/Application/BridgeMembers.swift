@@ -1,0 +1,85 @@
+import Baton
+import FoundationEssentials
+
+/// The members of one message, taken one by one; what nobody takes is a mistake, such as a name that is mistyped.
+struct BridgeMembers {
+    private let message: String
+    private var members: [String: JSONValue] = [:]
+
+    init(_ members: [JSONValue.Member], of message: String) {
+        self.message = message
+        for member in members { self.members[member.name] = member.value }
+    }
+
+    /// - Throws: ``BridgeProblem`` where a member is left.
+    func requireEmpty() throws(BridgeProblem) {
+        guard let name = members.keys.min() else { return }
+        throw BridgeProblem("“\(message)” has no member “\(name)”")
+    }
+
+    /// The value of a member, whatever it is; `nil` where it is missing.
+    mutating func take(_ name: String) -> JSONValue? {
+        members.removeValue(forKey: name)
+    }
+
+    mutating func string(_ name: String) throws(BridgeProblem) -> String {
+        guard let value = take(name) else { throw missing(name) }
+        return try string(value, name)
+    }
+
+    mutating func optionalString(_ name: String) throws(BridgeProblem) -> String? {
+        guard let value = take(name) else { return nil }
+        return try string(value, name)
+    }
+
+    mutating func boolean(_ name: String, else otherwise: Bool? = nil) throws(BridgeProblem) -> Bool {
+        guard let value = take(name) else {
+            guard let otherwise else { throw missing(name) }
+            return otherwise
+        }
+        return try boolean(value, name)
+    }
+
+    /// A name that the program gives: 1 to 64 bytes.
+    mutating func name(_ name: String) throws(BridgeProblem) -> String {
+        let text = try string(name)
+        guard (1...Bridge.nameBound).contains(text.utf8.count) else {
+            throw BridgeProblem("“\(name)” of “\(message)” takes 1 to \(Bridge.nameBound) bytes")
+        }
+        return text
+    }
+
+    /// The number of a question.
+    mutating func request() throws(BridgeProblem) -> UInt64 {
+        guard let value = take("request") else { throw missing("request") }
+        guard case .integer(let number) = value, let request = UInt64(exactly: number) else {
+            throw BridgeProblem("“request” of “\(message)” takes the number of the question")
+        }
+        return request
+    }
+
+    func string(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> String {
+        guard case .string(let text) = value else { throw wrong(value, name, "a string") }
+        return text
+    }
+
+    func boolean(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> Bool {
+        guard case .boolean(let flag) = value else { throw wrong(value, name, "true or false") }
+        return flag
+    }
+
+    func strings(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> [String] {
+        guard case .array(let elements) = value else { throw wrong(value, name, "an array of strings") }
+        var texts: [String] = []
+        for element in elements { texts.append(try string(element, name)) }
+        return texts
+    }
+
+    func wrong(_ value: JSONValue, _ name: String, _ wanted: String) -> BridgeProblem {
+        BridgeProblem("“\(name)” of “\(message)” takes \(wanted), and this is \(value.kindName)")
+    }
+
+    private func missing(_ name: String) -> BridgeProblem {
+        BridgeProblem("“\(message)” needs a member “\(name)”")
+    }
+}

@@ -1,0 +1,193 @@
+import BatonTransport
+import Foundation
+import Testing
+
+@testable import Baton
+@testable import BatonCLI
+
+/// Each message of `Protocol.md`, as it stands there, and what it means.
+@Suite("The messages of baton application")
+struct BridgeMessageTests {
+    private static let requests: [(String, BridgeRequest)] = [
+        (
+            #"{"do":"becomeCurrent","activity":"note","type":"org.example.note","title":"Milk","userInfo":{"page":3}}"#,
+            .becomeCurrent(activity: "note", type: "org.example.note", [.title("Milk"), .userInfo(["page": 3])])
+        ),
+        (#"{"do":"becomeCurrent","activity":"note"}"#, .becomeCurrent(activity: "note", type: nil, [])),
+        (
+            #"{"do":"update","activity":"note","addUserInfoEntries":{"page":4},"needsSave":true}"#,
+            .update(activity: "note", [.addUserInfoEntries(["page": 4]), .needsSave(true)])
+        ),
+        (#"{"do":"resignCurrent","activity":"note"}"#, .resignCurrent(activity: "note")),
+        (#"{"do":"invalidate","activity":"note"}"#, .invalidate(activity: "note")),
+        (
+            #"{"do":"deleteSavedUserActivities","persistentIdentifiers":["milk"]}"#,
+            .deleteSavedUserActivities(identifiers: ["milk"])
+        ),
+        (#"{"do":"deleteSavedUserActivities"}"#, .deleteSavedUserActivities(identifiers: nil)),
+        (#"{"do":"setInFront","inFront":true}"#, .setInFront(true)),
+        (#"{"do":"saved","request":1,"userInfo":{"page":4}}"#, .saved(request: 1, [.userInfo(["page": 4])])),
+        (#"{"do":"willContinue","request":2}"#, .willContinue(request: 2, .systemShowsProgress)),
+        (
+            #"{"do":"willContinue","request":2,"showsProgress":true}"#,
+            .willContinue(request: 2, .applicationShowsProgress)
+        ),
+        (
+            #"{"do":"willContinue","request":2,"refused":"a dialog is open"}"#,
+            .willContinue(request: 2, .refused("a dialog is open"))
+        ),
+        (#"{"do":"continued","request":3}"#, .continued(request: 3, handled: true)),
+        (#"{"do":"continued","request":3,"handled":false}"#, .continued(request: 3, handled: false)),
+        (
+            #"{"do":"openStream","activity":"baton-3","stream":"page"}"#,
+            .openStream(activity: "baton-3", stream: "page")
+        ),
+        (#"{"do":"write","stream":"page","data":"aGVsbG8="}"#, .write(stream: "page", Array("hello".utf8))),
+        (#"{"do":"write","stream":"page","text":"hello"}"#, .write(stream: "page", Array("hello".utf8))),
+        (#"{"do":"finish","stream":"page"}"#, .finish(stream: "page")),
+        (#"{"do":"ack","stream":"page"}"#, .acknowledge(stream: "page")),
+        (#"{"do":"reset","stream":"page"}"#, .reset(stream: "page")),
+        (
+            #"{"do":"startAccessing","url":"file:///home/ann/shared/a.txt"}"#,
+            .startAccessing(URL(string: "file:///home/ann/shared/a.txt")!)
+        ),
+    ]
+
+    /// The examples of the specification that have a member.
+    private static func documented(_ member: String) throws -> Set<String> {
+        let file = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../../../Sources/BatonCLI/Application/Protocol.md")
+        let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map(String.init)
+        return Set(lines.filter { $0.hasPrefix("{\"\(member)\"") })
+    }
+
+    @Test("messages to the bridge mean what the specification says, and all are in it")
+    func requests() throws {
+        for (text, meaning) in Self.requests {
+            #expect(try BridgeRequest(line: Array(text.utf8)) == meaning, "\(text)")
+        }
+        #expect(try Self.documented("do") == Set(Self.requests.map(\.0)))
+        let kinds = Set(try Self.requests.map { try #require(JSONParser.parse($0.0)["do"]) })
+        #expect(kinds == Set(BridgeRequest.Kind.allCases.map { .string($0.rawValue) }))
+    }
+
+    @Test("messages from the bridge look as the specification says, and all are in it")
+    func events() throws {
+        let description = try Application.Description(
+            identifier: "org.example.editor", name: "Editor", team: "EXAMPLE",
+            continues: [ContinuedActivityType("org.example.note")])
+        let application = try Application(description, home: Home(environment: ["BATON_HOME": "/nonexistent"]))
+        let activity = try UserActivity(activityType: "org.example.note", application: application)
+        activity.title = "Milk"
+        activity.userInfo = ["page": 4]
+        activity.version = 2
+        activity.supportsContinuationStreams = true
+        try activity.setWebpageURL(URL(string: "https://example.org/"))
+        func file(_ path: String) throws -> URL { try #require(URL(string: "file://" + path)) }
+        let events: [BridgeEvent] = [
+            .ready(description), .node(.connected), .node(.missing(reason: "no node is running here")),
+            .willSave(request: 1, activity: "note"),
+            .wasContinued(activity: "note", ContinuingDevice(name: "desktop", identifier: "MFRGG")),
+            .failed(
+                activity: "note",
+                UserActivityError(.handoffUserInfoTooLarge, "user info: it is too large", device: "desktop")),
+            .error(line: 3, BridgeProblem("there is no activity “not”")),
+            .willContinue(request: 2, type: "org.example.note"),
+            .continue(request: 3, activity: "baton-3", activity),
+            .didFailToContinue(
+                type: "org.example.note", UserActivityError(.userCancelled, "the handoff was cancelled")),
+            .streamOpened(activity: "baton-3", stream: "page", isIncoming: false),
+            .data(stream: "page", Data("hello".utf8)), .written(stream: "page", bytes: 5), .end(stream: "page"),
+            .streamFailed(
+                stream: "page", UserActivityError(.streamsUnsupported, "the activity has no continuation streams")),
+            .access(try file("/home/ann/shared/a.txt"), nil),
+            .access(
+                try file("/etc/a.txt"), UserActivityError(.accessRefused, "the policy does not allow it")),
+        ]
+        #expect(Set(events.map(\.text)) == (try Self.documented("event")))
+    }
+
+    @Test("every field of an activity is read, and null takes away what there need not be")
+    func fields() throws {
+        let text = """
+            {"do":"update","activity":"a","title":null,"requiredUserInfoKeys":["b","a"],"webpageURL":"https://a.org/",\
+            "referrerURL":null,"expirationDate":"1970-01-01T00:01:00Z","targetContentIdentifier":"t",\
+            "persistentIdentifier":"p","document":"/tmp/a b","version":4294967295,"isEligibleForHandoff":false,\
+            "supportsContinuationStreams":true,"isExclusive":true,"userInfo":{"a":1,"b":1.0,"c":true}}
+            """
+        guard case .update(let name, let fields) = try BridgeRequest(line: Array(text.utf8)) else {
+            Issue.record("another message")
+            return
+        }
+        #expect(name == "a")
+        #expect(
+            fields == [
+                .title(nil), .userInfo(["a": 1, "b": 1.0, "c": true]), .requiredUserInfoKeys(["a", "b"]),
+                .webpageURL(URL(string: "https://a.org/")), .referrerURL(nil),
+                .expirationDate(Date(timeIntervalSince1970: 60)), .targetContentIdentifier("t"),
+                .persistentIdentifier("p"), .document(URL(filePath: "/tmp/a b")), .version(.max),
+                .isEligibleForHandoff(false), .supportsContinuationStreams(true), .isExclusive(true),
+            ])
+    }
+
+    @Test(
+        "what is wrong with a line is said in a sentence",
+        arguments: [
+            ("{", "this is not JSON"), ("[]", "a message is an object"), (#"{"do":3}"#, "a message is an object"),
+            (#"{"do":"fly"}"#, "there is no message “fly”"), (#"{"do":"update"}"#, "needs a member “activity”"),
+            (#"{"do":"update","activity":""}"#, "1 to 64 bytes"),
+            (#"{"do":"update","activity":"a","titel":"b"}"#, "has no member “titel”"),
+            (#"{"do":"update","activity":"a","title":3}"#, "takes a string, and this is a number"),
+            (#"{"do":"update","activity":"a","version":-1}"#, "0 to 4294967295"),
+            (#"{"do":"update","activity":"a","version":1.0}"#, "0 to 4294967295"),
+            (#"{"do":"update","activity":"a","expirationDate":"soon"}"#, "ISO 8601"),
+            (#"{"do":"update","activity":"a","document":"b"}"#, "an absolute path"),
+            (#"{"do":"update","activity":"a","userInfo":{"b":{"$x":1}}}"#, "user info at b.$x: there is no type $x"),
+            (#"{"do":"update","activity":"a","userInfo":[]}"#, "it has to be an object"),
+            (#"{"do":"saved","request":-1}"#, "the number of the question"),
+            (#"{"do":"setInFront","inFront":"yes"}"#, "true or false"),
+            (#"{"do":"write","stream":"s"}"#, "needs a member “data”"),
+            (#"{"do":"write","stream":"s","data":"?"}"#, "not Base64"),
+            (#"{"do":"write","stream":"s","data":"","text":""}"#, "has no member “data”"),
+            (#"{"do":"startAccessing","url":"https://a.org/"}"#, "the URL of a file"),
+        ])
+    func problems(_ text: String, _ sentence: String) {
+        let problem = #expect(throws: BridgeProblem.self) { try BridgeRequest(line: Array(text.utf8)) }
+        #expect(problem?.description.contains(sentence) == true, "\(problem?.description ?? "")")
+        #expect(problem?.description.hasSuffix(".") == false)
+    }
+}
+
+@Suite("The lines of baton application")
+struct BridgeLinesTests {
+    @Test("lines are the same however their bytes come")
+    func pieces() {
+        let bytes = Array("a\n\nbcd\ne".utf8)
+        for size in 1...bytes.count {
+            var lines = BridgeLines()
+            var taken: [String] = []
+            func note(_ line: BridgeLines.Line, _ number: Int) {
+                guard case .text(let text) = line else { return }
+                taken.append("\(number):" + String(decoding: text, as: UTF8.self))
+            }
+            for start in stride(from: 0, to: bytes.count, by: size) {
+                for (number, line) in lines.take(bytes[start..<min(start + size, bytes.count)]) { note(line, number) }
+            }
+            if let (number, line) = lines.takeLast() { note(line, number) }
+            #expect(taken == ["1:a", "2:", "3:bcd", "4:e"])
+        }
+    }
+
+    @Test("a line at the bound is taken, one over it is passed over with its number, and the next counts")
+    func bound() {
+        var lines = BridgeLines()
+        let whole = [UInt8](repeating: 0x20, count: BridgeLines.bound)
+        #expect(lines.take(whole + [0x0A]).map(\.line) == [.text(whole)])
+        #expect(lines.take(whole).isEmpty)
+        #expect(lines.take(whole).isEmpty)
+        let rest = lines.take(Array("x\ny\n".utf8))
+        #expect(rest.map(\.number) == [2, 3])
+        #expect(rest.map(\.line) == [.tooLong, .text([0x79])])
+        #expect(lines.takeLast() == nil)
+    }
+}
