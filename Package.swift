@@ -116,7 +116,8 @@ let package = Package(
             of: "BatonNode",
             [
                 "BatonAccount", "BatonApplications", "BatonEventLoop", "BatonTLS", "BatonTransport", logging, system,
-            ]),
+            ],
+            exclude: ["Applications/client.py"]),
         // The attacks, each with its defence and without: they reach into every room.
         .testTarget(
             name: "BatonAttackTests",

@@ -1,0 +1,197 @@
+import BatonTestSupport
+import Foundation
+import Testing
+
+/// Which application continues an activity, and what is neither announced nor listed nor taken.
+@Suite(
+    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+struct LabChoiceTests {
+    @Test("The application in front, the one used last, or the user's choice; none of another team")
+    func choice() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let stranger = try await LabApplication(
+            lab, on: 2, LabManifest.write(lab, "org.example.stranger", team: "OTHERS"))
+        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
+        origin.offer("Note")
+
+        // An application of another team is not told: the command has the activity for its user.
+        let printing = try lab.start(2, "accept", "--wait", "30")
+        try await origin.save(nth: 1)
+        let printed = try await printing.end()
+        #expect(printed.status == 0, "\(printed.errors)")
+        #expect(printed.lines.contains { $0.contains("page") })
+        #expect(printed.errors.contains("no application here continues \(LabManifest.type)"), "\(printed.errors)")
+
+        let first = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.first"))
+        let second = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.second"))
+        let open = try await lab.run(2, "accept", "--json")
+        #expect(open.status == 64)
+        #expect(open.events.last?.code == "ambiguousApplication")
+        let wrong = try await lab.run(2, "accept", "--application", "org.example.stranger", "--json")
+        #expect(wrong.events.last?.code == "invalidRequest")
+
+        let chosen = try lab.start(2, "accept", "--application", "org.example.second")
+        try await second.agree()
+        try await origin.save(nth: 2)
+        try await second.continue()
+        #expect(try await chosen.end().status == 0)
+
+        let recent = try lab.start(2, "accept")
+        try await second.agree(nth: 2)
+        try await origin.save(nth: 3)
+        try await second.continue(nth: 2)
+        #expect(try await recent.end().status == 0)
+
+        first.send(#""do":"setInFront","inFront":true"#)
+        try await eventually("the one in front is asked") {
+            // The node hears of it a moment later; until then the one used last is asked, and declines.
+            let front = try lab.start(2, "accept")
+            let asked = second.count("willContinue")
+            try await eventually("one of them is asked") {
+                first.count("willContinue") > 0 || second.count("willContinue") > asked
+            }
+            guard first.count("willContinue") == 0 else {
+                try await first.agree()
+                try await origin.save(nth: 4)
+                try await first.continue()
+                #expect(try await front.end().status == 0)
+                return true
+            }
+            let question = second.events.last { $0.event == "willContinue" }?.request ?? 0
+            second.send(#""do":"willContinue","request":\#(question),"refused":"not now""#)
+            #expect(try await front.end().errors.contains("not now"))
+            return false
+        }
+        #expect(stranger.events.allSatisfy { ["ready", "node"].contains($0.event) }, "\(stranger.events)")
+    }
+
+    @Test("Switched off, for a device or an application, nothing is announced, listed or taken; on again it is back")
+    func switchedOff() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let reader = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.reader"))
+        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
+        origin.offer("Note")
+        func list(_ titles: [String], _ what: String) async throws {
+            try await eventually(what, within: .seconds(40)) {
+                try await lab.run(2, "activities", "--json").events.map(\.title) == titles
+            }
+        }
+        try await list(["Note"], "it is listed")
+        let id = try #require(try await lab.run(2, "activities", "--json").events.first?.id)
+
+        for switched in [[], ["--application", "org.example.writer"]] {
+            #expect(try await lab.start(1, ["handoff", "off"] + switched).end().status == 0)
+            try await list([], "it is gone: \(switched)")
+            #expect(try await lab.run(2, "accept", id, "--json").events.last?.code == "noSuchActivity")
+            #expect(try await lab.start(1, ["handoff", "on"] + switched).end().status == 0)
+            try await list(["Note"], "it is back: \(switched)")
+        }
+
+        #expect(try await lab.run(2, "handoff", "off").status == 0)
+        try await list([], "nothing is listed where it is off")
+        #expect(try await lab.run(2, "accept", id, "--json").status != 0)
+        #expect(try await lab.run(2, "handoff", "on").status == 0)
+        try await list(["Note"], "it is listed again")
+
+        #expect(try await lab.run(2, "handoff", "off", "--application", "org.example.reader").status == 0)
+        let refused = try await lab.run(2, "accept", "--application", "org.example.reader", "--json")
+        #expect(refused.status == 77)
+        #expect(refused.events.last?.code == "handoffOff")
+        #expect(reader.count("willContinue") == 0)
+        #expect(try await lab.run(2, "handoff", "on", "--application", "org.example.reader").status == 0)
+        let accept = try lab.start(2, "accept")
+        try await reader.agree()
+        try await origin.save()
+        try await reader.continue()
+        #expect(try await accept.end().status == 0)
+    }
+
+    @Test("A version that cannot be read is declined before anything is fetched; an expired activity is not offered")
+    func versionsAndExpiry() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let reader = try await LabApplication(
+            lab, on: 2, LabManifest.write(lab, "org.example.reader", versions: "1"))
+        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
+        let watch = try lab.watch(2)
+        origin.offer("Past", #","expirationDate":"2001-01-01T00:00:00Z""#)
+        origin.offer("Newer", #","version":3"#)
+        try await watch.listed("Newer")
+        let declined = try await lab.run(2, "accept", "--json")
+        #expect(declined.status == 1)
+        #expect(declined.events.last?.code == "versionUnreadable")
+        let message = declined.events.last?.message ?? ""
+        #expect(message.contains("version 1 ") && message.contains("version 3"), "\(message)")
+        #expect(message.contains("laptop"))
+        // Nothing was asked for.
+        #expect(origin.count("willSave") == 0 && reader.count("willContinue") == 0)
+
+        let soon = ISO8601DateFormatter().string(from: Date(timeIntervalSinceNow: 5))
+        origin.offer("Brief", #","expirationDate":"\#(soon)""#)
+        try await watch.listed("Brief")
+        try await watch.event("removed") { $0.title == "Brief" }
+        #expect(!watch.events.contains { $0.title == "Past" })
+    }
+
+    @Test("A web page without an application is printed and opens in the browser, which is named")
+    func webPage() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        // There is no browser on a machine for tests: programs of these names stand for the desktop, and tell.
+        let desktop = try lab.destination("desktop")
+        let opened = desktop.appendingPathComponent("opened").path
+        func write(_ text: String, to name: String, mode: Int = 0o644) throws {
+            let file = desktop.appendingPathComponent(name)
+            try FileManager.default.createDirectory(
+                at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+            try Data(text.utf8).write(to: file)
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file.path)
+        }
+        try write("#!/bin/sh\necho \"$#:$1\" >>'\(opened)'\n", to: "bin/xdg-open", mode: 0o755)
+        try write("#!/bin/sh\necho fake.desktop\n", to: "bin/xdg-settings", mode: 0o755)
+        try write(
+            "[Desktop Entry]\nType=Application\nName=Fake Browser\nExec=false %u\n", to: "applications/fake.desktop")
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+        let page = "https://example.org/a?b=c#d"
+        let offer = try await lab.offer(1, "--url", page, "--title", "A page")
+        let accepted = try await lab.start(
+            2, "accept", "--wait", "30",
+            wrapper: [
+                "env", "DISPLAY=:7", "PATH=\(desktop.path)/bin:\(path)", "XDG_DATA_HOME=\(desktop.path)",
+            ]
+        ).end()
+        #expect(accepted.status == 0, "\(accepted.errors)")
+        #expect(accepted.lines == [page])
+        #expect(try String(contentsOfFile: opened, encoding: .utf8) == "1:\(page)\n")
+        #expect(accepted.errors.contains("opened in Fake Browser"), "\(accepted.errors)")
+        try await offer.command.end(by: SIGTERM)
+    }
+
+    @Test("An application that is launched and never registers fails the handoff after 20 s, before it is fetched")
+    func launchTimeOut() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let reader = try LabManifest.write(lab, "org.example.reader")
+        let registered = try await lab.run(
+            2, "applications", "register", reader.path, "--command", "sleep 120")
+        #expect(registered.status == 0, "\(registered.errors)")
+        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
+        origin.offer("Note")
+        try await lab.watch(2).listed("Note")
+        let start = ContinuousClock.now
+        let accepted = try await lab.run(2, "accept", "--json")
+        let time = ContinuousClock.now - start
+        #expect(accepted.status == 1)
+        #expect(accepted.events.last?.code == "applicationNotStarted")
+        #expect(accepted.events.last?.message?.contains("did not register") == true, "\(accepted.lines)")
+        #expect(time > .seconds(20) && time < .seconds(35), "\(time)")
+        #expect(origin.count("willSave") == 0)
+    }
+}

@@ -1,0 +1,122 @@
+"""Takes part in handoffs from another language, by `baton application`: see Sources/BatonCLI/Application/Protocol.md.
+
+client.py offer|continue BATON MANIFEST LOG
+
+`offer` offers a note, saves it when it is taken over, and sends back what comes by its streams. `continue` continues
+notes, and for each sends bytes both ways by a stream, and compares them. LOG has what it was told, one line each.
+"""
+
+import base64
+import collections
+import hashlib
+import json
+import subprocess
+import sys
+
+WINDOW = 4  # messages that may be unanswered on a stream
+PIECE = 32 * 1024
+
+
+class Stream:
+    """One stream: bytes wait here until the bridge has written those before them."""
+
+    def __init__(self, application, name):
+        self.application, self.name = application, name
+        self.queue, self.unwritten, self.is_finishing = collections.deque(), 0, False
+
+    def write(self, data):
+        for start in range(0, len(data), PIECE):
+            self.queue.append(data[start:start + PIECE])
+        self.pump()
+
+    def finish(self):
+        self.is_finishing = True
+        self.pump()
+
+    def written(self):
+        self.unwritten -= 1
+        self.pump()
+
+    def pump(self):
+        while self.queue and self.unwritten < WINDOW:
+            self.unwritten += 1
+            self.application.do("write", stream=self.name, data=base64.b64encode(self.queue.popleft()).decode())
+        if self.is_finishing and not self.queue:
+            self.is_finishing = False
+            self.application.do("finish", stream=self.name)
+
+
+class Application:
+    """What both roles share: the bridge as a child, a line each way, and the streams."""
+
+    def __init__(self, baton, manifest, log):
+        self.log = open(log, "a", buffering=1, encoding="utf-8")
+        self.bridge = subprocess.Popen(
+            [baton, "application", "--manifest", manifest], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.streams = {}
+
+    def do(self, what, **members):
+        self.bridge.stdin.write(json.dumps({"do": what, **members}).encode() + b"\n")
+        self.bridge.stdin.flush()
+
+    def run(self):
+        for line in self.bridge.stdout:
+            event = json.loads(line)
+            if event["event"] not in ("data", "written"):
+                self.log.write(line.decode())
+            getattr(self, "on_" + event["event"], lambda event: None)(event)
+
+    def on_streamOpened(self, event):
+        self.streams[event["stream"]] = Stream(self, event["stream"])
+
+    def on_data(self, event):
+        self.do("ack", stream=event["stream"])
+        self.received(self.streams[event["stream"]], base64.b64decode(event["data"]))
+
+    def on_written(self, event):
+        self.streams[event["stream"]].written()
+
+
+class Offering(Application):
+    def on_ready(self, event):
+        self.do("becomeCurrent", activity="note", type=event["types"][0], title="Python's note",
+                userInfo={"page": 1}, version=1, supportsContinuationStreams=True)
+
+    def on_willSave(self, event):
+        self.do("saved", request=event["request"], userInfo={"page": 2, "from": ["python", None, 1.5]})
+
+    def received(self, stream, data):
+        stream.write(data)
+
+    def on_end(self, event):
+        self.streams[event["stream"]].finish()
+
+
+class Continuing(Application):
+    sent = b"".join(hashlib.sha256(b"%d" % n).digest() for n in range(40_000))
+
+    def on_willContinue(self, event):
+        self.do("willContinue", request=event["request"], showsProgress=True)
+
+    def on_continue(self, event):
+        self.do("continued", request=event["request"])
+        if event["supportsContinuationStreams"]:
+            self.came = hashlib.sha256()
+            self.do("openStream", activity=event["activity"], stream="echo")
+
+    def on_streamOpened(self, event):
+        super().on_streamOpened(event)
+        stream = self.streams[event["stream"]]
+        stream.write(self.sent)
+        stream.finish()
+
+    def received(self, stream, data):
+        self.came.update(data)
+
+    def on_end(self, event):
+        is_same = self.came.digest() == hashlib.sha256(self.sent).digest()
+        self.log.write(json.dumps({"event": "echoed" if is_same else "corrupted"}) + "\n")
+
+
+role = {"offer": Offering, "continue": Continuing}[sys.argv[1]]
+role(*sys.argv[2:5]).run()
