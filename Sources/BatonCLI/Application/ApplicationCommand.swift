@@ -16,17 +16,18 @@ struct ApplicationCommand: AsyncParsableCommand {
             "do", messages from it "event". The end of standard input ends the application. Protocol.md in the \
             source of the command describes every message:
 
-            do: becomeCurrent update resignCurrent invalidate deleteSavedUserActivities setInFront
-                saved willContinue continued  (answers to willSave, willContinue, continue)
-                openStream write finish reset ack  startAccessing
-            event: ready node error  willSave wasContinued failed
-                willContinue continue didFailToContinue
-                streamOpened data written end streamFailed  access
+              do     becomeCurrent update resignCurrent invalidate setInFront
+                     deleteSavedUserActivities startAccessing
+                     saved willContinue continued (the answers)
+                     openStream write finish reset ack
+              event  ready node error access
+                     willSave willContinue continue (the questions)
+                     wasContinued failed didFailToContinue
+                     streamOpened data written end streamFailed
 
-            {"do":"becomeCurrent","activity":"a","type":"org.example.note","userInfo":{"page":3}}
-            {"event":"willSave","request":1,"activity":"a"}
-            {"do":"saved","request":1,"userInfo":{"page":4}}
-            {"event":"wasContinued","activity":"a","device":"desktop","deviceID":"…"}
+              {"do":"becomeCurrent","activity":"a","type":"org.example.note"}
+              {"event":"willSave","request":1,"activity":"a"}
+              {"do":"saved","request":1,"userInfo":{"page":4}}
 
             EXAMPLES:
               baton application --manifest org.example.editor
