@@ -88,6 +88,10 @@ let package = Package(
         .executableTarget(
             name: "discovery-probe", dependencies: ["BatonDiscovery", "BatonEventLoop"],
             path: "Tests/BatonDiscoveryProbe", swiftSettings: settings),
+        .executableTarget(
+            name: "node-probe",
+            dependencies: ["BatonAccount", "BatonDiscovery", "BatonNode", "BatonTransport", logging],
+            path: "Tests/BatonNodeProbe", swiftSettings: settings),
         tests(of: "BatonProtocol"),
         tests(of: "BatonEventLoop", [system]),
         tests(of: "BatonTLS", ["COpenSSL"]),
@@ -102,8 +106,8 @@ let package = Package(
             name: "BatonAttackTests",
             dependencies: [
                 "BatonAccount", "BatonCLI", "BatonDiscovery", "BatonDocuments", "BatonEventLoop", "BatonMessages",
-                "BatonNode", "BatonProtocol", "BatonTLS", "BatonTestSupport", "BatonTransport", "COpenSSL", crypto,
-                logging, protobuf, system,
+                "BatonNode", "BatonProtocol", "BatonTLS", "BatonTestSupport", "BatonTransport", "COpenSSL", "node-probe",
+                crypto, logging, protobuf, system,
             ],
             swiftSettings: settings),
         tests(

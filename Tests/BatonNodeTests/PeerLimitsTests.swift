@@ -30,7 +30,9 @@ struct PeerLimitsTests {
             try FileManager.default.createDirectory(
                 atPath: home.stateFolder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
             try FileManager.default.moveItem(atPath: account.devices[0].store.folder.string, toPath: own)
-            node = Node(home: home, limits: limits, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            var seams = NodeSeams()
+            seams.limits = limits
+            node = Node(home: home, seams: seams, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             try await node.start()
             port = try #require(await node.port)
         }

@@ -35,13 +35,18 @@ actor Offers {
 
     /// Oldest first.
     private var offers: [Offer] = []
-    private var claims = ClaimTable()
+    private var claims: ClaimTable
+    private let checks: ClaimChecks
     /// Events of withdrawn activities still reach their application while it is there.
     private let changed: @Sendable (Change) -> Void
 
-    /// - Parameter changed: called on the loop after each change of what is offered.
-    init(on loop: EventLoop, changed: @escaping @Sendable (Change) -> Void) {
+    /// - Parameters:
+    ///   - checks: what a claim is looked at for.
+    ///   - changed: called on the loop after each change of what is offered.
+    init(on loop: EventLoop, checks: ClaimChecks = .all, changed: @escaping @Sendable (Change) -> Void) {
         self.loop = loop
+        self.checks = checks
+        claims = ClaimTable(checks: checks)
         self.changed = changed
     }
 
@@ -144,10 +149,11 @@ actor Offers {
 
     /// The claim that a device presents.
     func claim(_ id: ClaimID, of device: PeerName) throws(HandoffError) -> Claim {
-        guard let claim = claims.present(id, by: device, now: .now) else {
+        if let claim = claims.present(id, by: device, now: .now) { return claim }
+        guard !checks.contains(.given), let activity = offers.last?.activity else {
             throw HandoffError(.noSuchClaim, "the activity is not claimed by this device, or the claim has lapsed")
         }
-        return claim
+        return Claim(activity: activity, device: device, number: 0, document: activity.document)
     }
 
     /// Notes what a claim's holder was told of the document: that, and nothing else, is what it is then sent.

@@ -26,7 +26,7 @@ actor Announcer {
 
     init(
         account: Account, epoch: UInt64, port: UInt16, gate: GateKeeper, offers: Offers,
-        discovery: ServiceDiscovery, on loop: EventLoop, logger: Logger
+        discovery: ServiceDiscovery, guards: AdvertisementGuards, on loop: EventLoop, logger: Logger
     ) {
         self.loop = loop
         self.discovery = discovery
@@ -35,7 +35,7 @@ actor Announcer {
         self.gate = gate
         self.logger = logger
         deviceName = account.deviceName
-        sealer = AdvertisementSealer(identity: account.identity, keys: account.currentKeys, epoch: epoch)
+        sealer = AdvertisementSealer(identity: account.identity, keys: account.currentKeys, epoch: epoch, guards: guards)
         gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
     }
 

@@ -194,7 +194,7 @@ struct DocumentService: Sendable {
         let entry = try await withDeadline(Self.answerDeadline, "the document was not described") {
             try await self.manifestEntry(from: connection, claim: claim)
         }
-        try Self.refuseHidden(entry, title: title, wasSeen: rule == nil)
+        if folder.checks.contains(.shownName) { try Self.refuseHidden(entry, title: title, wasSeen: rule == nil) }
         try rule?.require(type: nil, size: entry.size)
         do {
             let writer = try await DocumentWriter.create(

@@ -27,10 +27,22 @@ struct Capture {
         }
     }
 
-    /// Whether a text is anywhere on the wire, also where it was cut between two segments.
+    /// Whether a text is anywhere on the wire, also where it was cut between two segments or two strings of a record.
     func holds(_ text: String) -> Bool {
         let wanted = Data(text.utf8)
-        return bytes.range(of: wanted) != nil || said.values.contains { Data($0).range(of: wanted) != nil }
+        let joined = said.values.map { Data($0) } + records.map { Data(Self.values(of: $0.text)) }
+        return bytes.range(of: wanted) != nil || joined.contains { $0.range(of: wanted) != nil }
+    }
+
+    /// The values of a TXT record, one behind the other, without the keys of one letter.
+    private static func values(of text: [UInt8]) -> [UInt8] {
+        var values: [UInt8] = []
+        var rest = text[...]
+        while let count = rest.popFirst() {
+            values += rest.prefix(Int(count)).dropFirst(2)
+            rest = rest.dropFirst(Int(count))
+        }
+        return values
     }
 
     /// Takes an Ethernet frame apart: IPv4 without options, or IPv6 without extensions.

@@ -31,9 +31,10 @@ struct HostileOrigin: Sendable {
     ///
     /// - Parameters:
     ///   - title: what the user has said yes to.
+    ///   - checks: what the node looks at.
     ///   - stallDeadline: how long the node waits for more.
     func fetch(
-        title: String, into folder: URL, stallDeadline: Duration = .seconds(30)
+        title: String, into folder: URL, checks: ReceivingChecks = .all, stallDeadline: Duration = .seconds(30)
     ) async throws {
         let scratch = try Scratch()
         let loop = EventLoop(name: "node")
@@ -51,7 +52,7 @@ struct HostileOrigin: Sendable {
             }
         }
         _ = try await service.fetch(
-            from: near, claim: ClaimID(), title: title, into: DestinationFolder.open(FilePath(folder.path)),
+            from: near, claim: ClaimID(), title: title, into: DestinationFolder(FilePath(folder.path), checks: checks),
             progress: { _ in })
     }
 
