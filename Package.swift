@@ -100,7 +100,9 @@ let package = Package(
         tests(of: "BatonDocuments"),
         tests(of: "BatonTransport", ["BatonProtocol", "BatonEventLoop"]),
         tests(of: "BatonMessages", ["BatonTransport", "BatonProtocol", "BatonEventLoop", protobuf]),
-        tests(of: "BatonNode", ["BatonAccount", "BatonEventLoop", "BatonTLS", "BatonTransport", logging, system]),
+        tests(
+            of: "BatonNode",
+            ["BatonAccount", "BatonEventLoop", "BatonProtocol", "BatonTLS", "BatonTransport", logging, protobuf, system]),
         // The attacks, each with its defence and without: they reach into every room.
         .testTarget(
             name: "BatonAttackTests",

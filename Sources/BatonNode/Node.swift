@@ -101,7 +101,7 @@ public actor Node {
     private let home: Home
     private let configuration: NodeConfiguration
     private let seams: NodeSeams
-    private var limits: PeerLimits { seams.limits }
+    private var limits: NodeLimits { seams.limits }
     private let logger: Logger
     private var parts: Parts?
 
@@ -205,7 +205,7 @@ public actor Node {
         let offers = Offers(on: loop) { changed.yield($0) }
         let sending = TransferLimit()
         let documents = DocumentService(
-            offers: offers, pool: BufferPool(), ledger: ledger, limit: sending)
+            offers: offers, pool: BufferPool(budget: limits.documentBuffers), ledger: ledger, limit: sending)
         let directory = PeerDirectory(
             account: account, store: store, replayGuard: replayGuard, known: known, discovery: discovery,
             storage: storage, on: loop, logger: logger)
@@ -219,7 +219,7 @@ public actor Node {
             account: stored, epoch: epoch, port: port, gate: gate, offers: offers, discovery: discovery,
             guards: seams.guards, on: loop, logger: logger)
         let handoffs = HandoffTable()
-        let control = ControlServer(listener: local, logger: logger)
+        let control = ControlServer(listener: local, limits: limits, logger: logger)
         let policy = PolicyKeeper(
             path: AcceptPolicyFile.path(in: home), userHome: AcceptPolicyFile.userHome, on: storage, logger: logger)
         let automatic = AutomaticAcceptance(

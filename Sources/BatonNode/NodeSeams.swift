@@ -5,7 +5,7 @@ package import BatonDiscovery
 /// user, a file or the environment says gets here.
 package struct NodeSeams: Sendable {
     /// What others can make it spend.
-    var limits = PeerLimits()
+    var limits = NodeLimits()
     /// What guards its advertisements.
     package var guards = AdvertisementGuards.all
     /// Times and names of discovery.
