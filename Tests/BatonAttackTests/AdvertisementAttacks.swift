@@ -202,12 +202,39 @@ struct AdvertisementAttacks {
     /// (the amplification of CVE-2020-12695, "CallStranger"). No seam: such an address never becomes one to dial.
     @Test("Addresses that name no single host are not dialled")
     func groupAddress() throws {
-        for text in ["255.255.255.255", "224.0.0.251", "0.0.0.0", "ff02::fb", "::", "::ffff:10.0.0.1"] {
+        for text in [
+            "255.255.255.255", "224.0.0.251", "0.0.0.0", "ff02::fb", "::", "::ffff:10.0.0.1", "::ffff:127.0.0.1",
+            "::127.0.0.1",
+        ] {
             var content = Self.content(nil)
             content.addresses = [try #require(NetworkAddress(text))]
             var table = PeerTable(keys: keys)
             table.receive(advertisement(content), keys)
             #expect(table.peers[laptop.id]?.addresses.isEmpty == true, "\(text)")
+        }
+    }
+
+    /// The port is then one of the victim's own, on the interface that trusts who comes from it: CWE-918 again, and "0.0.0.0
+    /// Day" (Oligo, 2024).
+    @Test("Loopback addresses: who dials them dials himself", arguments: ["127.0.0.1", "127.9.9.9", "::1"])
+    func loopback(text: String) async throws {
+        let address = try #require(NetworkAddress(text))
+        await attack("\(text) in an advertisement is dialled") { defence in
+            var content = Self.content(nil)
+            content.addresses = [address]
+            var table = PeerTable(keys: keys, dialsItself: !defence.isOn)
+            table.receive(advertisement(content), keys)
+            return Outcome(succeeds: table.peers[laptop.id]?.addresses.isEmpty == false)
+        }
+        try await attack("\(text) in an advertisement is read") { defence in
+            var plain = try AdvertisementCodec.encode(advertisement(Self.content(nil)))
+            // In the place of the one address, behind the name; what follows is state that an idle device has not.
+            let place = 71 + 1 + Self.content(nil).deviceName.utf8.count + 1
+            plain.replaceSubrange(place..., with: [address.family.rawValue] + address.bytes)
+            plain += [UInt8](repeating: 0, count: AdvertisementCodec.size - plain.count)
+            let decoded = try? AdvertisementCodec.decode(
+                plain, unusable: defence.isOn ? AdvertisementContent.unusable : [.invalid])
+            return Outcome(succeeds: decoded?.content.addresses == [address])
         }
     }
 
