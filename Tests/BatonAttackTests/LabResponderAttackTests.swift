@@ -89,11 +89,19 @@ extension LabAttackTests {
             try await flooder.end(by: SIGKILL)
         }
 
-        /// Waits until a device is found in the flood.
+        /// Waits until a device is found in the flood: within 10 s, unless other programs take most of the machine. Then
+        /// Avahi reads too late and the kernel drops what others say to it (2,300 packets at a load of 7 for each core),
+        /// which says nothing about the node: it was found after up to 26 s.
         private func found(_ title: String, by watch: HostCommand) async throws {
             let began = ContinuousClock.now
-            try await watch.listed(title, within: .seconds(10))
-            print("“\(title)” was found in the flood after \(ContinuousClock.now - began)")
+            try await watch.listed(title, within: .seconds(60))
+            let time = ContinuousClock.now - began
+            var load = [0.0]
+            let isBusy = getloadavg(&load, 1) == 1 && load[0] > 2 * Double(ProcessInfo.processInfo.activeProcessorCount)
+            print(
+                "“\(title)” was found in the flood after \(time)\(isBusy ? ", on a machine with a load of \(load)" : "")"
+            )
+            #expect(time < .seconds(10) || isBusy)
         }
 
         /// The state in which the responder ends.

@@ -27,8 +27,8 @@ struct QueryBudget {
         /// The pause before the second try; it doubles up to ``longestPause``.
         var firstPause: Duration = .seconds(1)
         var longestPause: Duration = .seconds(60)
-        /// The longest pause between two turns of an instance that is followed.
-        var longestFollowingPause: Duration = .seconds(4)
+        /// The longest pause between two turns of an instance that is followed: 500 clones then take 17 queries a second.
+        var longestFollowingPause: Duration = .seconds(30)
     }
 
     /// What the owner has to do.
