@@ -102,13 +102,17 @@ let package = Package(
         tests(of: "BatonMessages", ["BatonTransport", "BatonProtocol", "BatonEventLoop", protobuf]),
         tests(
             of: "BatonNode",
-            ["BatonAccount", "BatonEventLoop", "BatonProtocol", "BatonTLS", "BatonTransport", logging, protobuf, system]),
+            [
+                "BatonAccount", "BatonEventLoop", "BatonProtocol", "BatonTLS", "BatonTransport", logging, protobuf,
+                system,
+            ]),
         // The attacks, each with its defence and without: they reach into every room.
         .testTarget(
             name: "BatonAttackTests",
             dependencies: [
                 "BatonAccount", "BatonCLI", "BatonDiscovery", "BatonDocuments", "BatonEventLoop", "BatonMessages",
-                "BatonNode", "BatonProtocol", "BatonTLS", "BatonTestSupport", "BatonTransport", "COpenSSL", "node-probe",
+                "BatonNode", "BatonProtocol", "BatonTLS", "BatonTestSupport", "BatonTransport", "COpenSSL",
+                "node-probe",
                 crypto, logging, protobuf, system,
             ],
             swiftSettings: settings),

@@ -115,7 +115,8 @@ public actor DocumentWriter {
     }
 
     private func begin(_ folder: DestinationFolder, _ ledger: PartFileLedger) throws(DocumentError) {
-        guard let verifier = ChunkVerifier(layout: layout, chunks: layout.allChunks, label: label, checks: folder.checks)
+        guard
+            let verifier = ChunkVerifier(layout: layout, chunks: layout.allChunks, label: label, checks: folder.checks)
         else {
             throw DocumentError(.tooLarge, label.description)
         }

@@ -107,7 +107,8 @@ struct LabAttackTests {
     }
 
     /// What the laptop's link carries while its node, without one of the guards, is idle first and then offers.
-    private func announcements(without part: String, in lab: HandoffLab, offering title: String) async throws -> Capture {
+    private func announcements(without part: String, in lab: HandoffLab, offering title: String) async throws -> Capture
+    {
         let tap = try await Tap(lab, host: 1)
         let node = try lab.startProgram(1, [Lab.product("node-probe"), "--without", part])
         try await node.event("ready")
