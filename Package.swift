@@ -115,6 +115,10 @@ let package = Package(
         .executableTarget(
             name: "document-probe", dependencies: ["Baton"], path: "Tests/BatonDocumentProbe",
             swiftSettings: settings),
+        .executableTarget(
+            name: "node-probe",
+            dependencies: ["BatonAccount", "BatonDiscovery", "BatonNode", "BatonTransport", logging],
+            path: "Tests/BatonNodeProbe", swiftSettings: settings),
         tests(of: "BatonProtocol"),
         tests(of: "BatonEventLoop", [system]),
         tests(of: "BatonTLS", ["COpenSSL"]),
@@ -135,7 +139,8 @@ let package = Package(
             of: "BatonNode",
             [
                 "BatonAccount", "BatonApplications", "BatonDocuments", "BatonEventLoop", "BatonMessages",
-                "BatonProtocol", "BatonTLS", "BatonTransport", "BatonWeb", "document-probe", logging, protobuf, system,
+                "BatonProtocol", "BatonTLS", "BatonTransport", "BatonWeb", "document-probe", logging, protobuf,
+                system,
             ],
             exclude: ["Applications/client.py"]),
         // The attacks, each with its defence and without: they reach into every room.
@@ -143,8 +148,8 @@ let package = Package(
             name: "BatonAttackTests",
             dependencies: [
                 "BatonAccount", "BatonCLI", "BatonDiscovery", "BatonDocuments", "BatonEventLoop", "BatonMessages",
-                "BatonNode", "BatonProtocol", "BatonTLS", "BatonTestSupport", "BatonTransport", "COpenSSL", crypto,
-                logging, protobuf, system,
+                "BatonNode", "BatonProtocol", "BatonTLS", "BatonTestSupport", "BatonTransport", "COpenSSL", "node-probe",
+                crypto, logging, protobuf, system,
             ],
             swiftSettings: settings),
         .testTarget(

@@ -6,7 +6,7 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 attended=""
 
 # Runs a command in a process group of its own and waits for it. A signal to the script ends the wait (bash holds traps
-# back while a foreground program runs), and `abandon` then ends the whole group: a compiler has children.
+# back while a foreground program runs), and `abandon` then ends it and all that it has started.
 attend() {
     local code=0
     set -m
@@ -18,10 +18,30 @@ attend() {
     return "$code"
 }
 
-# Ends what `attend` waits for; for clean-up.
+# A process and all that it has started and what these have: a process group is not enough, because SwiftPM puts its
+# children into groups of their own.
+family() { # PROCESS
+    ps -e -o pid=,ppid= | awk -v root="$1" '
+        { parent[$1] = $2 }
+        END { for (pid in parent) { for (p = pid; p in parent && p != root; p = parent[p]); if (p == root) print pid } }'
+}
+
+# Ends what `attend` waits for, with its whole family; for clean-up. All of it is stopped first, so that nobody starts
+# another one meanwhile; who is still there after 5 s is killed.
 abandon() {
+    local before="" tries=0
+    local -a all=()
     [[ -n $attended ]] || return 0
-    kill -TERM -- "-$attended" 2>/dev/null || true
+    while mapfile -t all < <(family "$attended") && [[ ${all[*]} != "$before" ]]; do
+        before=${all[*]}
+        kill -STOP "${all[@]}" 2>/dev/null || true
+    done
+    if ((${#all[@]})); then
+        kill -TERM "${all[@]}" 2>/dev/null || true
+        kill -CONT "${all[@]}" 2>/dev/null || true
+        while kill -0 "${all[@]}" 2>/dev/null && ((++tries <= 50)); do sleep 0.1; done
+        kill -KILL "${all[@]}" 2>/dev/null || true
+    fi
     wait "$attended" 2>/dev/null || true
     attended=""
 }

@@ -75,9 +75,11 @@ enum ActivityRendering {
         "\(SafeText.escaped(listing.device)) offers more and did not answer in time: only its latest is listed"
     }
 
-    static func lines(_ activities: [ListedActivity], width: Int, now: Double) -> [String] {
+    static func lines(
+        _ activities: [ListedActivity], width: Int, now: Double, as form: SafeText.Form = .escaped
+    ) -> [String] {
         var table = ListedActivity.table
-        table.rows = activities.map { $0.row(now: now) }
+        table.rows = activities.map { $0.row(now: now, as: form) }
         return table.lines(width: width)
     }
 

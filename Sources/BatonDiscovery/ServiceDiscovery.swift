@@ -3,8 +3,8 @@ public import BatonEventLoop
 /// Announces this device on the local network and finds the others, through the system's DNS-SD responder (Avahi).
 ///
 /// Bytes in, bytes out: what a TXT record says is sealed and opened elsewhere. Its owner publishes a record, reads
-/// ``events``, and gives a verdict on each instance that shows up: ``keep(_:)`` for one it can read, ``reject(_:)``
-/// for any other. It never gives up on the responder: one that is absent, dies or hangs is tried again after 1 to
+/// ``events``, and gives a verdict on each instance that shows up: ``keep(_:)`` for one it can read, ``follow(_:)`` for
+/// one that may be a copy, ``reject(_:)`` for any other. It never gives up on the responder: one that is absent, dies or hangs is tried again after 1 to
 /// 60 s, and everything is registered and asked anew when it is back.
 ///
 /// The actor runs on a ``BlockingExecutor``, because nearly every `dns_sd` call waits for D-Bus (25 s where the daemon
@@ -145,6 +145,12 @@ public actor ServiceDiscovery {
     /// At most 48 at once; instances beyond that are looked at in turn.
     public nonisolated func keep(_ instance: String) {
         submit { $0.keepQuery(instance) }
+    }
+
+    /// The owner can read this instance, and so could anybody else who copies it: new records of it are told while it has
+    /// a turn among the probes, which comes again and again. One that was kept is kept no longer.
+    public nonisolated func follow(_ instance: String) {
+        submit { $0.followQuery(instance) }
     }
 
     /// The owner has no use for this instance: it is not looked at again for 10 minutes.

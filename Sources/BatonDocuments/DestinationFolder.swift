@@ -14,6 +14,9 @@ public final class DestinationFolder: Sendable {
     /// Where the folder is, absolute and without links, as far as the kernel can tell.
     let resolvedPath: FilePath
 
+    /// What is looked at of all that is received into it.
+    package let checks: ReceivingChecks
+
     /// Whether its file system is one whose renaming is known never to replace, so that nobody has to try.
     let isKnownToName: Bool
 
@@ -21,7 +24,7 @@ public final class DestinationFolder: Sendable {
 
     /// Opens the folder, on a thread that may block. Links in the path are followed: it is the user's own.
     ///
-    /// - Throws: `destinationMissing`, `destinationNotWritable`, `busy`.
+    /// - Throws: `destinationMissing`, `destinationNotWritable`, `systemUnsuitable`, `busy`.
     public static func open(_ path: FilePath) async throws(DocumentError) -> DestinationFolder {
         let executor = try BlockingExecutor.forDocument(nil, "baton-folder")
         return try await Opener(executor: executor).open(path)
@@ -37,8 +40,13 @@ public final class DestinationFolder: Sendable {
     }
 
     /// Opens the folder where the caller may block.
-    init(_ path: FilePath) throws(DocumentError) {
+    ///
+    /// - Parameters:
+    ///   - checks: what is looked at of what is received.
+    ///   - lacking: what the kernel is said not to have: for tests, whose kernel has it.
+    init(_ path: FilePath, checks: ReceivingChecks = .all, lacking: NeededCall? = nil) throws(DocumentError) {
         self.path = path
+        self.checks = checks
         do {
             file = try SystemCalls.open(path, O_RDONLY | O_DIRECTORY)
         } catch {
@@ -57,10 +65,36 @@ public final class DestinationFolder: Sendable {
         let resolved = FilePath(platformString: target)
         resolvedPath = resolved.isAbsolute ? resolved : path
         isKnownToName = Self.isKnownToName(file)
+        // Refused before the other device hears of anything, and not when its first byte has come.
+        for call in NeededCall.allCases {
+            guard let error = call == lacking ? .noFunction : Self.refusal(of: call, in: file) else { continue }
+            throw DocumentError(.systemUnsuitable, call.remedy, underlyingError: error)
+        }
+    }
+
+    /// What the kernel says to a call that receiving needs; nil when it has it.
+    private static func refusal(of call: NeededCall, in folder: borrowing OwnedDescriptor) -> Errno? {
+        switch call {
+        case .openBeneath:
+            let number = folder.rawValue
+            do {
+                let flags = UInt64(O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                _ = OwnedDescriptor(
+                    takingOwnershipOf: try SystemCalls.kernel { baton_open_beneath(number, ".", flags, 0) })
+                return nil
+            } catch {
+                return error
+            }
+        case .landlock:
+            switch Landlock.support {
+            case .version: return nil
+            case .unavailable(let error): return error
+            }
+        }
     }
 
     /// Confines the calling thread to this folder and the one of the records.
-    func confineThread(recordingIn records: borrowing OwnedDescriptor) throws(Errno) -> Bool {
+    func confineThread(recordingIn records: borrowing OwnedDescriptor) throws(Errno) {
         try Landlock.confineThread(receivingIn: file, recordingIn: records)
     }
 
@@ -98,17 +132,13 @@ public final class DestinationFolder: Sendable {
     func makeFile(_ name: [UInt8], for label: DocumentLabel) throws(DocumentError) -> OwnedDescriptor? {
         let terminated = name.map { CChar(bitPattern: $0) } + [0]
         let folder = file.rawValue
-        let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+        let flags = O_RDWR | O_CREAT | O_CLOEXEC
         do {
-            let number: Int32
-            do {
-                number = try SystemCalls.kernel {
-                    baton_open_beneath(folder, terminated, UInt64(flags), 0o600)
-                }
-            } catch .noFunction {
-                // Before Linux 5.6: one component without a slash, made exclusively, cannot lead anywhere else either.
-                number = try SystemCalls.call { openat(folder, terminated, flags, 0o600) }
-            }
+            let number =
+                checks.contains(.newFile)
+                ? try SystemCalls.kernel {
+                    baton_open_beneath(folder, terminated, UInt64(flags | O_EXCL | O_NOFOLLOW), 0o600)
+                } : try SystemCalls.call { openat(folder, terminated, flags, 0o600) }
             return OwnedDescriptor(takingOwnershipOf: number)
         } catch .fileExists {
             return nil
@@ -145,6 +175,10 @@ public final class DestinationFolder: Sendable {
     private func rename(_ name: [UInt8], _ to: UnsafePointer<CChar>, _ withLink: Bool) throws(Errno) {
         let from = name.map { CChar(bitPattern: $0) } + [0]
         let folder = file.rawValue
+        guard checks.contains(.freeName) else {
+            try SystemCalls.call { renameat(folder, from, folder, to) }
+            return
+        }
         if !withLink {
             do {
                 try SystemCalls.kernel { baton_rename_without_replacing(folder, from, to) }

@@ -47,6 +47,8 @@ public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible 
         case stateUnavailable
         /// The kernel refused to confine the thread that would write to the destination.
         case notConfinable
+        /// The kernel has not what receiving a document safely needs.
+        case systemUnsuitable
         /// A limit on concurrent transfers was reached.
         case busy
         /// The transfer was cancelled, or used after its end.
@@ -112,6 +114,9 @@ public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible 
         case .notConfinable:
             "Writing could not be confined to the folder '\(subject)'\(reason), so nothing was written. "
                 + "Accept into a folder on another file system."
+        case .systemUnsuitable:
+            "This system has not what receiving documents safely needs\(reason), so nothing was received. "
+                + "It needs \(subject)."
         case .busy:
             "Too many documents are on their way at once. Try again when one of them is done."
         case .cancelled:

@@ -115,7 +115,9 @@ public actor DocumentWriter {
     }
 
     private func begin(_ folder: DestinationFolder, _ ledger: PartFileLedger) throws(DocumentError) {
-        guard let verifier = ChunkVerifier(layout: layout, chunks: layout.allChunks, label: label) else {
+        guard
+            let verifier = ChunkVerifier(layout: layout, chunks: layout.allChunks, label: label, checks: folder.checks)
+        else {
             throw DocumentError(.tooLarge, label.description)
         }
         state = .receiving(try Reception(of: label, verifier, in: folder, ledger: ledger))

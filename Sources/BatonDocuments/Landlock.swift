@@ -67,12 +67,15 @@ public enum Landlock {
     /// Only on a ``BatonEventLoop/PrivateThread``. What was opened before stays open: so both folders are given as
     /// descriptors, each with a rule of its own.
     ///
-    /// - Returns: whether the thread is confined now: `false` where the kernel has no Landlock.
-    /// - Throws: what the kernel said when it has Landlock and refused all the same.
+    /// - Throws: what the kernel said: that it has no Landlock, or refused all the same. Nothing may be written then.
     static func confineThread(
         receivingIn destination: borrowing OwnedDescriptor, recordingIn records: borrowing OwnedDescriptor
-    ) throws(Errno) -> Bool {
-        guard case .version(let version) = support else { return false }
+    ) throws(Errno) {
+        let version: Int
+        switch support {
+        case .version(let number): version = number
+        case .unavailable(let error): throw error
+        }
         let all = Access.all(inVersion: version)
         let rules = OwnedDescriptor(
             takingOwnershipOf: try SystemCalls.kernel {
@@ -86,6 +89,5 @@ public enum Landlock {
             baton_landlock_allow_beneath(number, records, Access.recording.intersection(all).rawValue)
         }
         try SystemCalls.kernel { baton_landlock_restrict_thread(number) }
-        return true
     }
 }

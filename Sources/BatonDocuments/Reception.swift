@@ -37,7 +37,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, `verifier
         try thread.perform { () throws(DocumentError) in
             let records = try ledger.openFolder()
             do throws(Errno) {
-                _ = try folder.confineThread(recordingIn: records)
+                try folder.confineThread(recordingIn: records)
             } catch {
                 throw DocumentError(.notConfinable, folder.path.displayed, underlyingError: error)
             }

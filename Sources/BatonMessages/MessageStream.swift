@@ -9,7 +9,9 @@ public enum MessageLimits {
     /// How deep messages may nest: deeper ones are refused before they cost stack.
     public static let depth = 32
 
-    static var decoding: BinaryDecodingOptions {
+    static var decoding: BinaryDecodingOptions { decoding(depth: depth) }
+
+    static func decoding(depth: Int) -> BinaryDecodingOptions {
         var options = BinaryDecodingOptions()
         options.messageDepthLimit = depth
         return options
@@ -21,7 +23,13 @@ extension WireRequest {
     ///
     /// - Throws: ``HandoffError`` with `invalidRequest`.
     public static func decode(_ bytes: [UInt8]) throws(HandoffError) -> WireRequest.OneOf_Kind {
-        guard let request = try? WireRequest(serializedBytes: bytes, options: MessageLimits.decoding) else {
+        try decode(bytes, depth: MessageLimits.depth)
+    }
+
+    /// - Parameter depth: how deep messages may nest; tests of attacks see what the number is good for.
+    static func decode(_ bytes: [UInt8], depth: Int) throws(HandoffError) -> WireRequest.OneOf_Kind {
+        guard let request = try? WireRequest(serializedBytes: bytes, options: MessageLimits.decoding(depth: depth))
+        else {
             throw HandoffError(.invalidRequest, "the request could not be read")
         }
         guard let kind = request.kind else {

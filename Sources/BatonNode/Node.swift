@@ -108,7 +108,8 @@ public actor Node {
 
     private let home: Home
     private let configuration: NodeConfiguration
-    private let limits: PeerLimits
+    private let seams: NodeSeams
+    private var limits: NodeLimits { seams.limits }
     private let logger: Logger
     private var parts: Parts?
 
@@ -116,14 +117,16 @@ public actor Node {
     ///   - home: where it keeps its state and its socket.
     ///   - logger: for what an operator may want to know; never secrets.
     public init(home: Home, configuration: NodeConfiguration = NodeConfiguration(), logger: Logger) {
-        self.init(home: home, configuration: configuration, limits: PeerLimits(), logger: logger)
+        self.init(home: home, configuration: configuration, seams: NodeSeams(), logger: logger)
     }
 
-    /// - Parameter limits: what others can make it spend.
-    init(home: Home, configuration: NodeConfiguration = NodeConfiguration(), limits: PeerLimits, logger: Logger) {
+    /// The same, with something else than what every program has.
+    package init(
+        home: Home, configuration: NodeConfiguration = NodeConfiguration(), seams: NodeSeams, logger: Logger
+    ) {
         self.home = home
         self.configuration = configuration
-        self.limits = limits
+        self.seams = seams
         self.logger = logger
     }
 
@@ -145,7 +148,7 @@ public actor Node {
         try prepareFolders()
         if case .unavailable(let error) = Landlock.support {
             logger.warning(
-                "this kernel has no Landlock (\(error)): documents are written without its confinement to their folder")
+                "this kernel has no Landlock (\(error)): documents of other devices are refused until it has")
         }
         // The socket comes first: it tells whether another node writes to this home.
         let local: Listener
@@ -204,7 +207,8 @@ public actor Node {
         let listener = try listen(on: loop)
         let port = listener.localAddress.port ?? 0
 
-        let discovery = ServiceDiscovery(loop: loop, executor: try Self.executor("baton-discovery"))
+        let discovery = ServiceDiscovery(
+            configuration: seams.discovery, loop: loop, executor: try Self.executor("baton-discovery"))
         let (changes, changed) = AsyncStream<Offers.Change>.makeStream(bufferingPolicy: .bufferingNewest(64))
         let files = SharedFiles(
             path: SharedRootsFile.path(in: home), userHome: ConfigurationFile.userHome,
@@ -212,7 +216,7 @@ public actor Node {
         let offers = Offers(on: loop, files: files) { changed.yield($0) }
         let sending = TransferLimit()
         let documents = DocumentService(
-            offers: offers, pool: BufferPool(), ledger: ledger, limit: sending)
+            offers: offers, pool: BufferPool(budget: limits.documentBuffers), ledger: ledger, limit: sending)
         let directory = PeerDirectory(
             account: account, store: store, replayGuard: replayGuard, known: known, discovery: discovery,
             storage: storage, on: loop, logger: logger)
@@ -223,10 +227,10 @@ public actor Node {
             service: PeerService(offers: offers, documents: documents, exchange: exchange), offers: offers,
             loops: loops, limits: limits, on: loop, logger: logger)
         let announcer = Announcer(
-            account: stored, epoch: epoch, port: port, gate: gate, offers: offers, discovery: discovery, on: loop,
-            logger: logger)
+            account: stored, epoch: epoch, port: port, gate: gate, offers: offers, discovery: discovery,
+            guards: seams.guards, on: loop, logger: logger)
         let handoffs = HandoffTable()
-        let control = ControlServer(listener: local, logger: logger)
+        let control = ControlServer(listener: local, limits: limits, logger: logger)
         let policy = PolicyKeeper(
             path: AcceptPolicyFile.path(in: home), userHome: ConfigurationFile.userHome, on: storage, logger: logger)
         let handoffSwitch = HandoffSwitchKeeper(path: home.configurationFolder + "/handoff", on: storage)

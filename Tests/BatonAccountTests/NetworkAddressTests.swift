@@ -8,7 +8,7 @@ import Testing
         ("169.254.1.1", .linkLocal), ("169.253.1.1", .global), ("10.0.0.1", .site), ("172.15.0.1", .global),
         ("172.16.0.1", .site), ("172.31.0.1", .site), ("172.32.0.1", .global), ("192.168.1.1", .site),
         ("100.64.0.1", .site), ("100.128.0.1", .global), ("223.255.255.255", .global), ("8.8.8.8", .global),
-        ("::", .invalid), ("::1", .loopback), ("::2", .global), ("::ffff:10.0.0.1", .invalid), ("ff02::fb", .invalid),
+        ("::", .invalid), ("::1", .loopback), ("::2", .invalid), ("::ffff:10.0.0.1", .invalid), ("ff02::fb", .invalid),
         ("fe80::1", .linkLocal), ("febf::1", .linkLocal), ("fec0::1", .global), ("fc00::1", .site), ("fd12::1", .site),
         ("2001:db8::1", .global),
     ])

@@ -37,11 +37,11 @@ struct AccountAttacks {
     func enrolment() async throws {
         let account = try TestAccount(devices: 2)
         let (stolen, other) = (account.devices[0], account.devices[1])
-        try await attack("the account key is in the stolen folder") { defence in
+        try await attack("the account key is in the stolen folder", proof: .control) { defence in
             let thief = try Scratch()
             let copy = FilePath(thief.url.appendingPathComponent("account").path)
             try FileManager.default.copyItem(atPath: stolen.store.folder.string, toPath: copy.string)
-            // A device that did not erase the key.
+            // Nothing in the store could keep the key; a device that did stands in.
             if !defence.isOn {
                 let secret = account.key.secret.withUnsafeBytes { Data($0) }
                 try secret.write(to: URL(fileURLWithPath: copy.appending("account-key").string))

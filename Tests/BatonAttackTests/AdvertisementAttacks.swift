@@ -56,10 +56,8 @@ struct AdvertisementAttacks {
     @Test("Nothing of an advertisement is in clear")
     func clearText() async throws {
         try await attack("reading title, type and device name from the record") { defence in
-            var sealer = try laptop.makeSealer()
-            let content = Self.content("Letter of resignation")
-            var record = Self.record(try sealer.seal(content))
-            if !defence.isOn { record = try desktop.plainText(of: record) }
+            var sealer = try laptop.makeSealer(defence.isOn ? .all : .all.subtracting(.seal))
+            let record = Self.record(try sealer.seal(Self.content("Letter of resignation")))
             let secrets = ["Letter of resignation", "org.example.secret-project", "Anna's laptop"]
             return Outcome(succeeds: secrets.contains { record.holds(Array($0.utf8)) })
         }
@@ -69,17 +67,11 @@ struct AdvertisementAttacks {
     @Test("An idle device and a busy one look alike")
     func sizes() async throws {
         try await attack("telling idle from busy by the size of the record") { defence in
-            var sealer = try laptop.makeSealer()
+            var sealer = try laptop.makeSealer(defence.isOn ? .all : .all.subtracting(.size))
             let contents = [
                 Self.content(nil), Self.content("a"), Self.content(String(repeating: "long ", count: 100)),
             ]
-            let sizes = try contents.map { content -> Int in
-                let record = Self.record(try sealer.seal(content))
-                guard !defence.isOn else { return record.count }
-                // Without the zeros that fill it up.
-                let plain = try desktop.plainText(of: record)
-                return plain.lastIndex { $0 != 0 } ?? 0
-            }
+            let sizes = try contents.map { Self.record(try sealer.seal($0)).count }
             return Outcome(succeeds: Set(sizes).count > 1)
         }
     }
@@ -146,26 +138,24 @@ struct AdvertisementAttacks {
             let record = try Self.record(thief.seal(plain, signature, salt: salt))
 
             var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: keys))
-            receive(record, &replayGuard, &table)
-            // Without the look at the signature.
-            if !defence.isOn {
-                _ = replayGuard.judge(try AdvertisementCodec.decode(try desktop.plainText(of: record)))
-            }
+            let opener = AdvertisementOpener(
+                keys: desktop.account.keys, ownDevice: desktop.id,
+                guards: defence.isOn ? .all : .all.subtracting(.signature))
+            receive(record, by: opener, &replayGuard, &table)
             var sealer = try laptop.makeSealer()
             receive(Self.record(try sealer.seal(Self.content("Genuine"))), &replayGuard, &table)
             return Outcome(succeeds: table.peers[laptop.id]?.current?.title != "Genuine")
         }
         try await attack("a stranger turns bits until the counter is ahead") { defence in
-            var sealer = try laptop.makeSealer()
+            // Seal and signature each keep the bits as they are: an account whose devices use neither.
+            let guards: AdvertisementGuards = defence.isOn ? .all : [.size]
+            var sealer = try laptop.makeSealer(guards)
             let record = Self.record(try sealer.seal(Self.content("Genuine")))
+            let opener = AdvertisementOpener(keys: desktop.account.keys, ownDevice: desktop.id, guards: guards)
             let isAccepted = (8..<record.count).contains { index in
                 var changed = record
-                changed[index] ^= 0x80
-                if defence.isOn { return (try? desktop.makeOpener().open(changed)) != nil }
-                // Without seal and signature the bits of the plain text are anybody's.
-                guard var plain = try? desktop.plainText(of: record), index < 48 else { return false }
-                plain[index] ^= 0x40
-                return (try? AdvertisementCodec.decode(plain)).map { $0.epoch > 1 << 60 } ?? false
+                changed[index] ^= 0x40
+                return (try? opener.open(changed)).map { $0.advertisement.epoch > 1 << 60 } ?? false
             }
             return Outcome(succeeds: isAccepted)
         }
@@ -212,12 +202,39 @@ struct AdvertisementAttacks {
     /// (the amplification of CVE-2020-12695, "CallStranger"). No seam: such an address never becomes one to dial.
     @Test("Addresses that name no single host are not dialled")
     func groupAddress() throws {
-        for text in ["255.255.255.255", "224.0.0.251", "0.0.0.0", "ff02::fb", "::", "::ffff:10.0.0.1"] {
+        for text in [
+            "255.255.255.255", "224.0.0.251", "0.0.0.0", "ff02::fb", "::", "::ffff:10.0.0.1", "::ffff:127.0.0.1",
+            "::127.0.0.1",
+        ] {
             var content = Self.content(nil)
             content.addresses = [try #require(NetworkAddress(text))]
             var table = PeerTable(keys: keys)
             table.receive(advertisement(content), keys)
             #expect(table.peers[laptop.id]?.addresses.isEmpty == true, "\(text)")
+        }
+    }
+
+    /// The port is then one of the victim's own, on the interface that trusts who comes from it: CWE-918 again, and "0.0.0.0
+    /// Day" (Oligo, 2024).
+    @Test("Loopback addresses: who dials them dials himself", arguments: ["127.0.0.1", "127.9.9.9", "::1"])
+    func loopback(text: String) async throws {
+        let address = try #require(NetworkAddress(text))
+        await attack("\(text) in an advertisement is dialled") { defence in
+            var content = Self.content(nil)
+            content.addresses = [address]
+            var table = PeerTable(keys: keys, dialsItself: !defence.isOn)
+            table.receive(advertisement(content), keys)
+            return Outcome(succeeds: table.peers[laptop.id]?.addresses.isEmpty == false)
+        }
+        try await attack("\(text) in an advertisement is read") { defence in
+            var plain = try AdvertisementCodec.encode(advertisement(Self.content(nil)))
+            // In the place of the one address, behind the name; what follows is state that an idle device has not.
+            let place = 71 + 1 + Self.content(nil).deviceName.utf8.count + 1
+            plain.replaceSubrange(place..., with: [address.family.rawValue] + address.bytes)
+            plain += [UInt8](repeating: 0, count: AdvertisementCodec.size - plain.count)
+            let decoded = try? AdvertisementCodec.decode(
+                plain, unusable: defence.isOn ? AdvertisementContent.unusable : [.invalid])
+            return Outcome(succeeds: decoded?.content.addresses == [address])
         }
     }
 
@@ -236,11 +253,11 @@ extension PeerTable {
 }
 
 extension TestAccount.Device {
-    /// What the seal hides, for who has the key, and judged by nobody.
-    fileprivate func plainText(of record: [UInt8]) throws -> [UInt8] {
-        let blob = try AdvertisementTXT.blob(in: record)
-        let opened = account.keys.lazy.compactMap { AdvertisementSeal.open(blob, key: $0.advertisement) }.first
-        return try #require(opened).plain
+    /// A sealer of the device that leaves something out.
+    fileprivate func makeSealer(_ guards: AdvertisementGuards) throws -> AdvertisementSealer {
+        AdvertisementSealer(
+            identity: account.identity, keys: account.currentKeys, epoch: try store.nextEpoch(unixTime: 1_760_000_000),
+            guards: guards)
     }
 
     /// Seals whatever the device likes, as a patched node can.

@@ -62,10 +62,11 @@ struct FrameAttacks {
     /// A sum of offsets that overflows would turn "no credit" into "any credit": RFC 9113, section 6.9.1.
     @Test("A credit that overflows")
     func overflowingCredit() async {
-        // The bound is the defence: just below it the same frame is as good as any.
         await attack("an offset above 2^62") { defence in
-            let hostile = HostileSession.introduced()
-            hostile.send(Frame.credit(0, defence.isOn ? .max : PeerHello.maximumOffset))
+            var limits = Limits()
+            if !defence.isOn { limits.greatestCredit = .max }
+            let hostile = HostileSession.introduced(limits: limits)
+            hostile.send(Frame.credit(0, .max))
             return Outcome(succeeds: hostile.failure == nil)
         }
     }

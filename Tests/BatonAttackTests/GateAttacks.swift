@@ -153,7 +153,7 @@ struct GateAttacks {
     @Test("Slow loris in the handshake")
     func slowHandshake() async throws {
         try await attack("half a first message, and no more") { defence in
-            var limits = PeerLimits()
+            var limits = NodeLimits()
             let deadline = limits.visitDeadline
             if !defence.isOn { limits.visitDeadline = .seconds(3600) }
             let door = try Door(of: laptop, laptop.context(gate: { _ in 0 }), limits: limits)
@@ -164,7 +164,7 @@ struct GateAttacks {
             return Outcome(succeeds: reaction == .waits && door.doorkeeper.waitingCount == 1)
         }
         try await attack("so many halves from one address that no other gets in") { defence in
-            var limits = PeerLimits()
+            var limits = NodeLimits()
             limits.visitDeadline = .seconds(3600)
             if !defence.isOn { limits.visitorsPerAddress = limits.visitors }
             let bound = limits.visitorsPerAddress

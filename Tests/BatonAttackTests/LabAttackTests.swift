@@ -21,6 +21,9 @@ struct LabAttackTests {
             try await program.program.line { $0 == "ready" }
         }
 
+        /// What was recorded so far.
+        func now() throws -> Capture { try Capture(file) }
+
         func end() async throws -> Capture {
             try await program.end(by: SIGKILL)
             return try Capture(file)
@@ -41,7 +44,7 @@ struct LabAttackTests {
         let lab = try await HandoffLab(names, members: 2)
         defer { lab.down() }
         let tap = try await Tap(lab, host: 1)
-        let (_, port) = try await lab.startNode(1)
+        let (laptop, port) = try await lab.startNode(1)
         _ = try await lab.startNode(2)
         try await lab.awaitPeers(1, on: 2)
         try await lab.awaitPeers(1, on: 1)
@@ -68,33 +71,8 @@ struct LabAttackTests {
         try await file.command.end(by: SIGTERM)
         try await note.command.end(by: SIGTERM)
         let session = try await tap.end()
-
-        // The same, of a program without the seal: its record says in clear what it is.
-        let second = try await Tap(lab, host: 1)
-        let open = try lab.startProgram(Self.stranger, [Lab.product("discovery-probe")])
-        let strings = ["v=1", "title=\(title)"].map { $0.utf8.map { String(format: "%02x", $0) }.joined() }
-        open.program.send("publish " + strings.joined(separator: " "))
-        try await open.program.line { $0.contains("registered") }
-        open.program.send("quit")
-        _ = try await open.end()
-        let unsealed = try await second.end()
-
         let own = session.records.filter { !$0.text.isEmpty }
         #expect(!own.isEmpty && session.said.count >= 2)
-        await attack("reading a whole session from the wire") { defence in
-            Outcome(succeeds: secrets.contains { (defence.isOn ? session : unsealed).holds($0) })
-        }
-        await attack("reading who talks from the wire") { defence in
-            // The unsealed program names itself by its record, as every device of Apple's did.
-            let wanted = defence.isOn ? Array(names.prefix(2)) : [title]
-            return Outcome(succeeds: wanted.contains { (defence.isOn ? session : unsealed).holds($0) })
-        }
-        await attack("telling idle from busy by the size of the records") { defence in
-            // Every record of both devices, idle and busy, and of the unsealed one.
-            let sizes = Set((own + (defence.isOn ? [] : unsealed.records)).map(\.text.count))
-            return Outcome(succeeds: sizes.count > 1)
-        }
-
         // What the desktop said first to the laptop, said again by a stranger: as it was, and with its last byte changed.
         let toLaptop = session.said.filter { direction, bytes in
             direction.target.suffix(2) == [UInt8(port >> 8), UInt8(port & 0xFF)] && bytes.first == 0x16
@@ -111,6 +89,39 @@ struct LabAttackTests {
         prober.program.closeInput()
         let probed = try await prober.end()
         #expect(probed.lines == ["0", "0", "0"], "\(probed.errors)")
+
+        // The same of a node that leaves out what guards its advertisements, one after the other.
+        try await laptop.end(by: SIGTERM)
+        let unsealed = try await announcements(without: "seal", in: lab, offering: title)
+        let unpadded = try await announcements(without: "size", in: lab, offering: title)
+        await attack("reading a whole session from the wire") { defence in
+            Outcome(succeeds: secrets.contains { (defence.isOn ? session : unsealed).holds($0) })
+        }
+        await attack("reading who talks from the wire") { defence in
+            Outcome(succeeds: names.prefix(2).contains { (defence.isOn ? session : unsealed).holds($0) })
+        }
+        await attack("telling idle from busy by the size of the records") { defence in
+            let records = defence.isOn ? own : unpadded.records.filter { !$0.text.isEmpty }
+            return Outcome(succeeds: Set(records.map(\.text.count)).count > 1)
+        }
+    }
+
+    /// What the laptop's link carries while its node, without one of the guards, is idle first and then offers.
+    private func announcements(without part: String, in lab: HandoffLab, offering title: String) async throws -> Capture
+    {
+        let tap = try await Tap(lab, host: 1)
+        let node = try lab.startProgram(1, [Lab.product("node-probe"), "--without", part])
+        try await node.event("ready")
+        // The same record is said more than once.
+        func said() throws -> Int { Set(try tap.now().records.map(\.text)).subtracting([[]]).count }
+        try await eventually("the idle node is announced") { try said() > 0 }
+        let idle = try said()
+        let offer = try await lab.offer(1, "--url", "https://example.org/", "--title", title)
+        try await eventually("the offer is announced") { try said() > idle }
+        try await offer.command.end(by: SIGTERM)
+        node.program.closeInput()
+        #expect(try await node.end().status == 0, "\(node.errors)")
+        return try await tap.end()
     }
 
     /// Stute et al., USENIX Security 2021, section 6; CVE-2023-29380's kind: DNS-SD is anybody's to write, so that who
@@ -137,13 +148,14 @@ struct LabAttackTests {
                 laptop.text.map { String(format: "%02x", $0) }.joined(), laptop.instance, "host1",
             ] + ports)
         try await spoofer.program.line(from: 3) { $0 == "announced" }
-        try await attack("being sent to a third host by SRV and address records") { defence in
+        try await attack("being sent to a third host by SRV and address records", proof: .control) { defence in
             let before = spoofer.program.lines.filter { $0.hasPrefix("hit") }.count
             if defence.isOn {
                 let inbox = try lab.destination("inbox")
                 let accepted = try await lab.run(2, "accept", offer.id, "--to", inbox.path)
                 #expect(accepted.status == 0, "\(accepted.errors)")
             } else {
+                // No code here reads SRV or dials what it says.
                 let believer = try lab.startProgram(2, ["python3", "-c", HostilePrograms.believer, "10.77.0.2"])
                 #expect(try await believer.end().status == 0, "\(believer.errors)")
                 try await spoofer.program.line { $0.hasPrefix("hit") }

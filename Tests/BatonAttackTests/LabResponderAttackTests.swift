@@ -2,6 +2,8 @@ import BatonTestSupport
 import Foundation
 import Testing
 
+@testable import BatonNode
+
 extension LabAttackTests {
     /// Avahi as an adversary, and whoever can make it one: everybody on the link.
     ///
@@ -13,6 +15,9 @@ extension LabAttackTests {
     struct LabResponderAttackTests {
         /// The bound of what a node may hold: 64 queries of one thread and five descriptors each, and what it has anyway.
         private static let bound = Holdings(threads: 64 + 36, descriptors: 64 * 5 + 160, kibibytes: 64 << 10)
+        /// The same with the 16 queries that probe, those of one device, and no lasting one for its clones.
+        private static let boundOfProbing = Holdings(
+            threads: 16 + LastingInstances.boundPerDevice + 36, descriptors: 20 * 5 + 160, kibibytes: 64 << 10)
 
         @Test("A thousand bogus instances and five hundred clones of a real advertisement")
         func flood() async throws {
@@ -39,7 +44,8 @@ extension LabAttackTests {
                 if defence.isOn {
                     // Long enough for each probe to have had its turn once.
                     most = try await Holdings.most(of: desktop, for: .seconds(20))
-                    #expect(most.threads >= calm.threads + 30, "the flood did not arrive: \(most)")
+                    #expect(most.threads >= calm.threads + 12, "the flood did not arrive: \(most)")
+                    #expect(!most.exceeds(Self.boundOfProbing), "clones took lasting queries: \(most)")
                 } else {
                     let greedy = try lab.startProgram(2, [Lab.product("discovery-probe"), "--probes", "100000"])
                     most = try await Holdings.most(of: greedy.program.processIdentifier, for: .seconds(20))
@@ -83,11 +89,19 @@ extension LabAttackTests {
             try await flooder.end(by: SIGKILL)
         }
 
-        /// Waits until a device is found in the flood, which on a machine with nothing else to do takes less than 10 s.
+        /// Waits until a device is found in the flood: within 10 s, unless other programs take most of the machine. Then
+        /// Avahi reads too late and the kernel drops what others say to it (2,300 packets at a load of 7 for each core),
+        /// which says nothing about the node: it was found after up to 26 s.
         private func found(_ title: String, by watch: HostCommand) async throws {
             let began = ContinuousClock.now
             try await watch.listed(title, within: .seconds(60))
-            print("“\(title)” was found in the flood after \(ContinuousClock.now - began)")
+            let time = ContinuousClock.now - began
+            var load = [0.0]
+            let isBusy = getloadavg(&load, 1) == 1 && load[0] > 2 * Double(ProcessInfo.processInfo.activeProcessorCount)
+            print(
+                "“\(title)” was found in the flood after \(time)\(isBusy ? ", on a machine with a load of \(load)" : "")"
+            )
+            #expect(time < .seconds(10) || isBusy)
         }
 
         /// The state in which the responder ends.

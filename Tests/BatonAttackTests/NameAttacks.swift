@@ -1,3 +1,4 @@
+import BatonEventLoop
 import BatonMessages
 import Foundation
 import Glibc
@@ -117,34 +118,24 @@ struct NameAttacks {
             let name = "part-\(defence)"
             try FileManager.default.createSymbolicLink(
                 at: destination.appendingPathComponent(name), withDestinationURL: victim)
-            if defence.isOn {
-                let folder = try DestinationFolder(FilePath(destination.path))
-                let label = try DocumentLabel(Array("a".utf8))
-                switch try folder.makeFile(Array(name.utf8), for: label) {
-                case .some: return .succeeded
-                case .none: return .refused
-                }
-            }
-            // As a program opens a file that does not care.
-            let file = open(destination.appendingPathComponent(name).path, O_RDWR | O_CREAT, 0o600)
-            defer { close(file) }
+            let folder = try DestinationFolder(
+                FilePath(destination.path), checks: defence.isOn ? .all : .all.subtracting(.newFile))
+            let label = try DocumentLabel(Array("a".utf8))
+            guard let file = try folder.makeFile(Array(name.utf8), for: label) else { return .refused }
             var (there, here) = (stat(), stat())
-            guard fstat(file, &here) == 0, stat(victim.path, &there) == 0 else { return .refused }
+            #expect(fstat(file.rawValue, &here) == 0 && stat(victim.path, &there) == 0)
             return Outcome(succeeds: here.st_ino == there.st_ino)
         }
         try await attack("a file of the user under the name that the document gets at its end") { defence in
             let name = "report-\(defence)"
             let label = try DocumentLabel(Array(name.utf8))
-            let folder = try DestinationFolder(FilePath(destination.path))
+            let folder = try DestinationFolder(
+                FilePath(destination.path), checks: defence.isOn ? .all : .all.subtracting(.freeName))
             let part = destination.appendingPathComponent(".part-\(defence)")
             _ = try folder.makeFile(Array(part.lastPathComponent.utf8), for: label)
             let own = destination.appendingPathComponent(name)
             try Data("precious".utf8).write(to: own)
-            if defence.isOn {
-                try? folder.rename(Array(part.lastPathComponent.utf8), to: label)
-            } else {
-                _ = rename(part.path, own.path)
-            }
+            try? folder.rename(Array(part.lastPathComponent.utf8), to: label)
             return Outcome(succeeds: try Data(contentsOf: own) != Data("precious".utf8))
         }
         #expect(try String(contentsOf: victim, encoding: .utf8) == "precious")
@@ -164,12 +155,9 @@ struct NameAttacks {
             listing.activity.title = field == .title ? hostile : "Note"
             listing.device = field == .device ? hostile : "laptop"
             let activity = ListedActivity(listing)
-            var shown = ActivityRendering.lines([activity], width: 200, now: 0).dropFirst().joined()
-            if field == .path { shown = SafeText.escaped(path: Array(hostile.utf8)) }
-            // As it came, without the escaping.
-            if !defence.isOn {
-                shown = [activity.title, activity.type, activity.device, hostile].joined(separator: " ")
-            }
+            let form = defence.isOn ? SafeText.Form.escaped : .asItCame
+            var shown = ActivityRendering.lines([activity], width: 200, now: 0, as: form).dropFirst().joined()
+            if field == .path { shown = SafeText.escaped(path: Array(hostile.utf8), as: form) }
             let isDangerous = shown.unicodeScalars.contains { scalar in
                 switch scalar.properties.generalCategory {
                 case .control, .format, .lineSeparator, .paragraphSeparator: true

@@ -102,7 +102,7 @@ import Testing
         bench.budget.keep("friend", now: bench.now)
         for index in 0..<1100 { bench.appear("n\(index)") }
         #expect(bench.budget.count == 1024)
-        #expect(bench.budget.isKnown("friend") && bench.open.contains("friend"))
+        #expect(bench.budget.isHeard("friend") && bench.open.contains("friend"))
     }
 
     @Test func fortyEightAreKeptAndTheNextTakesAFreePlace() {
@@ -142,6 +142,34 @@ import Testing
         bench.settle()
         #expect(bench.open.contains(late))
         #expect(bench.budget.usage.kept == 1)
+    }
+
+    @Test func aFollowedInstanceTakesNoLastingPlace() {
+        var bench = Bench()
+        for index in 0..<10 {
+            bench.appear("n\(index)")
+            bench.budget.follow("n\(index)", now: bench.now)
+            bench.settle()
+        }
+        #expect(bench.budget.usage == (0, 10) && bench.budget.isHeard("n0"))
+        bench.budget.keep("n0", now: bench.now)
+        bench.settle()
+        #expect(bench.budget.usage == (1, 9))
+        bench.budget.follow("n0", now: bench.now)
+        bench.settle()
+        #expect(bench.budget.usage == (0, 10) && bench.open.contains("n0"))
+    }
+
+    @Test func fiveHundredFollowedInstancesEachHaveATurnIn40Seconds() {
+        var bench = Bench()
+        for index in 0..<500 { bench.appear("n\(index)") }
+        bench.advance(to: .seconds(20))
+        for index in 0..<500 { bench.budget.follow("n\(index)", now: bench.now) }
+        bench.advance(to: .seconds(200))
+        bench.opened = []
+        // The pause, and the turns of all of them at 16 in 300 ms.
+        bench.advance(to: .seconds(240))
+        #expect(Set(bench.opened).union(bench.open).count == 500)
     }
 
     @Test func aRejectedInstanceIsLeftAloneForTenMinutes() {
@@ -215,11 +243,12 @@ import Testing
         var bench = Bench()
         for _ in 0..<1500 {
             let name = "n\(generator.next() % 120)"
-            switch generator.next() % 8 {
+            switch generator.next() % 9 {
             case 0...2: _ = bench.budget.appear(name, now: bench.now)
             case 3: bench.budget.disappear(name)
             case 4, 5: bench.budget.keep(name, now: bench.now)
             case 6: bench.budget.reject(name, now: bench.now)
+            case 7: bench.budget.follow(name, now: bench.now)
             default:
                 if bench.open.remove(name) != nil { bench.budget.fail(name, now: bench.now) }
             }

@@ -188,3 +188,15 @@ struct ConfinementTests {
         #expect(Landlock.Access.all(inVersion: 9).rawValue == 0xFFFF)
     }
 }
+
+@Suite("A kernel that has not what receiving needs")
+struct UnsuitableSystemTests {
+    @Test("Nothing is received, and the reason says what to do", arguments: NeededCall.allCases)
+    func refused(call: NeededCall) throws {
+        let fixture = try WriterFixture()
+        let error = #expect(throws: DocumentError.self) { try DestinationFolder(fixture.folder, lacking: call) }
+        #expect(error?.code == .systemUnsuitable && error?.message.contains(call.remedy) == true)
+        #expect(DocumentFixture.names(in: fixture.folder).isEmpty)
+        _ = try DestinationFolder(fixture.folder)
+    }
+}

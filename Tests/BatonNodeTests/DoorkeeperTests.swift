@@ -30,10 +30,10 @@ struct DoorkeeperTests {
         let doorkeeper: Doorkeeper
         let admitted: AsyncStream<Connection>
 
-        init(_ account: CurrentAccount, _ context: TLSContext) throws {
+        init(_ account: CurrentAccount, _ context: TLSContext, _ limits: NodeLimits = NodeLimits()) throws {
             let (admitted, continuation) = AsyncStream<Connection>.makeStream()
             self.admitted = admitted
-            let doorkeeper = Doorkeeper(account, context: context) {
+            let doorkeeper = Doorkeeper(account, context: context, limits: limits) {
                 continuation.yield($0)
             }
             self.doorkeeper = doorkeeper
@@ -136,7 +136,7 @@ struct DoorkeeperTests {
     func bounded() async throws {
         let half = Array(try hello(token).prefix(40))
         var waiting: [Socket] = []
-        for number in 1...PeerLimits().visitorsPerAddress {
+        for number in 1...NodeLimits().visitorsPerAddress {
             let socket = try await door.connect()
             try send(half, on: socket)
             waiting.append(socket)
@@ -145,14 +145,46 @@ struct DoorkeeperTests {
         let oneMore = try await door.connect()
         try send(half, on: oneMore)
         #expect(try await answer(on: oneMore) == 0)
-        #expect(door.doorkeeper.waitingCount == PeerLimits().visitorsPerAddress)
+        #expect(door.doorkeeper.waitingCount == NodeLimits().visitorsPerAddress)
         // Whoever leaves makes room, and so does time.
         waiting.removeFirst().close()
         try await eventually("one has gone", within: .seconds(60)) {
-            door.doorkeeper.waitingCount == PeerLimits().visitorsPerAddress - 1
+            door.doorkeeper.waitingCount == NodeLimits().visitorsPerAddress - 1
         }
         for socket in waiting { #expect(try await answer(on: socket) == 0) }
         #expect(door.doorkeeper.waitingCount == 0)
+    }
+
+    @Test("Those who say half of it are bounded in all as well")
+    func boundedInAll() async throws {
+        var limits = NodeLimits()
+        limits.visitors = 3
+        limits.visitorsPerAddress = 16
+        limits.visitDeadline = .seconds(3600)
+        let door = try Door(
+            CurrentAccount(account.devices[0].account), Self.context(account.devices[0]) { _ in 0 }, limits)
+        let half = Array(try hello(token).prefix(40))
+        var waiting: [Socket] = []
+        for number in 1...limits.visitors {
+            let socket = try await door.connect()
+            try send(half, on: socket)
+            waiting.append(socket)
+            try await eventually("it waits", within: .seconds(60)) { door.doorkeeper.waitingCount == number }
+        }
+        let oneMore = try await door.connect()
+        try send(half, on: oneMore)
+        #expect(try await answer(on: oneMore) == 0)
+        #expect(door.doorkeeper.waitingCount == limits.visitors)
+        waiting.removeFirst().close()
+        try await eventually("one has gone", within: .seconds(60)) {
+            door.doorkeeper.waitingCount == limits.visitors - 1
+        }
+        let next = try await door.connect()
+        try send(half, on: next)
+        try await eventually("another waits", within: .seconds(60)) {
+            door.doorkeeper.waitingCount == limits.visitors
+        }
+        door.doorkeeper.close()
     }
 
     @Test("A door that is closed keeps nobody waiting")

@@ -21,9 +21,15 @@ extension UserInfo {
 
     /// Makes sure that the user info can travel.
     ///
-    /// - Throws: ``UserInfoError`` where it nests too deep or is too large.
+    /// - Throws: ``UserInfoError`` where it nests too deep, is too large, or has a key or a text in a set of more than
+    ///   1,024 bytes.
     public func validate() throws(UserInfoError) {
         try Self.checkDepth(.dictionary(entries), path: "", depth: 1)
+        do {
+            try message.requireCheapKeys()
+        } catch {
+            throw UserInfoError(error.message)
+        }
         let size = encodedSize
         guard size <= Self.maximumSize else {
             throw UserInfoError(
@@ -58,6 +64,11 @@ extension UserInfo {
     ///
     /// - Throws: ``UserInfoError`` for a value of a type that this version does not know, or that is malformed.
     package init(_ message: WireDictionaryValue) throws(UserInfoError) {
+        do {
+            try message.requireCheapKeys()
+        } catch {
+            throw UserInfoError(error.message)
+        }
         var entries: [String: UserInfoValue] = [:]
         for (name, value) in message.entries { entries[name] = try UserInfoValue(value, path: name) }
         self.init(entries)

@@ -70,12 +70,23 @@ public struct AdvertisementContent: Sendable, Hashable {
         self.otherActivities = otherActivities
     }
 
-    /// The addresses that one advertisement holds: in order, without repetitions and ``NetworkAddress/Scope/invalid``
-    /// ones, each taken while the bounds on count and bytes allow it.
+    /// The addresses that one advertisement holds: in order, without repetitions, ``NetworkAddress/Scope/invalid`` ones and
+    /// ``NetworkAddress/Scope/loopback`` ones (who dials such an address dials himself), each taken while the bounds on
+    /// count and bytes allow it.
     public static func fitting(_ addresses: [NetworkAddress]) -> [NetworkAddress] {
+        fitting(addresses, without: unusable)
+    }
+
+    /// The scopes whose addresses nobody else can dial.
+    static let unusable: Set<NetworkAddress.Scope> = [.invalid, .loopback]
+
+    /// - Parameter scopes: what is left out; tests of attacks see what that is good for.
+    static func fitting(
+        _ addresses: [NetworkAddress], without scopes: Set<NetworkAddress.Scope>
+    ) -> [NetworkAddress] {
         var taken: [NetworkAddress] = []
         var bytes = 0
-        for address in addresses where address.scope != .invalid && !taken.contains(address) {
+        for address in addresses where !scopes.contains(address.scope) && !taken.contains(address) {
             let size = 1 + address.family.byteCount
             guard taken.count < maximumAddressCount, bytes + size <= maximumAddressBytes else { continue }
             taken.append(address)

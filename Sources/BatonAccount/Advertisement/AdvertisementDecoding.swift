@@ -1,9 +1,12 @@
 extension AdvertisementCodec {
     /// Reads a plain text of exactly ``size`` bytes.
     ///
-    /// - Parameter lowestPort: below it a port is out of bounds.
+    /// - Parameters:
+    ///   - lowestPort: below it a port is out of bounds.
+    ///   - unusable: whose addresses are out of bounds.
     static func decode(
-        _ bytes: [UInt8], lowestPort: UInt16 = Advertisement.minimumPort
+        _ bytes: [UInt8], lowestPort: UInt16 = Advertisement.minimumPort,
+        unusable: Set<NetworkAddress.Scope> = AdvertisementContent.unusable
     ) throws(AdvertisementRejection) -> Advertisement {
         var reader = ByteReader(bytes)
         let format = try reader.integer(UInt8.self)
@@ -21,7 +24,7 @@ extension AdvertisementCodec {
         let state = try reader.integer(UInt8.self)
         guard state <= 1 else { throw .malformed(.state) }
         let name = try reader.text(.deviceName, 1...DeviceName.maximumCount)
-        let addresses = try decodeAddresses(&reader)
+        let addresses = try decodeAddresses(&reader, without: unusable)
         let activity = state == 1 ? try decodeActivity(&reader) : nil
         return Advertisement(
             device: DeviceID(ed25519PublicKey: publicKey), publicKey: publicKey, epoch: epoch, sequence: sequence,
@@ -32,7 +35,7 @@ extension AdvertisementCodec {
     }
 
     private static func decodeAddresses(
-        _ reader: inout ByteReader
+        _ reader: inout ByteReader, without unusable: Set<NetworkAddress.Scope>
     ) throws(AdvertisementRejection) -> [NetworkAddress] {
         let count = try reader.integer(UInt8.self)
         var addresses: [NetworkAddress] = []
@@ -45,8 +48,11 @@ extension AdvertisementCodec {
             }
             addresses.append(address)
         }
-        // Exactly what a sender is allowed to write: bounds, no repetition, none that names no single host.
-        guard AdvertisementContent.fitting(addresses) == addresses else { throw .malformed(.address) }
+        // Exactly what a sender is allowed to write: bounds, no repetition, none that names no single host or the
+        // receiver itself.
+        guard AdvertisementContent.fitting(addresses, without: unusable) == addresses else {
+            throw .malformed(.address)
+        }
         return addresses
     }
 

@@ -5,6 +5,7 @@
 public struct AdvertisementOpener: Sendable {
     private let keys: [GenerationKeys]
     private let ownDevice: DeviceID
+    private let guards: AdvertisementGuards
 
     /// An opener.
     ///
@@ -13,6 +14,12 @@ public struct AdvertisementOpener: Sendable {
     ///     microseconds in all).
     ///   - ownDevice: Whose advertisements are rejected as ``AdvertisementRejection/own``.
     public init(keys: [GenerationKeys], ownDevice: DeviceID) {
+        self.init(keys: keys, ownDevice: ownDevice, guards: .all)
+    }
+
+    /// The same, for tests that leave out what guards an advertisement.
+    init(keys: [GenerationKeys], ownDevice: DeviceID, guards: AdvertisementGuards) {
+        self.guards = guards
         self.keys = keys
         self.ownDevice = ownDevice
     }
@@ -27,8 +34,13 @@ public struct AdvertisementOpener: Sendable {
     ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {
         let blob = try AdvertisementTXT.blob(in: record)
         for generation in keys {
-            guard let opened = AdvertisementSeal.open(blob, key: generation.advertisement) else { continue }
-            return (try opened.verified(salt: blob.prefix(AdvertisementSeal.saltCount), notOf: ownDevice), generation)
+            let opened = AdvertisementSeal.open(
+                blob, key: generation.advertisement, isEncrypted: guards.contains(.seal))
+            guard let opened else { continue }
+            let advertisement = try opened.verified(
+                salt: blob.prefix(AdvertisementSeal.saltCount), notOf: ownDevice,
+                isSigned: guards.contains(.signature))
+            return (advertisement, generation)
         }
         throw .unopenable
     }

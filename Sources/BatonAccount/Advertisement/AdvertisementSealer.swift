@@ -9,6 +9,8 @@ public struct AdvertisementSealer: Sendable {
     private var sequence: UInt64 = 0
     private var salt: [UInt8]
 
+    private let guards: AdvertisementGuards
+
     /// The gate nonce of this period, as it stands in every advertisement sealed now.
     public private(set) var gateNonce: [UInt8]
 
@@ -19,6 +21,12 @@ public struct AdvertisementSealer: Sendable {
     ///   - keys: The keys of the current generation.
     ///   - epoch: From ``AccountStore/nextEpoch(unixTime:)``, once per run.
     public init(identity: DeviceIdentity, keys: GenerationKeys, epoch: UInt64) {
+        self.init(identity: identity, keys: keys, epoch: epoch, guards: .all)
+    }
+
+    /// The same, for tests that leave out what guards an advertisement.
+    package init(identity: DeviceIdentity, keys: GenerationKeys, epoch: UInt64, guards: AdvertisementGuards) {
+        self.guards = guards
         self.identity = identity
         self.keys = keys
         self.epoch = epoch
@@ -49,12 +57,14 @@ public struct AdvertisementSealer: Sendable {
         let advertisement = Advertisement(
             device: identity.id, publicKey: identity.publicKey, epoch: epoch, sequence: sequence + 1,
             gateNonce: gateNonce, content: content)
-        let plain = try AdvertisementCodec.encode(advertisement)
+        var plain = try AdvertisementCodec.encode(advertisement)
+        if !guards.contains(.size) { plain.removeLast(plain.reversed().prefix { $0 == 0 }.count) }
         let blob: [UInt8]
         do {
             let signature = try identity.sign(AdvertisementSeal.signedMessage(salt: salt, plain: plain))
             blob = try AdvertisementSeal.seal(
-                plain: plain, signature: signature, salt: salt, key: keys.advertisement)
+                plain: plain, signature: signature, salt: salt, key: keys.advertisement,
+                isEncrypted: guards.contains(.seal))
         } catch {
             throw .cryptography("\(error)")
         }

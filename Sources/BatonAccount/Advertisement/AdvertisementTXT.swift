@@ -18,8 +18,8 @@ enum AdvertisementTXT {
 
     /// The strings of the record, without their length bytes.
     static func strings(of blob: [UInt8]) -> [[UInt8]] {
-        assert(blob.count == 2 * part, "the sealed form fills two strings exactly")
-        return [version, Array("a=".utf8) + blob[..<part], Array("b=".utf8) + blob[part...]]
+        assert(blob.count <= 2 * part, "the sealed form fits two strings, and fills them")
+        return [version, Array("a=".utf8) + blob.prefix(part), Array("b=".utf8) + blob.dropFirst(part)]
     }
 
     /// The sealed form in a raw record.

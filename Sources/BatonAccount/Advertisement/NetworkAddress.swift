@@ -18,7 +18,7 @@ public struct NetworkAddress: Sendable, Hashable, CustomStringConvertible {
 
     /// From where an address can be reached.
     public enum Scope: Sendable {
-        /// Names no single host: unspecified, multicast, broadcast, or IPv4 written as IPv6.
+        /// Names no single host: unspecified, multicast, broadcast, or IPv4 written as IPv6, in whichever way.
         case invalid
         /// This host alone.
         case loopback
@@ -88,8 +88,9 @@ public struct NetworkAddress: Sendable, Hashable, CustomStringConvertible {
         let zeros = bytes.prefix { $0 == 0 }.count
         if zeros == 16 { return .invalid }
         if zeros == 15, bytes[15] == 1 { return .loopback }
-        // ::ffff:0:0/96: the same host has a second, shorter form.
+        // ::ffff:0:0/96 and ::/96: the same host has a second, shorter form; 127.0.0.1 would get through in them.
         if zeros == 10, bytes[10] == 0xff, bytes[11] == 0xff { return .invalid }
+        if zeros >= 12 { return .invalid }
         switch (bytes[0], bytes[1]) {
         case (0xff, _): return .invalid
         case (0xfe, 0x80...0xbf): return .linkLocal

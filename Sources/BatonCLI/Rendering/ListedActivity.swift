@@ -41,7 +41,11 @@ struct ListedActivity: Sendable, Equatable {
     }
 
     /// The title, or what stands for it.
-    var shownTitle: String { title.isEmpty ? "(no title)" : SafeText.escaped(title) }
+    var shownTitle: String { shownTitle(as: .escaped) }
+
+    private func shownTitle(as form: SafeText.Form) -> String {
+        title.isEmpty ? "(no title)" : SafeText.escaped(title, as: form)
+    }
 
     /// The fields of an activity in `--json`.
     var members: [JSONValue.Member] {
@@ -65,10 +69,10 @@ struct ListedActivity: Sendable, Equatable {
     ])
 
     /// The activity as a row of ``table``.
-    func row(now: Double) -> [String] {
+    func row(now: Double, as form: SafeText.Form = .escaped) -> [String] {
         [
-            shortID, shownTitle, SafeText.escaped(type), size.map(HumanUnits.bytes) ?? "-", SafeText.escaped(device),
-            Moment.age(of: since, now: now),
+            shortID, shownTitle(as: form), SafeText.escaped(type, as: form), size.map(HumanUnits.bytes) ?? "-",
+            SafeText.escaped(device, as: form), Moment.age(of: since, now: now),
         ]
     }
 }

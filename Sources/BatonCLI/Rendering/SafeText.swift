@@ -3,14 +3,22 @@ import BatonDocuments
 /// Names and titles that came from elsewhere, made safe to show: what a terminal would act on, or would hide, is
 /// escaped.
 enum SafeText {
+    /// How a text is shown. Every program escapes: only the tests of attacks show one as it came, to see what that does.
+    enum Form {
+        case escaped, asItCame
+    }
+
     /// The whole text on one line.
-    static func escaped(_ text: some StringProtocol) -> String {
-        NameDisplay.escaped(Array(text.utf8))
+    static func escaped(_ text: some StringProtocol, as form: Form = .escaped) -> String {
+        escaped(path: Array(text.utf8), as: form)
     }
 
     /// A file name or path.
-    static func escaped(path: some Collection<UInt8>) -> String {
-        NameDisplay.escaped(path)
+    static func escaped(path: some Collection<UInt8>, as form: Form = .escaped) -> String {
+        switch form {
+        case .escaped: NameDisplay.escaped(path)
+        case .asItCame: String(decoding: path, as: UTF8.self)
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 ///
 /// A query costs a thread, five descriptors and one of the 256 connections that D-Bus gives a user, and anybody on the
 /// link can announce instances. So queries are of two kinds. The *kept* ones belong to instances that somebody who can
-/// read them (the node) has asked to keep. The *probes* find that out: each has a turn, after which it makes room for
+/// read them (the node) has asked to keep. The *probes* find that out, and hear what is only worth following: each has a turn, after which it makes room for
 /// whoever waits, newest first, because what has just appeared is most likely what a user is looking for; every fourth
 /// place goes to the one that waits longest, so that a flood of new instances starves nobody. A probe whose turn is
 /// over stays while nobody waits. An instance that was rejected is not looked at again for a while.
@@ -27,6 +27,8 @@ struct QueryBudget {
         /// The pause before the second try; it doubles up to ``longestPause``.
         var firstPause: Duration = .seconds(1)
         var longestPause: Duration = .seconds(60)
+        /// The longest pause between two turns of an instance that is followed: 500 clones then take 17 queries a second.
+        var longestFollowingPause: Duration = .seconds(30)
     }
 
     /// What the owner has to do.
@@ -48,6 +50,8 @@ struct QueryBudget {
         var attempts = 0
         /// Somebody asked to keep it.
         var isKnown = false
+        /// Somebody asked to hear it in its turns.
+        var isFollowed = false
 
         func isReady(_ now: Duration) -> Bool {
             guard case .waiting(_, let notBefore) = phase else { return false }
@@ -76,8 +80,8 @@ struct QueryBudget {
     /// Whether an instance is tracked.
     func isTracking(_ name: String) -> Bool { instances[name] != nil }
 
-    /// Whether an instance is kept, and not only probed.
-    func isKnown(_ name: String) -> Bool { instances[name]?.isKnown ?? false }
+    /// Whether every record of an instance matters to the owner.
+    func isHeard(_ name: String) -> Bool { instances[name].map { $0.isKnown || $0.isFollowed } ?? false }
 
     /// The number of tracked instances.
     var count: Int { instances.count }
@@ -123,6 +127,7 @@ struct QueryBudget {
         rejections[name] = nil
         guard var instance = instances[name] else { return }
         instance.isKnown = true
+        instance.isFollowed = false
         switch instance.phase {
         case .kept: break
         case .waiting: instance.phase = .waiting(queued: next(), notBefore: now)
@@ -130,6 +135,24 @@ struct QueryBudget {
             // Without a place it goes on as a probe: its turn ends when others wait, and comes again.
             if usage.kept < limits.kept { instance.phase = .kept }
         }
+        instances[name] = instance
+    }
+
+    /// The owner wants to hear of the instance in its turns, and not from now on.
+    mutating func follow(_ name: String, now: Duration) {
+        rejections[name] = nil
+        guard var instance = instances[name] else { return }
+        switch instance.phase {
+        case .kept:
+            closing.append(name)
+            instance.phase = .waiting(queued: next(), notBefore: now)
+        case .waiting:
+            // The verdict on its last turn does not give it another one sooner.
+            if !instance.isFollowed { instance.phase = .waiting(queued: next(), notBefore: now) }
+        case .probing: break
+        }
+        instance.isKnown = false
+        instance.isFollowed = true
         instances[name] = instance
     }
 
@@ -146,6 +169,7 @@ struct QueryBudget {
         guard var instance = instances[name] else { return }
         release(name, from: instance.phase)
         instance.isKnown = false
+        instance.isFollowed = false
         instance.attempts = 0
         instance.phase = .waiting(queued: next(), notBefore: until)
         instances[name] = instance
@@ -165,7 +189,7 @@ struct QueryBudget {
     mutating func fail(_ name: String, now: Duration) {
         guard var instance = instances[name] else { return }
         instance.attempts += 1
-        instance.phase = .waiting(queued: next(), notBefore: now + pause(after: instance.attempts))
+        instance.phase = .waiting(queued: next(), notBefore: now + pause(after: instance.attempts, of: instance))
         instances[name] = instance
     }
 
@@ -246,8 +270,9 @@ struct QueryBudget {
         }
     }
 
-    private func pause(after attempts: Int) -> Duration {
-        min(limits.longestPause, limits.firstPause * (1 << min(attempts - 1, 16)))
+    private func pause(after attempts: Int, of instance: Instance) -> Duration {
+        let longest = instance.isFollowed ? limits.longestFollowingPause : limits.longestPause
+        return min(longest, limits.firstPause * (1 << min(attempts - 1, 16)))
     }
 
     private mutating func next() -> UInt64 {

@@ -42,7 +42,7 @@ extension ServiceDiscovery {
         case .unchanged: break
         case .current(let record):
             // Until somebody says that it matters, an instance gets to say one thing: it may be anybody's.
-            guard query.told == nil || budget.isKnown(name) else { return }
+            guard query.told == nil || budget.isHeard(name) else { return }
             tell(record, of: name)
         case .gone:
             if told.remove(name) != nil { sink.yield(.removed(instance: name)) }
@@ -52,6 +52,17 @@ extension ServiceDiscovery {
     /// The verdict: worth a lasting query.
     func keepQuery(_ name: String) {
         budget.keep(name, now: Self.now)
+        tellAnew(name)
+    }
+
+    /// The verdict: worth its turns.
+    func followQuery(_ name: String) {
+        budget.follow(name, now: Self.now)
+        tellAnew(name)
+    }
+
+    /// What came before the verdict counts as well.
+    private func tellAnew(_ name: String) {
         if let query = queries[name], let record = query.history.current, record != query.told {
             tell(record, of: name)
         }

@@ -39,10 +39,11 @@ extension Offers {
 
     /// The claim that a device presents.
     func claim(_ id: ClaimID, of device: PeerName) throws(HandoffError) -> Claim {
-        guard let claim = claims.present(id, by: device, now: .now) else {
+        if let claim = claims.present(id, by: device, now: .now) { return claim }
+        guard !checks.contains(.given), let activity = offers.last?.activity else {
             throw HandoffError(.noSuchClaim, "the activity is not claimed by this device, or the claim has lapsed")
         }
-        return claim
+        return Claim(activity: activity, device: device, number: 0, document: activity.document)
     }
 
     /// Notes what a claim's holder was told of the document: that, and nothing else, is what it is then sent.

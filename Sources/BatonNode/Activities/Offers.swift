@@ -35,7 +35,8 @@ actor Offers {
 
     /// Oldest first.
     var offers: [Offer] = []
-    var claims = ClaimTable()
+    var claims: ClaimTable
+    let checks: ClaimChecks
     /// The applications behind activities that were withdrawn while devices hold claims on them: these may still open
     /// streams. As many as there are claims at the most.
     var applicationsOfClaimed: [ActivityID: Connection] = [:]
@@ -49,10 +50,15 @@ actor Offers {
 
     /// - Parameters:
     ///   - files: what the files of this device are for others.
+    ///   - checks: what a claim is looked at for.
     ///   - changed: called on the loop after each change of what is offered.
-    init(on loop: EventLoop, files: SharedFiles, changed: @escaping @Sendable (Change) -> Void) {
+    init(
+        on loop: EventLoop, files: SharedFiles, checks: ClaimChecks = .all, changed: @escaping @Sendable (Change) -> Void
+    ) {
         self.loop = loop
         self.files = files
+        self.checks = checks
+        claims = ClaimTable(checks: checks)
         self.changed = changed
     }
 

@@ -12,9 +12,15 @@ actor ControlServer {
 
     private let listener: Listener
     private let logger: Logger
+    /// What all applications together can make this node hold.
+    private let budget: ReceiveBudget
     private var connections: [ObjectIdentifier: Connection] = [:]
 
-    init(listener: Listener, logger: Logger) {
+    init(listener: Listener, limits: NodeLimits, logger: Logger) {
+        let window = Limits.local
+        budget = ReceiveBudget(
+            bytes: limits.receivedLocally, connections: Self.bound, floor: limits.receivedLocallyFloor,
+            initialWindow: window.initialConnectionWindow, maximumWindow: window.maximumConnectionWindow)
         self.listener = listener
         self.logger = logger
     }
@@ -46,7 +52,8 @@ actor ControlServer {
             return socket.close()
         }
         let connection = Connection(
-            socket: socket, channel: PlainChannel(peer: .localUser(user)), role: .acceptor, limits: .local, on: loop)
+            socket: socket, channel: PlainChannel(peer: .localUser(user)), role: .acceptor, limits: .local,
+            budget: budget, on: loop)
         connections[ObjectIdentifier(connection)] = connection
         await connection.start()
         await withDiscardingTaskGroup { group in

@@ -103,8 +103,13 @@ extension OfferedActivity {
         }
     }
 
-    /// Refuses user info that is too large for a handoff.
-    static func requireFitting(_ userInfo: WireDictionaryValue) throws(HandoffError) {
+    /// Refuses user info that is too large for a handoff, or made to cost its reader more than its writer.
+    ///
+    /// - Parameter keyBound: the most bytes of what is hashed; tests of attacks see what the number is good for.
+    static func requireFitting(
+        _ userInfo: WireDictionaryValue, keyBound: Int = WireDictionaryValue.keyBound
+    ) throws(HandoffError) {
+        try userInfo.requireKeys(atMost: keyBound)
         let size = (try? userInfo.serializedData().count) ?? .max
         guard size <= userInfoBound else {
             throw HandoffError(

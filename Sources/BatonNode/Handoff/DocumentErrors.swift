@@ -19,6 +19,7 @@ extension HandoffError {
             case .incomplete: .connectionLost
             case .readFailed: .documentUnreadable
             case .stateUnavailable: .internal
+            case .systemUnsuitable: .unsupported
             case .busy: .limitExceeded
             case .cancelled: .cancelled
             }

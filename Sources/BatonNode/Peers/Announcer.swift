@@ -27,7 +27,7 @@ actor Announcer {
 
     init(
         account: Account, epoch: UInt64, port: UInt16, gate: GateKeeper, offers: Offers,
-        discovery: ServiceDiscovery, on loop: EventLoop, logger: Logger
+        discovery: ServiceDiscovery, guards: AdvertisementGuards, on loop: EventLoop, logger: Logger
     ) {
         self.loop = loop
         self.discovery = discovery
@@ -36,7 +36,8 @@ actor Announcer {
         self.gate = gate
         self.logger = logger
         deviceName = account.deviceName
-        sealer = AdvertisementSealer(identity: account.identity, keys: account.currentKeys, epoch: epoch)
+        sealer = AdvertisementSealer(
+            identity: account.identity, keys: account.currentKeys, epoch: epoch, guards: guards)
         gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
     }
 
@@ -103,9 +104,9 @@ actor Announcer {
         renewal?.schedule(after: .seconds(Int(Advertisement.maximumTimeToLive) / 2))
     }
 
-    /// Where this machine can be reached, the likeliest first; loopback only where there is nothing else.
+    /// Where this machine can be reached, the likeliest first.
     private static func ownAddresses() -> [NetworkAddress] {
-        let all = (try? InterfaceAddress.current(includingLoopback: true)) ?? []
+        let all = (try? InterfaceAddress.current()) ?? []
         let addresses = all.compactMap { NetworkAddress(bytes: $0.address.bytes) }
         func rank(_ address: NetworkAddress) -> Int {
             switch address.scope {
@@ -116,10 +117,8 @@ actor Announcer {
             case .invalid: 4
             }
         }
-        let reachable = addresses.filter { $0.scope != .loopback && $0.scope != .invalid }
-        return reachable.isEmpty
-            ? addresses.filter { $0.scope == .loopback }
-            : reachable.sorted { (rank($0), $0.bytes.count) < (rank($1), $1.bytes.count) }
+        return addresses.filter { $0.scope != .loopback && $0.scope != .invalid }
+            .sorted { (rank($0), $0.bytes.count) < (rank($1), $1.bytes.count) }
     }
 }
 

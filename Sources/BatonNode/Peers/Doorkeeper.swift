@@ -17,7 +17,7 @@ final class Doorkeeper: Sendable {
 
     private let account: CurrentAccount
     private let context: TLSContext
-    private let limits: PeerLimits
+    private let limits: NodeLimits
     private let budget: ReceiveBudget?
     private let waiting = Lock(Waiting())
     private let admitted: @Sendable (Connection) -> Void
@@ -28,7 +28,7 @@ final class Doorkeeper: Sendable {
     ///   - budget: what all connections share for what they receive.
     ///   - admitted: gets each connection that was let in, not started yet; on any loop.
     init(
-        _ account: CurrentAccount, context: TLSContext, limits: PeerLimits = PeerLimits(),
+        _ account: CurrentAccount, context: TLSContext, limits: NodeLimits = NodeLimits(),
         budget: ReceiveBudget? = nil, admitted: @escaping @Sendable (Connection) -> Void
     ) {
         self.account = account

@@ -29,7 +29,7 @@ actor PeerConnections {
     private let service: PeerService
     private let offers: Offers
     private let logger: Logger
-    private let limits: PeerLimits
+    private let limits: NodeLimits
     /// What all devices together can make this one hold.
     nonisolated let budget: ReceiveBudget
     private var live: [String: [Live]] = [:]
@@ -41,12 +41,12 @@ actor PeerConnections {
 
     init(
         context: TLSContext, account: CurrentAccount, exchange: StateExchange, directory: PeerDirectory,
-        service: PeerService, offers: Offers, loops: EventLoopGroup, limits: PeerLimits, on loop: EventLoop,
+        service: PeerService, offers: Offers, loops: EventLoopGroup, limits: NodeLimits, on loop: EventLoop,
         logger: Logger
     ) {
         self.limits = limits
         budget = ReceiveBudget(
-            connections: limits.connections + limits.handshakes,
+            bytes: limits.received, connections: limits.connections + limits.handshakes,
             initialWindow: limits.session.initialConnectionWindow,
             maximumWindow: limits.session.maximumConnectionWindow)
         self.loop = loop

@@ -27,6 +27,7 @@ actor PeerDirectory {
     private let logger: Logger
     private var replayGuard: ReplayGuard
     private var table: PeerTable
+    private var lasting = LastingInstances()
     private var saved: KnownDevices
     private let (heard, hearing) = AsyncStream<String>.makeStream(bufferingPolicy: .bufferingNewest(PeerTable.bound))
     private var responder = ResponderState.idle
@@ -119,6 +120,7 @@ actor PeerDirectory {
         case .record(let instance, let interface, let txt):
             receive(txt, of: instance, interface)
         case .removed(let instance):
+            lasting.remove(instance)
             table.remove(instance: instance)
             changed()
         case .rotationDue, .registered:
@@ -154,9 +156,9 @@ actor PeerDirectory {
             logger.debug("the advertisement of a revoked device was passed over")
             return discovery.reject(instance)
         }
-        discovery.keep(instance)
-        if opened.keys.id != current.currentKeys.id { hearing.yield(opened.advertisement.device.description) }
-        switch replayGuard.judge(opened.advertisement) {
+        let verdict = replayGuard.judge(opened.advertisement)
+        give(verdict, to: instance, of: opened.advertisement.device)
+        switch verdict {
         case .accepted, .standing:
             table.receive(
                 opened.advertisement, keys: opened.keys, instance: instance, interface: interface,
@@ -165,9 +167,30 @@ actor PeerDirectory {
         case .duplicate:
             table.receiveAgain(opened.advertisement, instance: instance, interface: interface)
         case .replayed:
-            break
+            return
         }
+        if opened.keys.id != current.currentKeys.id { hearing.yield(opened.advertisement.device.description) }
         scheduleSave()
+    }
+
+    /// Says what an instance is worth that has shown an advertisement of the account.
+    ///
+    /// Only what is newer takes a lasting query, so that clones take none; what a clone may be and the device itself as
+    /// well is heard in turn, and what is old is a clone, unless it is the device's own name with an old record of some
+    /// cache.
+    private func give(_ verdict: ReplayGuard.Verdict, to instance: String, of device: DeviceID) {
+        switch verdict {
+        case .accepted, .standing:
+            if let displaced = lasting.add(instance, of: device) { discovery.follow(displaced) }
+            discovery.keep(instance)
+        case .duplicate:
+            if !lasting.contains(instance) { discovery.follow(instance) }
+        case .replayed:
+            guard !lasting.contains(instance) else { return }
+            discovery.reject(instance)
+            table.remove(instance: instance)
+            changed()
+        }
     }
 
     /// Tells whoever watches to look again.

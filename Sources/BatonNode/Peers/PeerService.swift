@@ -13,6 +13,7 @@ struct PeerService: Sendable {
     let offers: Offers
     let documents: DocumentService
     let exchange: StateExchange
+    var checks = ClaimChecks.all
 
     /// Serves one stream to its end.
     func serve(_ incoming: IncomingStream, from device: PeerName, on connection: Connection) async {
@@ -99,7 +100,7 @@ struct PeerService: Sendable {
             .continuationStream(
                 .with {
                     $0.activityID = Data(activity.id.bytes)
-                    $0.device = device.name
+                    $0.device = checks.contains(.name) ? device.name : request.device
                 }))
         try await stream.respond(.continuationStream(.init()))
         await splice(stream, toApplication)

@@ -39,14 +39,19 @@ struct PeerTable {
 
     private(set) var peers: [DeviceID: Peer] = [:]
     private let lowestPort: UInt16
+    private let dialsItself: Bool
 
     /// A table of devices that were known in an earlier run; none of them is present.
     ///
-    /// - Parameter lowestPort: below it no port is dialled.
+    /// - Parameters:
+    ///   - lowestPort: below it no port is dialled.
+    ///   - dialsItself: whether loopback addresses of others are dialled, which lead to this device.
     init(
-        known: KnownDevices = KnownDevices(), keys: GenerationKeys, lowestPort: UInt16 = Advertisement.minimumPort
+        known: KnownDevices = KnownDevices(), keys: GenerationKeys, lowestPort: UInt16 = Advertisement.minimumPort,
+        dialsItself: Bool = false
     ) {
         self.lowestPort = lowestPort
+        self.dialsItself = dialsItself
         for entry in known.entries.prefix(Self.bound) {
             guard let device = DeviceID(entry.deviceID) else { continue }
             peers[device] = Peer(
@@ -94,7 +99,8 @@ struct PeerTable {
         }
         peer.instances = (known?.instances ?? []).union([instance])
         peer.interfaces = (known?.interfaces ?? []).union([interface])
-        peer.addresses = Self.addresses(of: content, interfaces: peer.interfaces, lowestPort: lowestPort)
+        peer.addresses = Self.addresses(
+            of: content, interfaces: peer.interfaces, lowestPort: lowestPort, dialsItself: dialsItself)
         if known == nil { makeRoom() }
         peers[advertisement.device] = peer
     }
@@ -105,7 +111,7 @@ struct PeerTable {
         peer.instances.insert(instance)
         peer.interfaces.insert(interface)
         peer.addresses = Self.addresses(
-            of: advertisement.content, interfaces: peer.interfaces, lowestPort: lowestPort)
+            of: advertisement.content, interfaces: peer.interfaces, lowestPort: lowestPort, dialsItself: dialsItself)
         peers[advertisement.device] = peer
     }
 
@@ -154,15 +160,15 @@ struct PeerTable {
 
     /// Where to dial, the advertised order kept; a link-local address once for each interface that it was seen on.
     static func addresses(
-        of content: AdvertisementContent, interfaces: Set<UInt32>, lowestPort: UInt16 = Advertisement.minimumPort
+        of content: AdvertisementContent, interfaces: Set<UInt32>, lowestPort: UInt16 = Advertisement.minimumPort,
+        dialsItself: Bool = false
     ) -> [SocketAddress] {
         guard content.port >= lowestPort else { return [] }
-        let hasMoreThanLoopback = content.addresses.contains { $0.scope != .loopback }
         return content.addresses.flatMap { address -> [IPAddress] in
             guard let ip = IPAddress(bytes: address.bytes) else { return [] }
             switch address.scope {
             case .invalid: return []
-            case .loopback: return hasMoreThanLoopback ? [] : [ip]
+            case .loopback: return dialsItself ? [ip] : []
             case .linkLocal: return ip.isIPv4 ? [ip] : interfaces.sorted().map { ip.scoped(to: $0) }
             case .site, .global: return [ip]
             }

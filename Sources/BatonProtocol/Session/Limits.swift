@@ -85,6 +85,9 @@ public struct Limits: Sendable, Hashable {
     /// refill keeps the link busy.
     public var writableLowWater = 256 << 10
 
+    /// The greatest offset that a peer may grant: the protocol's, and no setting. Tests of attacks see what it is good for.
+    var greatestCredit = PeerHello.maximumOffset
+
     /// The defaults.
     public init() {}
 

@@ -91,7 +91,7 @@ extension Session {
     }
 
     private mutating func receiveCredit(_ id: StreamID, offset: UInt64) throws(ConnectionError) {
-        guard offset <= PeerHello.maximumOffset else { throw .creditOverflow(id) }
+        guard offset <= limits.greatestCredit else { throw .creditOverflow(id) }
         if id == .connection {
             if !sendWindow.raise(to: offset) { try chargeEmpty() }
         } else if let stream = streams[id] {

@@ -9,10 +9,20 @@ struct Capture {
         let target: [UInt8]
     }
 
+    /// What one message of multicast DNS says: what two messages of one device may have in common.
+    enum Word: Hashable {
+        /// A label of a name that is asked for, or that owns or is in a record.
+        case label(String)
+        /// The rest of a record.
+        case data(type: Int, [UInt8])
+    }
+
     /// The whole file, headers of frames among it.
     let bytes: Data
     /// TXT records under the service's name, with the instance's label, in the order in which they came.
     private(set) var records: [(instance: String, text: [UInt8])] = []
+    /// What each message said, in the order in which they came.
+    private(set) var messages: [Set<Word>] = []
     /// What was said in each direction of each TCP connection.
     private(set) var said: [Direction: [UInt8]] = [:]
 
@@ -27,10 +37,22 @@ struct Capture {
         }
     }
 
-    /// Whether a text is anywhere on the wire, also where it was cut between two segments.
+    /// Whether a text is anywhere on the wire, also where it was cut between two segments or two strings of a record.
     func holds(_ text: String) -> Bool {
         let wanted = Data(text.utf8)
-        return bytes.range(of: wanted) != nil || said.values.contains { Data($0).range(of: wanted) != nil }
+        let joined = said.values.map { Data($0) } + records.map { Data(Self.values(of: $0.text)) }
+        return bytes.range(of: wanted) != nil || joined.contains { $0.range(of: wanted) != nil }
+    }
+
+    /// The values of a TXT record, one behind the other, without the keys of one letter.
+    private static func values(of text: [UInt8]) -> [UInt8] {
+        var values: [UInt8] = []
+        var rest = text[...]
+        while let count = rest.popFirst() {
+            values += rest.prefix(Int(count)).dropFirst(2)
+            rest = rest.dropFirst(Int(count))
+        }
+        return values
     }
 
     /// Takes an Ethernet frame apart: IPv4 without options, or IPv6 without extensions.
@@ -62,8 +84,11 @@ struct Capture {
         guard message.count > 12 else { return }
         let counts = stride(from: 4, to: 12, by: 2).map { Int(message[$0]) << 8 | Int(message[$0 + 1]) }
         var position = 12
+        var words: Set<Word> = []
+        defer { messages.append(words) }
         for _ in 0..<counts[0] {
-            guard Self.name(in: message, at: &position) != nil else { return }
+            guard let name = Self.name(in: message, at: &position) else { return }
+            words.formUnion(name.map { .label($0) })
             position += 4
         }
         for _ in 0..<(counts[1] + counts[2] + counts[3]) {
@@ -72,11 +97,23 @@ struct Capture {
             let length = Int(message[position + 8]) << 8 | Int(message[position + 9])
             position += 10
             guard position + length <= message.count else { return }
+            words.formUnion(name.map { .label($0) })
+            words.formUnion(Self.words(of: message, position..<(position + length), type))
             if type == 16, name.count == 4, name[1] == "_baton" {
                 records.append((name[0], Array(message[position..<(position + length)])))
             }
             position += length
         }
+    }
+
+    /// What is in the data of a record: names taken apart, because they may be cut short by reference to others.
+    private static func words(of message: [UInt8], _ range: Range<Int>, _ type: Int) -> [Word] {
+        // The bytes in front of the name in a PTR, SRV and NSEC record; others have none.
+        let heads = [12: 0, 33: 6, 47: 0]
+        guard let head = heads[type], range.count > head else { return [.data(type: type, Array(message[range]))] }
+        var position = range.lowerBound + head
+        let labels = (name(in: message, at: &position) ?? []).map { Word.label($0) }
+        return head == 0 ? labels : labels + [.data(type: type, Array(message[range.prefix(head)]))]
     }
 
     private static func name(in message: [UInt8], at position: inout Int) -> [String]? {

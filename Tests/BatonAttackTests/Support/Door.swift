@@ -16,7 +16,7 @@ final class Door: Sendable {
 
     /// - Parameter device: whose door it is.
     init(
-        of device: TestAccount.Device, _ context: TLSContext, limits: PeerLimits = PeerLimits()
+        of device: TestAccount.Device, _ context: TLSContext, limits: NodeLimits = NodeLimits()
     ) throws {
         doorkeeper = Doorkeeper(CurrentAccount(device.account), context: context, limits: limits) { connection in
             // Until it has ended somebody has to hold it.

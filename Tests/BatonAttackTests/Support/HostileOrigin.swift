@@ -20,6 +20,8 @@ struct HostileOrigin: Sendable {
     var records: [UInt8]
     /// Whether END follows.
     var ends = true
+    /// How long each further byte of the document takes; it comes at once if nil.
+    var drip: Duration?
 
     /// The records of a document, as an honest origin sends them.
     static func records(_ content: String) -> [UInt8] {
@@ -32,9 +34,12 @@ struct HostileOrigin: Sendable {
     ///
     /// - Parameters:
     ///   - title: what the user has said yes to.
+    ///   - checks: what the node looks at.
     ///   - stallDeadline: how long the node waits for more.
+    ///   - leastProgress: what it takes for more.
     func fetch(
-        title: String, into folder: URL, stallDeadline: Duration = .seconds(30)
+        title: String, into folder: URL, checks: ReceivingChecks = .all, stallDeadline: Duration = .seconds(30),
+        leastProgress: Int = 16 << 10
     ) async throws {
         let scratch = try Scratch()
         let loop = EventLoop(name: "node")
@@ -43,7 +48,7 @@ struct HostileOrigin: Sendable {
         let service = DocumentService(
             offers: Offers(on: loop, files: try .none()) { _ in }, pool: BufferPool(),
             ledger: try PartFileLedger(stateFolder: FilePath(scratch.url.appendingPathComponent("parts").path)),
-            limit: TransferLimit(), stallDeadline: stallDeadline)
+            limit: TransferLimit(), stallDeadline: stallDeadline, leastProgress: leastProgress)
         defer {
             serving.cancel()
             Task {
@@ -52,7 +57,7 @@ struct HostileOrigin: Sendable {
             }
         }
         _ = try await service.fetch(
-            from: near, claim: ClaimID(), title: title, into: DestinationFolder.open(FilePath(folder.path)),
+            from: near, claim: ClaimID(), title: title, into: DestinationFolder(FilePath(folder.path), checks: checks),
             progress: { _ in })
     }
 
@@ -79,7 +84,14 @@ struct HostileOrigin: Sendable {
             await stream.finish()
         case .documentRanges:
             try await stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
-            if !records.isEmpty { try await stream.write(Buffer(copying: records)) }
+            if let drip {
+                for byte in records {
+                    try await stream.write(Buffer(copying: [byte]))
+                    try await Task.sleep(for: drip)
+                }
+            } else if !records.isEmpty {
+                try await stream.write(Buffer(copying: records))
+            }
             if ends { await stream.finish() }
         case _:
             await stream.reset(.refused)

@@ -62,20 +62,22 @@ final class Origin: Sendable {
     /// - Parameters:
     ///   - bytes: the least size of the document, which begins with ``secret``.
     ///   - stallDeadline: how long a device may read nothing of it.
-    init(bytes: Int = 0, stallDeadline: Duration = .seconds(30)) async throws {
+    ///   - checks: what it looks at of a claim.
+    init(bytes: Int = 0, stallDeadline: Duration = .seconds(30), checks: ClaimChecks = .all) async throws {
         scratch = try Scratch()
         let file = try scratch.file("report.txt", Self.secret + String(repeating: ".", count: bytes))
         var request = WireOfferRequest()
         request.supportsContinuationStreams = true
         activity = try OfferedActivity(request, document: DocumentSource.inspect(FilePath(file.path)))
-        offers = Offers(on: loop, files: try .none()) { _ in }
+        offers = Offers(on: loop, files: try .none(), checks: checks) { _ in }
         let documents = DocumentService(
             offers: offers, pool: BufferPool(),
             ledger: try PartFileLedger(stateFolder: FilePath(scratch.url.appendingPathComponent("parts").path)),
             limit: TransferLimit(), stallDeadline: stallDeadline)
         account = try TestAccount()
         service = PeerService(
-            offers: offers, documents: documents, exchange: try Self.exchange(account.devices[0], on: loop))
+            offers: offers, documents: documents, exchange: try Self.exchange(account.devices[0], on: loop),
+            checks: checks)
         application = try await connectedPair(on: loop)
         _ = try await offers.offer(activity, from: application.node)
     }

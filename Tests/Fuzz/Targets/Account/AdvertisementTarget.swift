@@ -94,13 +94,20 @@ extension AdvertisementTarget {
             do { return try Fixture() } catch { fatalError("\(error)") }
         }()
 
+        let secrets: AccountSecrets
         let identity: DeviceIdentity
         let other: DeviceIdentity
         let keys: GenerationKeys
         let opener: AdvertisementOpener
 
         private init() throws {
-            let secrets = AccountSecrets(AccountKey())
+            // Always the same account: what was found of tokens and seals counts in the next run too.
+            let secret = [UInt8](repeating: 11, count: AccountKey.secretCount).withUnsafeBytes {
+                SecretBytes(copying: $0)
+            }
+            guard let key = AccountKey(secret: secret) else { throw FuzzError("a key without secret") }
+            let secrets = AccountSecrets(key)
+            self.secrets = secrets
             identity = try DeviceIdentity(issuedBy: secrets)
             other = try DeviceIdentity(issuedBy: secrets)
             keys = secrets.keys(generation: 0)

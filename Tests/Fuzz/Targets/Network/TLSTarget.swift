@@ -4,14 +4,25 @@
 /// The first bytes of a stranger on the port: ClientHello, server name, and whatever else the TLS session takes before
 /// anybody is known.
 ///
-/// The first byte of an input is the size of the pieces.
+/// The first byte of an input is the size of the pieces; its highest bit opens the gate to everybody, so that what lies
+/// behind it is reached as well.
 enum TLSTarget: FuzzTarget {
     static let name = "tls"
     static let maximumLength = 4096
 
-    private static let context = {
-        do { return try makeContext(AdvertisementTarget.Fixture.shared.identity) } catch { fatalError("\(error)") }
+    private static let contexts = {
+        do {
+            let identity = AdvertisementTarget.Fixture.shared.identity
+            return (
+                guarded: try makeContext(identity) { try? gate.admit($0, uptime: .seconds(2), unixTime: time) },
+                open: try makeContext(identity) { _ in 0 }
+            )
+        } catch { fatalError("\(error)") }
     }()
+    private static let time: UInt64 = 1_795_000_000
+    private static let nonce = [UInt8](repeating: 7, count: GateToken.nonceCount)
+    // reason for unsafe: one input at a time uses it
+    nonisolated(unsafe) private static var gate = freshGate()
     // reason for unsafe: one input at a time uses them
     nonisolated(unsafe) private static let plain = UnsafeMutableRawBufferPointer.allocate(
         byteCount: 16_384, alignment: 16)
@@ -20,8 +31,11 @@ enum TLSTarget: FuzzTarget {
 
     static func run(_ bytes: UnsafeRawBufferPointer) throws {
         var input = Input(bytes)
-        let size = Int(input.byte())
-        let session = try TLSSession(server: context)
+        let first = input.byte()
+        let (size, isOpen) = (Int(first & 0x7F), first & 0x80 != 0)
+        // A token of the seeds is good in each input.
+        gate = freshGate()
+        let session = try TLSSession(server: isOpen ? contexts.open : contexts.guarded)
         var written = 0
         do throws(TLSError) {
             for piece in input.remainder().pieces(of: size) {
@@ -40,11 +54,21 @@ enum TLSTarget: FuzzTarget {
         }
         written += session.nextOutput(into: wire)
         expect(written < 65_536, "\(written) bytes for a stranger")
+        expect(session.admission != nil || written == 0, "\(written) bytes in front of the gate")
         expect(session.verifiedPeer == nil, "a stranger has an identity")
         expect((session.receivedServerName?.utf8.count ?? 0) <= 255, "a long server name")
     }
 
-    private static func makeContext(_ identity: DeviceIdentity) throws -> TLSContext {
+    private static func freshGate() -> Gate {
+        let fixture = AdvertisementTarget.Fixture.shared
+        var gate = Gate(device: fixture.identity.id)
+        gate.beginPeriod(nonce: nonce, keys: fixture.keys, uptime: .seconds(1))
+        return gate
+    }
+
+    private static func makeContext(
+        _ identity: DeviceIdentity, gate: @escaping TLSContext.Gate
+    ) throws -> TLSContext {
         let material = identity.tlsMaterial
         let tls = try material.certificate.withUnsafeBytes { certificate in
             try material.authorityCertificate.withUnsafeBytes { authority in
@@ -53,18 +77,28 @@ enum TLSTarget: FuzzTarget {
                 }
             }
         }
-        return try TLSContext(identity: tls)
+        return try TLSContext(identity: tls, gate: gate)
     }
 
     static func seeds() throws -> [[UInt8]] {
-        let client = try TLSSession(
-            client: context, serverName: String(repeating: "a", count: 52) + ".baton.invalid",
-            expectedPeer: AdvertisementTarget.Fixture.shared.other.id.description)
-        _ = try client.handshake()
-        let hello = Array(wire[..<client.nextOutput(into: wire)])
+        let fixture = AdvertisementTarget.Fixture.shared
+        func hello(_ serverName: String) throws -> [UInt8] {
+            let client = try TLSSession(
+                client: contexts.open, serverName: serverName, expectedPeer: fixture.other.id.description)
+            _ = try client.handshake()
+            return Array(wire[..<client.nextOutput(into: wire)])
+        }
+        let stranger = try hello(String(repeating: "a", count: 52) + ".baton.invalid")
+        let clientNonce = [UInt8](repeating: 3, count: 16)
+        let device = fixture.identity.id
+        let tokens = [
+            GateToken.serverName(keys: fixture.keys, server: device, gateNonce: nonce, clientNonce: clientNonce),
+            GateToken.serverName(keys: fixture.keys, server: device, unixTime: time, clientNonce: clientNonce),
+        ]
         // An alert, a record of another kind, another protocol.
-        return [
-            [0] + hello, [1] + hello, [50] + hello, [0] + hello.dropLast(20), [0, 21, 3, 3, 0, 2, 2, 40],
+        return try tokens.map { try [0] + hello($0) } + [
+            [0] + stranger, [1] + stranger, [50] + stranger, [0] + stranger.dropLast(20), [0x80] + stranger,
+            [0x81] + stranger, [0, 21, 3, 3, 0, 2, 2, 40],
             [0, 23, 3, 3, 0, 1, 0], [0] + Array("GET / HTTP/1.1\r\n\r\n".utf8), [0, 22, 3, 1, 0xFF, 0xFF],
         ]
     }

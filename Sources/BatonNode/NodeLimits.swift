@@ -1,10 +1,14 @@
+import BatonDocuments
 import BatonProtocol
+import BatonTransport
 
-/// What other devices, and strangers, can make a node spend: every bound on connections in one place.
+/// What other devices, strangers and this user's applications can make a node spend: every bound on connections and
+/// their bytes in one place.
 ///
-/// The bounds of what one connection carries (streams, requests, resets, pings, empty frames, bytes) are ``session``;
-/// what all of them may hold together is their ``ReceiveBudget``.
-struct PeerLimits: Sendable {
+/// The bounds of what one connection carries (streams, requests, resets, pings, empty frames, bytes) are ``session``.
+/// What all together may make the node keep of what they send and fetch is 64 MiB for devices (``received``), 32 MiB for
+/// applications (``receivedLocally``) and 24 MiB for documents on their way (``documentBuffers``): 120 MiB, whoever tries.
+struct NodeLimits: Sendable {
     /// Of each connection. Windows for documents: a receiver that writes 1 MiB at a time to a disk has three more on
     /// their way meanwhile.
     var session: Limits = {
@@ -25,6 +29,19 @@ struct PeerLimits: Sendable {
     var idleLife = Duration.seconds(60)
     /// How long dialling may take, over all addresses of a device. Default 10 s.
     var dialDeadline = Duration.seconds(10)
+
+    // MARK: Bytes
+
+    /// Bytes of all devices that nobody has read yet, in all connections: see ``BatonTransport/ReceiveBudget``. Default
+    /// 64 MiB, of which each of ``connections`` and ``handshakes`` has 512 KiB for certain.
+    var received = ReceiveBudget.defaultBytes
+    /// The same of this user's applications, which another program of his may be. Default 32 MiB.
+    var receivedLocally = 32 << 20
+    /// What each connection of an application has of it for certain, in bytes; ``ControlServer/bound`` of them fit.
+    /// Default 128 KiB.
+    var receivedLocallyFloor = 128 << 10
+    /// Bytes of documents that are read ahead of who fetches them: see ``BatonDocuments/BufferPool``. Default 24 MiB.
+    var documentBuffers = BufferPool.defaultBudget
 
     // MARK: Handshakes: the gate has let the other side in
 

@@ -1,0 +1,37 @@
+/// What receiving looks at before it believes another device, or its own folder. Every program checks all of it: only the
+/// tests of attacks, inside this package, leave one out, to see that nothing else stands in the way.
+package struct ReceivingChecks: OptionSet, Sendable {
+    package let rawValue: UInt8
+
+    package init(rawValue: UInt8) {
+        self.rawValue = rawValue
+    }
+
+    /// A part file is made anew, beneath the folder and through no link.
+    package static let newFile = ReceivingChecks(rawValue: 1)
+    /// A document gets its name only where nothing else has it.
+    package static let freeName = ReceivingChecks(rawValue: 2)
+    /// What came matches its checksums.
+    package static let checksums = ReceivingChecks(rawValue: 4)
+    /// A hidden name is taken only when the user was shown one.
+    package static let shownName = ReceivingChecks(rawValue: 8)
+
+    package static let all: ReceivingChecks = [.newFile, .freeName, .checksums, .shownName]
+}
+
+/// What a kernel has to have before a document is received: without it a mistake of ours, or of the file system, would
+/// write where another device likes.
+enum NeededCall: CaseIterable {
+    /// Opening beneath a folder and through no link, decided by the kernel.
+    case openBeneath
+    /// Confining the thread that writes.
+    case landlock
+
+    /// What it is called, and where it is to be had.
+    var remedy: String {
+        switch self {
+        case .openBeneath: "openat2: update to Linux 5.6 or later, and let the container allow it"
+        case .landlock: "Landlock: update to Linux 5.13 or later, and name landlock in the kernel's lsm= parameter"
+        }
+    }
+}

@@ -1,0 +1,113 @@
+import BatonTestSupport
+import Foundation
+import Testing
+
+extension LabAttackTests {
+    /// Following a device from one period, or one network, to the next: Martin et al., PoPETs 2019, section 5.2; Celosia
+    /// and Cunche, PoPETs 2020, section 4.
+    ///
+    /// In the other suite, so that only one lab of theirs is there at a time.
+    @Suite(.timeLimit(.minutes(3)))
+    struct LabTrackingAttackTests {
+        /// All that devices of everybody say: the service's type, and an SRV record that is the same for all.
+        private static let constant: Set<Capture.Word> = [
+            .label("_baton"), .label("_tcp"), .data(type: 33, [0, 0, 0, 0, 0, 9]),
+        ]
+
+        @Test("Two periods that were captured share what Avahi publishes, and nothing else")
+        func periods() async throws {
+            let lab = try await HandoffLab(["laptop", "desktop"], members: 1)
+            defer { lab.down() }
+            // What Avahi says on its own, when it starts and when it ends.
+            let silence = try await Tap(lab, host: 1)
+            for action in ["stop", "start"] { try lab.lab.command("avahi", "1", action) }
+            try await eventually("Avahi has announced its host") {
+                try silence.now().messages.contains { $0.contains(.label("host1")) }
+            }
+            let ofAvahi = try await silence.end().messages.reduce(into: Self.constant) { $0.formUnion($1) }
+
+            try await attack("following a device by what two captures share") { defence in
+                // Long enough to say something in each period, and as good as never.
+                let rotation = defence.isOn ? "6000" : "3600000"
+                let tap = try await Tap(lab, host: 1)
+                let node = try lab.startProgram(1, [Lab.product("node-probe"), "--rotation", rotation])
+                try await node.event("ready")
+                let first = try await offering("First", in: lab, until: tap) { $0.records.count > 1 }
+                let old = try #require(first.records.last?.instance)
+                if defence.isOn {
+                    try await eventually("there is another name") {
+                        try tap.now().records.contains { $0.instance != old }
+                    }
+                    // It says goodbye as soon as the other one is seen.
+                    try await eventually("the old name has gone") {
+                        let messages = try tap.now().messages
+                        let goodbye = messages.lastIndex { $0.contains(.label(old)) } ?? 0
+                        return messages[goodbye...].contains { !$0.isDisjoint(with: [.label("_baton")]) }
+                    }
+                }
+                let second = try await Tap(lab, host: 1)
+                _ = try await offering("Second", in: lab, until: second) { capture in
+                    let own = capture.messages.filter { !$0.contains(.label(old)) || !defence.isOn }
+                    return own.contains { $0.contains(where: \.isSealedRecord) }
+                }
+                node.program.closeInput()
+                #expect(try await node.end().status == 0, "\(node.errors)")
+                _ = try await tap.end()
+                // Who sees both names at once, while one follows the other, can link them: that is neither period.
+                let late = try await second.end().messages
+                let later = defence.isOn ? late.filter { !$0.contains(.label(old)) } : late
+                let shared = Self.words(of: first.messages).intersection(Self.words(of: later)).subtracting(ofAvahi)
+                if defence.isOn { #expect(shared.isEmpty, "\(shared)") }
+                return Outcome(succeeds: !shared.isEmpty)
+            }
+        }
+
+        /// What was said, and every eight bytes of the sealed records, without the beginning that all of them have.
+        private static func words(of messages: [Set<Capture.Word>]) -> Set<Capture.Word> {
+            messages.reduce(into: []) { words, message in
+                words.formUnion(message)
+                for case .data(16, let text) in message.filter(\.isSealedRecord) {
+                    let sealed = Array(text.dropFirst(7))
+                    for start in 0...(sealed.count - 8) {
+                        words.insert(.data(type: 16, Array(sealed[start..<(start + 8)])))
+                    }
+                }
+            }
+        }
+
+        /// Offers something, and withdraws it when what was captured is enough.
+        private func offering(
+            _ title: String, in lab: HandoffLab, until tap: Tap, _ isEnough: (Capture) -> Bool
+        ) async throws -> Capture {
+            let offer = try await lab.offer(1, "--url", "https://example.org/", "--title", title)
+            try await eventually("\(title) is announced") { isEnough(try tap.now()) }
+            try await offer.command.end(by: SIGTERM)
+            return try tap.now()
+        }
+
+        @Test("An address that comes or goes begins another period at once")
+        func networkChange() async throws {
+            let lab = try await HandoffLab(["laptop", "desktop"], members: 2)
+            defer { lab.down() }
+            let tap = try await Tap(lab, host: 1)
+            _ = try await lab.startNode(1)
+            func names() throws -> Set<String> {
+                Set(try tap.now().records.filter { $0.text.count > 100 }.map(\.instance))
+            }
+            try await eventually("it is announced") { try names().count == 1 }
+            for (number, action) in ["add", "del"].enumerated() {
+                let change = try lab.startProgram(1, ["ip", "address", action, "10.78.0.1/24", "dev", "eth0"])
+                #expect(try await change.end().status == 0, "\(change.errors)")
+                try await eventually("there is another name") { try names().count == number + 2 }
+            }
+            _ = try await tap.end()
+        }
+    }
+}
+
+extension Capture.Word {
+    /// Whether it is the TXT record of a device.
+    fileprivate var isSealedRecord: Bool {
+        if case .data(16, let text) = self { text.count > 100 } else { false }
+    }
+}

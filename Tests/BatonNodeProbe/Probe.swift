@@ -1,0 +1,40 @@
+import BatonAccount
+import BatonDiscovery
+import BatonNode
+import BatonTransport
+import Foundation
+import Logging
+
+/// A node with something else than what every program has, so that tests can put it on a lab host.
+///
+/// `--without seal` or `--without size` leaves out what guards its advertisements, `--rotation MILLISECONDS` shortens the
+/// life of its instance name. It says `ready` as `baton node --json` does, and stops at the end of its input.
+@main
+enum Probe {
+    static func main() async throws {
+        var seams = NodeSeams()
+        var arguments = CommandLine.arguments.dropFirst()
+        while let option = arguments.popFirst(), let value = arguments.popFirst() {
+            switch (option, value) {
+            case ("--without", "seal"): seams.guards.remove(.seal)
+            case ("--without", "size"): seams.guards.remove(.size)
+            case ("--rotation", _): seams.discovery.rotationPeriod = .milliseconds(Int(value) ?? 0)
+            case _: fatalError("there is no \(option) \(value)")
+            }
+        }
+        let node = Node(
+            home: try Home(environment: ProcessInfo.processInfo.environment), seams: seams,
+            logger: Logger(label: "probe") { StreamLogHandler.standardError(label: $0) })
+        try await node.start()
+        let ready = #"{"event":"ready","port":\#(await node.port ?? 0)}"#
+        FileHandle.standardOutput.write(Data((ready + "\n").utf8))
+        // A thread of its own: reading blocks.
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                while readLine() != nil {}
+                continuation.resume()
+            }
+        }
+        await node.stop()
+    }
+}
