@@ -148,7 +148,8 @@ let package = Package(
             name: "BatonAttackTests",
             dependencies: [
                 "BatonAccount", "BatonCLI", "BatonDiscovery", "BatonDocuments", "BatonEventLoop", "BatonMessages",
-                "BatonNode", "BatonProtocol", "BatonTLS", "BatonTestSupport", "BatonTransport", "COpenSSL", "node-probe",
+                "BatonNode", "BatonProtocol", "BatonTLS", "BatonTestSupport", "BatonTransport", "COpenSSL",
+                "node-probe",
                 crypto, logging, protobuf, system,
             ],
             swiftSettings: settings),

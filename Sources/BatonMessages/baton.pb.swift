@@ -1216,9 +1216,21 @@ public nonisolated struct WireReleaseRequest: Sendable {
 
   public var claimID: Data = Data()
 
+  /// why the activity could not be continued; not set where it was, or the user did not want it
+  public var failure: WireFailure {
+    get {_failure ?? WireFailure()}
+    set {_failure = newValue}
+  }
+  /// Returns true if `failure` has been explicitly set.
+  public var hasFailure: Bool {self._failure != nil}
+  /// Clears the value of `failure`. Subsequent reads from it will return its default value.
+  public mutating func clearFailure() {self._failure = nil}
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
+
+  fileprivate var _failure: WireFailure? = nil
 }
 
 public nonisolated struct WireReleaseResponse: Sendable {
@@ -4180,7 +4192,7 @@ nonisolated extension WireContinuedResponse: SwiftProtobuf.Message, SwiftProtobu
 
 nonisolated extension WireReleaseRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".ReleaseRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}claim_id\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}claim_id\0\u{1}failure\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4189,20 +4201,29 @@ nonisolated extension WireReleaseRequest: SwiftProtobuf.Message, SwiftProtobuf._
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularBytesField(value: &self.claimID) }()
+      case 2: try { try decoder.decodeSingularMessageField(value: &self._failure) }()
       default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.claimID.isEmpty {
       try visitor.visitSingularBytesField(value: self.claimID, fieldNumber: 1)
     }
+    try { if let v = self._failure {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireReleaseRequest, rhs: WireReleaseRequest) -> Bool {
     if lhs.claimID != rhs.claimID {return false}
+    if lhs._failure != rhs._failure {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

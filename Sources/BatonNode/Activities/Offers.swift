@@ -53,7 +53,8 @@ actor Offers {
     ///   - checks: what a claim is looked at for.
     ///   - changed: called on the loop after each change of what is offered.
     init(
-        on loop: EventLoop, files: SharedFiles, checks: ClaimChecks = .all, changed: @escaping @Sendable (Change) -> Void
+        on loop: EventLoop, files: SharedFiles, checks: ClaimChecks = .all,
+        changed: @escaping @Sendable (Change) -> Void
     ) {
         self.loop = loop
         self.files = files

@@ -97,7 +97,7 @@ actor Handoff {
             let failure = isNodeStopping && error.code == .cancelled ? stopped : error
             await tellFailure(failure)
             emit(.failed(failure.failure))
-            await finish()
+            await finish(because: failure)
         }
         eventContinuation.finish()
     }
@@ -109,14 +109,21 @@ actor Handoff {
     }
 
     /// Lets the claim go.
-    func finish() async {
+    ///
+    /// - Parameter error: why the activity could not be continued, which the origin's application is told.
+    func finish(because error: HandoffError? = nil) async {
         guard let (connection, claim) = held else { return }
         held = nil
         await connections.letGo(of: connection)
         // In a task of its own: a cancelled handoff still lets go.
         await Task {
             _ = try? await withDeadline(Self.answerDeadline, "the origin did not answer") {
-                let (_, stream) = try await connection.request(.release(.with { $0.claimID = Data(claim.bytes) }))
+                let (_, stream) = try await connection.request(
+                    .release(
+                        .with {
+                            $0.claimID = Data(claim.bytes)
+                            if let error, error.code != .cancelled { $0.failure = error.failure }
+                        }))
                 await stream.finish()
             }
         }.value
@@ -124,12 +131,24 @@ actor Handoff {
 
     /// Opens a continuation stream to the application on the origin.
     func openContinuationStream() async throws(HandoffError) -> BatonTransport.Stream {
-        guard let (connection, claim) = held else {
-            throw HandoffError(.noSuchClaim, "the activity has not been continued")
-        }
+        let (connection, claim) = try await presentClaim()
         return try await connection.request(
             .continuationStream(.with { $0.claimID = Data(claim.bytes) })
         ).1
+    }
+
+    /// The claim, and a connection to present it on: another one where that which it came by has ended.
+    private func presentClaim() async throws(HandoffError) -> (Connection, ClaimID) {
+        guard let (connection, claim) = held else {
+            throw HandoffError(.noSuchClaim, "the activity has not been continued")
+        }
+        if await connection.isOpen { return (connection, claim) }
+        let fresh = try await connections.connection(to: plan.origin.id)
+        guard let now = held, now.connection === connection else { return try await presentClaim() }
+        held = (fresh, claim)
+        await connections.letGo(of: connection)
+        await connections.hold(fresh)
+        return (fresh, claim)
     }
 
     /// The document, for reading.

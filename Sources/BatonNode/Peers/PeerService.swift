@@ -38,7 +38,9 @@ struct PeerService: Sendable {
             case .continued(let request):
                 try await continued(request, from: device, on: stream)
             case .release(let request):
-                await offers.release(try claimID(request.claimID), by: device)
+                await offers.release(
+                    try claimID(request.claimID), by: device,
+                    because: request.hasFailure ? HandoffError(request.failure) : nil)
                 try await stream.respond(.release(.init()))
                 await stream.finish()
             case .status, .devices, .activities, .offer, .withdraw, .accept, .adoptState, .register, .handoffSwitch,
