@@ -129,21 +129,13 @@ struct AssociatedDomainTests {
         #expect(throws: ApplicationManifestError.self) { try AssociatedDomain(text) }
     }
 
-    @Test("a star stands for every host beneath, and not for the domain itself; the longest entry counts")
-    func claims() throws {
-        let star = try AssociatedDomain("*.example.org")
-        #expect(star.claims("www.example.org") && star.claims("A.B.Example.ORG"))
-        #expect(!star.claims("example.org") && !star.claims(".example.org") && !star.claims("badexample.org"))
-        let host = try AssociatedDomain("example.org")
-        #expect(
-            host.claims("Example.org") && !host.claims("www.example.org") && !host.claims("example.org", port: 8443))
-        #expect(try AssociatedDomain("example.org:8443").claims("example.org", port: 8443))
-        let users = try AssociatedDomain("*.users.example.org")
-        let manifest = try ApplicationManifest(
-            identifier: "a", name: "a", associatedDomains: [star, users], source: .registered(from: nil))
-        #expect(manifest.associatedDomain(claiming: "emily.users.example.org") == users)
-        #expect(manifest.associatedDomain(claiming: "www.example.org") == star)
-        #expect(manifest.associatedDomain(claiming: "example.org") == nil)
+    @Test("it is written as it was read, in lower case")
+    func written() throws {
+        for text in ["example.org", "*.example.org", "example.org:8443"] {
+            #expect(try AssociatedDomain(text).description == text)
+        }
+        let star = try AssociatedDomain("*.Example.ORG?mode=developer")
+        #expect(star.host == "example.org" && star.isWildcard && star.port == nil)
     }
 }
 

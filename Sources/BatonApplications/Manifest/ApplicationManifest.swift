@@ -78,14 +78,6 @@ public struct ApplicationManifest: Sendable, Hashable {
     public func reads(version: UInt32, of type: String) -> Bool {
         readableVersions.reads(version: version, of: type)
     }
-
-    /// The domain entry that claims a host: the longest one, as Apple's documentation of associated domains has it.
-    ///
-    /// - Parameter port: of the web page's address; `nil` where it names none.
-    public func associatedDomain(claiming host: String, port: UInt16? = nil) -> AssociatedDomain? {
-        associatedDomains.filter { $0.claims(host, port: port) }
-            .max { ($0.host.utf8.count, $1.isWildcard ? 1 : 0) < ($1.host.utf8.count, $0.isWildcard ? 1 : 0) }
-    }
 }
 
 /// A kind of document whose editing an application continues: an entry of `CFBundleDocumentTypes`.

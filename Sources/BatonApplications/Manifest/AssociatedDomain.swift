@@ -1,5 +1,5 @@
 /// A host whose web pages an application wants to open: an entry of `com.apple.developer.associated-domains` for the
-/// service `activitycontinuation`.
+/// service `activitycontinuation`. Which pages those are, `BatonWeb` tells.
 ///
 /// Source: Apple's documentation, *Associated Domains Entitlement* and *Configuring an associated domain*.
 public struct AssociatedDomain: Sendable, Hashable, CustomStringConvertible {
@@ -50,16 +50,6 @@ public struct AssociatedDomain: Sendable, Hashable, CustomStringConvertible {
         guard host.utf8.count <= 253, labels.count >= (isWildcard ? 2 : 1), labels.allSatisfy(Self.isLabel) else {
             throw malformed()
         }
-    }
-
-    /// Whether it claims a host, whatever the case of its letters.
-    ///
-    /// - Parameter port: of the web page's address; `nil` where it names none.
-    public func claims(_ host: String, port: UInt16? = nil) -> Bool {
-        guard port == self.port else { return false }
-        let host = host.lowercased()
-        return isWildcard
-            ? host.hasSuffix("." + self.host) && host.utf8.count > self.host.utf8.count + 1 : host == self.host
     }
 
     /// As it is written, without the service.
