@@ -80,6 +80,10 @@ public enum NodeError: Error, Sendable, CustomStringConvertible {
 public actor Node {
     /// How long a stopping node lets documents that are being written be finished.
     private static let stopGrace = Duration.seconds(10)
+    /// How long a withdrawal waits for what takes the place of what was withdrawn, such as another tab of the same
+    /// application: others are then told of both at once, and nothing of the ration of announcements is spent on a moment
+    /// in which nothing was offered.
+    private static let withdrawalGrace = Duration.milliseconds(100)
     /// Connections are spread over this many loops.
     private static let connectionLoops = 2
 
@@ -272,12 +276,7 @@ public actor Node {
                     for await device in directory.otherwiseKeyed { await exchange.inform(device) }
                 }
                 group.addTask {
-                    for await change in changes {
-                        switch change {
-                        case .offered: await announcer.publish()
-                        case .withdrawn: await announcer.publish(isWithdrawal: true)
-                        }
-                    }
+                    await Self.announce(changes, of: offers, by: announcer)
                 }
                 group.addTask {
                     await announcer.publish()
@@ -291,6 +290,23 @@ public actor Node {
             offers: offers, connections: connections, handoffs: handoffs, sending: sending,
             monitor: monitor(on: loop, announcer), discovering: discovering,
             automatic: Task { await automatic.run() }, accepting: accepting)
+    }
+
+    /// Tells other devices what changes of what is offered.
+    private static func announce(
+        _ changes: AsyncStream<Offers.Change>, of offers: Offers, by announcer: Announcer
+    ) async {
+        var announced: UInt64 = 0
+        for await change in changes {
+            switch change {
+            case .offered: break
+            case .withdrawn: try? await Task.sleep(for: withdrawalGrace)
+            }
+            let last = await offers.lastChange
+            guard last.number != announced else { continue }
+            announced = last.number
+            await announcer.publish(isWithdrawal: last.change == .withdrawn)
+        }
     }
 
     /// A new network is a new period: what was announced on the old one must not be found on this one.

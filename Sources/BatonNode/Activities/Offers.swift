@@ -44,6 +44,8 @@ actor Offers {
     private var handoffSwitch = HandoffSwitch()
     let files: SharedFiles
     private let changed: @Sendable (Change) -> Void
+    /// The last change, and how many there were.
+    private(set) var lastChange = (change: Change.offered, number: UInt64(0))
     private var expiry: BatonEventLoop.Timer?
     /// The clock that ``OfferedActivity/expires`` is read by can be set, so that it is looked at again after so long.
     private static let expiryCheck = Duration.seconds(30)
@@ -101,7 +103,7 @@ actor Offers {
         offers.append(Offer(activity: activity, application: application, events: continuation))
         applicationsOfClaimed[activity.id] = nil
         awaitExpiry()
-        changed(.offered)
+        note(.offered)
         return events
     }
 
@@ -115,7 +117,7 @@ actor Offers {
         if becomesCurrent { offers.append(offers.remove(at: index)) }
         awaitExpiry()
         // The user info is nobody's before it is asked for: that it changed is not told either.
-        if before != (current?.activity.summary, summaries) { changed(.offered) }
+        if before != (current?.activity.summary, summaries) { note(.offered) }
     }
 
     /// Stops offering an activity. Who accepted it before keeps the claim.
@@ -125,7 +127,7 @@ actor Offers {
         if claims.isClaimed(id, now: .now) { applicationsOfClaimed[id] = offer.application }
         offer.events.yield(.with { $0.withdrawn = .init() })
         offer.events.finish()
-        changed(.withdrawn)
+        note(.withdrawn)
     }
 
     /// Withdraws everything, because the node stops.
@@ -142,7 +144,12 @@ actor Offers {
         let before = summaries
         handoffSwitch = state
         guard before != summaries else { return }
-        changed(summaries.count < before.count ? .withdrawn : .offered)
+        note(summaries.count < before.count ? .withdrawn : .offered)
+    }
+
+    private func note(_ change: Change) {
+        lastChange = (change, lastChange.number + 1)
+        changed(change)
     }
 
     private func awaitExpiry() {

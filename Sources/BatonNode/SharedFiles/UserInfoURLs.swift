@@ -15,17 +15,22 @@ extension WireDictionaryValue {
 
     /// Whether there is such a URL, however deep.
     func containsURL(where isWanted: (String) -> Bool) -> Bool {
-        entries.values.contains { $0.containsURL(where: isWanted) }
+        pairs.contains { $0.value.containsURL(where: isWanted) }
     }
 
     fileprivate func replacingURLs(
         beneath path: String, _ replace: (String, String) throws(HandoffError) -> String
     ) throws(HandoffError) -> WireDictionaryValue {
-        var result = self
-        for key in entries.keys.sorted() {
-            guard let value = entries[key] else { continue }
-            result.entries[key] = try value.replacingURLs(at: path.isEmpty ? key : "\(path).\(key)", replace)
+        // A device may send thousands of keys: each is looked at once, and none is hashed.
+        var replaced = pairs
+        let order = pairs.indices.sorted { pairs[$0].key.utf8.lexicographicallyPrecedes(pairs[$1].key.utf8) }
+        for index in order {
+            let key = pairs[index].key
+            replaced[index].value = try pairs[index].value.replacingURLs(
+                at: path.isEmpty ? key : "\(path).\(key)", replace)
         }
+        var result = self
+        result.pairs = replaced
         return result
     }
 }
@@ -59,10 +64,10 @@ extension WireArrayValue {
     fileprivate func replacingURLs(
         _ replace: (String, String) throws(HandoffError) -> String, key: (Int) -> String
     ) throws(HandoffError) -> WireArrayValue {
+        var replaced = elements
+        for index in elements.indices { replaced[index] = try elements[index].replacingURLs(at: key(index), replace) }
         var result = self
-        for (index, element) in elements.enumerated() {
-            result.elements[index] = try element.replacingURLs(at: key(index), replace)
-        }
+        result.elements = replaced
         return result
     }
 }
