@@ -139,6 +139,25 @@ struct ApplicationsTests {
         }
     }
 
+    @Test("A program under the name of another team's application is not taken for it, and does not stand in its way")
+    func impostor() async throws {
+        let scene = try await Scene(launchDeadline: .milliseconds(300))
+        try scene.install("org.example.ours", team: "EXAMPLE")
+        try await scene.run("org.example.ours", team: "OTHERS", inFront: true)
+        let chosen = try #require(await scene.chosen(activity(team: "EXAMPLE")))
+        #expect(!chosen.isRunning)
+        func start() async throws -> RunningApplication {
+            try await scene.applications.started(
+                chosen, of: TeamTag(of: "EXAMPLE"), continuing: Self.type, for: Self.type)
+        }
+        let error = await #expect(throws: HandoffError.self) { _ = try await start() }
+        #expect(error?.code == .applicationNotStarted)
+        try await scene.run("org.example.ours", team: "EXAMPLE", types: ["org.example.else"])
+        await #expect(throws: HandoffError.self) { _ = try await start() }
+        try await scene.run("org.example.ours", team: "EXAMPLE")
+        #expect(try await start().team == "EXAMPLE")
+    }
+
     @Test("Of several the one in front, then the one used last, then the user's choice")
     func several() async throws {
         let scene = try await Scene()
@@ -148,7 +167,8 @@ struct ApplicationsTests {
         #expect(try await scene.choose(activity(), wanted: "org.example.b") == ["org.example.b"])
 
         let b = try #require(await scene.chosen(activity(), wanted: "org.example.b"))
-        _ = try await scene.applications.started(b, for: Self.type)
+        _ = try await scene.applications.started(
+            b, of: .none, continuing: Self.type, for: Self.type)
         #expect(try await scene.choose(activity()) == ["org.example.b"])
 
         try await scene.applications.update(first, to: scene.application("org.example.a", "", [Self.type], 0, true))
@@ -193,7 +213,8 @@ struct ApplicationsTests {
         try await scene.run("org.example.a")
         var state = try await scene.handoffSwitch.set(false, for: "org.example.a")
         #expect(state.isOn && !state.isOn(for: "org.example.a") && state.isOn(for: "org.example.b"))
-        #expect(try await scene.choose(activity()) == [])
+        let off = await #expect(throws: HandoffError.self) { try await scene.choose(activity()) }
+        #expect(off?.code == .handoffOff && off?.message.contains("org.example.a") == true)
         state = try await scene.handoffSwitch.set(false, for: "")
         let path = scene.home.configurationFolder + "/handoff"
         let again = HandoffSwitchKeeper(path: path, on: try BlockingExecutor(name: "storage"))
@@ -227,8 +248,8 @@ struct ApplicationsTests {
         try scene.install("org.example.reader", team: "TEAM", domains: ["reader.example", "stranger.example"])
         let applications = scene.applications
         #expect(
-            await applications.application(opening: "https://reader.example/a?b")?.identifier == "org.example.reader")
-        #expect(await applications.application(opening: "https://READER.example")?.identifier == "org.example.reader")
+            await applications.application(opening: "https://reader.example/a?b")?.application.identifier == "org.example.reader")
+        #expect(await applications.application(opening: "https://READER.example")?.application.identifier == "org.example.reader")
         for page in [
             "https://stranger.example/", "https://unheard.example/", "https://reader.example:8443/",
             "https://sub.reader.example/", "https://127.0.0.1/", "",
@@ -240,14 +261,15 @@ struct ApplicationsTests {
         try scene.install("org.example.reader", team: "TEAM", domains: ["reader.example"], command: [])
         #expect(await applications.application(opening: "https://reader.example/") == nil, "it cannot be launched")
         try await scene.run("org.example.reader", team: "TEAM")
-        #expect(await applications.application(opening: "https://reader.example/")?.isRunning == true)
+        #expect(await applications.application(opening: "https://reader.example/")?.application.isRunning == true)
         _ = try await scene.handoffSwitch.set(false, for: "org.example.reader")
         #expect(await applications.application(opening: "https://reader.example/") == nil)
     }
 
     private func failure(_ scene: Scene, _ candidate: ApplicationChoice.Candidate) async -> HandoffError.Code? {
         do throws(HandoffError) {
-            _ = try await scene.applications.started(candidate, for: Self.type)
+            _ = try await scene.applications.started(
+                candidate, of: .none, continuing: Self.type, for: Self.type)
             return nil
         } catch {
             return error.code

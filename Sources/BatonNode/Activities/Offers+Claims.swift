@@ -26,6 +26,8 @@ extension Offers {
         }
         do {
             let (payload, document) = try await savedPayload(of: offer, for: device)
+            // It may have been withdrawn, or switched off, while its application saved.
+            _ = try self.offer(id)
             claims.setOffered(document, of: claim)
             offer.events.yield(.with { $0.taken = device.taken(bytes: 0) })
             return (claim, payload)

@@ -100,10 +100,12 @@ actor Applications {
         let handoffSwitch = await handoffSwitch.current
         try handoffSwitch.requireOn(for: wanted)
         let manifests = await keeper.installed
-        let candidates = ApplicationChoice.candidates(
+        // One that runs under the name of another team's is none of these, and keeps the right one from nothing.
+        let all = ApplicationChoice.candidates(
             forType: activity.type, team: team, installed: manifests,
-            running: registrations.values.map(\.application.choice)
-        ).filter { handoffSwitch.isOn(for: $0.identifier) }
+            running: registrations.values.map(\.application.choice).filter { TeamTag(of: $0.team) == team })
+        let candidates = all.filter { handoffSwitch.isOn(for: $0.identifier) }
+        if candidates.isEmpty, let off = all.first { try handoffSwitch.requireOn(for: off.identifier) }
         let decision: ApplicationChoice.Decision
         if wanted.isEmpty {
             decision = ApplicationChoice.decide(
@@ -117,7 +119,7 @@ actor Applications {
         }
         if case .one(let chosen) = decision {
             let versions =
-                running(chosen.identifier)?.versions
+                running(chosen.identifier, of: team, continuing: activity.type)?.versions
                 ?? manifests.first { $0.identifier == chosen.identifier }?.readableVersions
             try versions?.require(activity, of: device, by: chosen.name)
         }
@@ -128,12 +130,14 @@ actor Applications {
     ///
     /// The host is asked where an installed application claims it, and nobody otherwise. Where several may, and none of
     /// them is in front or was used before, the page is the browser's: nobody can be asked while it is on its way.
-    func application(opening page: String) async -> ApplicationChoice.Candidate? {
+    ///
+    /// - Returns: the application, and its team.
+    func application(opening page: String) async -> (application: ApplicationChoice.Candidate, team: TeamTag)? {
         guard let url = URLComponents(string: page), url.port == nil, let host = url.host else { return nil }
         let handoffSwitch = await handoffSwitch.current
         let manifests = await keeper.installed.filter {
             !$0.associatedDomains.isEmpty && handoffSwitch.isOn(for: $0.identifier)
-                && (!$0.command.isEmpty || running($0.identifier) != nil)
+                && (!$0.command.isEmpty || running($0.identifier, of: TeamTag(of: $0.team), continuing: nil) != nil)
         }
         let associated = await associations.applications(
             claiming: host,
@@ -144,12 +148,14 @@ actor Applications {
         let candidates = associated.compactMap { application in
             manifests.first { $0.identifier == application.identifier }.map {
                 ApplicationChoice.Candidate(
-                    identifier: $0.identifier, name: $0.name, isRunning: running($0.identifier) != nil)
+                    identifier: $0.identifier, name: $0.name,
+                    isRunning: running($0.identifier, of: TeamTag(of: $0.team), continuing: nil) != nil)
             }
         }
         let recentlyUsed = await keeper.recentlyUsed
         switch ApplicationChoice.decide(among: candidates, inFront: inFront, recentlyUsed: recentlyUsed) {
-        case .one(let candidate): return candidate
+        case .one(let candidate):
+            return manifests.first { $0.identifier == candidate.identifier }.map { (candidate, TeamTag(of: $0.team)) }
         case .nobody: return nil
         case .ask(let candidates):
             logger.info("\(candidates.count) applications may open \(host): it is left to the browser")
@@ -157,9 +163,19 @@ actor Applications {
         }
     }
 
-    /// The running instance of an application that the user was at last.
-    func running(_ identifier: String) -> RunningApplication? {
-        registrations.values.filter { $0.application.identifier == identifier }.max { $0.order < $1.order }?.application
+    /// The running instance of an application that the user was at last, among those of its team that continue the type.
+    ///
+    /// - Parameter type: `nil` for a page whose host the application belongs to, which it need not declare.
+    private func running(_ identifier: String, of team: TeamTag, continuing type: String?) -> RunningApplication? {
+        registrations.values.filter { registration in
+            registration.application.identifier == identifier && TeamTag(of: registration.application.team) == team
+                && (type.map { registration.application.types.contains($0) } ?? true)
+        }.max { $0.order < $1.order }?.application
+    }
+
+    /// Declines what the user has switched off since it was chosen.
+    func requireOn(for identifier: String) async throws(HandoffError) {
+        try await handoffSwitch.current.requireOn(for: identifier)
     }
 
     /// The identifier that an application registered under on this connection; `nil` where none has.
@@ -177,12 +193,16 @@ actor Applications {
 
     /// The application, launched if it does not run, and noted as used.
     ///
+    /// - Parameters:
+    ///   - team: the application's, which another program under its name has not.
+    ///   - declared: the type that it has to continue; `nil` for a page of a host that it belongs to.
+    ///   - type: of the activity.
     /// - Throws: ``HandoffError`` with `applicationNotStarted`.
     func started(
-        _ candidate: ApplicationChoice.Candidate, for type: String
+        _ candidate: ApplicationChoice.Candidate, of team: TeamTag, continuing declared: String?, for type: String
     ) async throws(HandoffError) -> RunningApplication {
         await keeper.noteUse(of: candidate.identifier)
-        if let application = running(candidate.identifier) { return application }
+        if let application = running(candidate.identifier, of: team, continuing: declared) { return application }
         let (arrivals, arrival) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         lastNumber += 1
         let number = lastNumber
@@ -197,7 +217,9 @@ actor Applications {
         do {
             return try await withDeadline(launchDeadline, "\(candidate.name) was launched and did not register") {
                 for await _ in arrivals {
-                    if let application = await self.running(candidate.identifier) { return application }
+                    if let application = await self.running(candidate.identifier, of: team, continuing: declared) {
+                        return application
+                    }
                 }
                 throw CancellationError()
             }
@@ -224,8 +246,8 @@ actor Applications {
 }
 
 extension ReadableVersions {
-    /// Declines before anybody waits where the application cannot read what the origin's wrote.
-    fileprivate func require(
+    /// Declines, before anybody waits if possible, where the application cannot read what the origin's wrote.
+    func require(
         _ activity: WireActivitySummary, of device: String, by name: String
     ) throws(HandoffError) {
         guard !reads(version: activity.version, of: activity.type), let range = statements[activity.type] else {

@@ -254,7 +254,8 @@ struct ControlService: Sendable {
         try await handoffSwitch.current.requireOn()
         let (summary, origin) = try await activities.find(id, on: request.deviceID)
         var plan = Handoff.Plan(
-            activity: summary, origin: origin, destination: destination, keepsClaim: request.streams)
+            activity: summary, origin: origin, destination: destination, keepsClaim: request.streams,
+            printsOnly: !request.toApplication && !request.streams && destination == nil)
         if request.toApplication {
             switch try await applications.choose(for: summary, of: origin.name, wanted: request.application) {
             case .nobody where summary.type == ActivityType.browsingWeb:
@@ -315,6 +316,7 @@ struct ControlService: Sendable {
             }
         }
         await stream.finish()
+        if let application = await handoff.holder { await handoffs.hold(handoff, by: application) }
         // An application may keep what it continues for long after whoever asked has gone.
         if handoff.plan.keepsClaim { _ = await listening.result } else { listening.cancel() }
         await running.value

@@ -40,6 +40,8 @@ actor Handoff {
         var recipient = Recipient.asker
         /// Whoever asked opens continuation streams: the claim is kept until ``finish()``.
         var keepsClaim = false
+        /// Whoever asked wants to see the payload, and takes nothing over.
+        var printsOnly = false
         /// The rule that accepts it; `nil` where the user does.
         var rule: AcceptPolicy.Rule?
     }
@@ -105,8 +107,16 @@ actor Handoff {
     /// The node stops: where the handoff is cancelled from now on, that is why; what an application holds is let go.
     func nodeIsStopping() async {
         isNodeStopping = true
+        await letGoOfApplication()
+    }
+
+    /// Takes the activity from the application that holds on to it.
+    func letGoOfApplication() async {
         await continuation?.reset(.cancelled)
     }
+
+    /// The application that has the activity.
+    var holder: String? { continuation == nil ? nil : continuing?.application.identifier }
 
     /// Lets the claim go.
     ///
@@ -166,14 +176,19 @@ actor Handoff {
     private func announce() async throws(HandoffError) -> Bool {
         switch plan.recipient {
         case .asker, .applicationOfPage: false
-        case .application(let candidate): try await announce(to: candidate)
+        case .application(let candidate):
+            try await announce(
+                to: candidate, of: TeamTag(plan.activity.teamTag) ?? .none, continuing: plan.activity.type)
         }
     }
 
-    private func announce(to candidate: ApplicationChoice.Candidate) async throws(HandoffError) -> Bool {
+    private func announce(
+        to candidate: ApplicationChoice.Candidate, of team: TeamTag, continuing declared: String?
+    ) async throws(HandoffError) -> Bool {
         let application = ContinuingApplication(
-            application: try await applications.started(candidate, for: plan.activity.type), handoffID: id,
-            type: plan.activity.type, device: plan.origin.name)
+            application: try await applications.started(
+                candidate, of: team, continuing: declared, for: plan.activity.type),
+            handoffID: id, type: plan.activity.type, device: plan.origin.name)
         let isShown = try await application.willContinue(plan.activity)
         continuing = application
         return isShown
@@ -184,11 +199,13 @@ actor Handoff {
         try plan.rule?.require(connection)
         let payload = try await fetchPayload(from: connection)
         if case .applicationOfPage = plan.recipient,
-            let application = await applications.application(opening: payload.webPageURL)
+            let (application, team) = await applications.application(opening: payload.webPageURL)
         {
             // Told before the payload is handed on, and after it has come: before that nobody knows the host.
-            _ = try await announce(to: application)
+            _ = try await announce(to: application, of: team, continuing: nil)
         }
+        // The user may have switched it off while the activity was on its way.
+        try await applications.requireOn(for: continuing?.application.identifier ?? "")
         let arrival = try await files.incoming(
             payload, of: plan.origin.name, takesLocal: continuing != nil || plan.destination == nil)
         emit(.payload(arrival.payload))
@@ -210,10 +227,17 @@ actor Handoff {
         } else if let destination = plan.destination, hasDocument {
             (continued.path, continued.bytes) = try await fetch(document, into: destination, from: connection, claim)
         }
-        // Who only looks at the payload of a document has not taken it over.
-        let isLook = continuing == nil && plan.destination == nil && hasDocument && !plan.keepsClaim
-        if !isLook { try await reportContinued(connection, claim) }
+        if !isLook(hasDocument: hasDocument) { try await reportContinued(connection, claim) }
         return continued
+    }
+
+    /// Whether nobody takes the activity over: its payload is printed, its document is not fetched, or it belongs to a
+    /// team's applications, of which there is none here. Its application keeps it then.
+    private func isLook(hasDocument: Bool) -> Bool {
+        guard continuing == nil, !plan.keepsClaim else { return false }
+        guard !plan.printsOnly, !hasDocument else { return plan.destination == nil }
+        return plan.activity.kind == .application && !plan.activity.hasWebPage_p
+            && TeamTag(plan.activity.teamTag) != TeamTag.none
     }
 
     private func fetchPayload(from connection: Connection) async throws(HandoffError) -> WireActivityPayload {
@@ -232,6 +256,7 @@ actor Handoff {
         guard payload.summary.id == plan.activity.id else {
             throw HandoffError(.internal, "\(plan.origin.name) sent another activity than the one asked for")
         }
+        try requireAccepted(payload.summary)
         do {
             try OfferedActivity.requireSane(
                 webPageURL: payload.webPageURL, referrerURL: payload.referrerURL,
@@ -242,6 +267,17 @@ actor Handoff {
         try OfferedActivity.requireFitting(payload.userInfo)
         try plan.rule?.require(type: payload.summary.type, size: payload.summary.documentSize)
         return payload
+    }
+
+    /// What has come has to be what the user accepted and an application was chosen for.
+    private func requireAccepted(_ summary: WireActivitySummary) throws(HandoffError) {
+        let accepted = plan.activity
+        guard summary.type == accepted.type, TeamTag(summary.teamTag) == TeamTag(accepted.teamTag) else {
+            throw HandoffError(
+                .refused, "\(plan.origin.name) sent an activity of another type or team than it had announced.")
+        }
+        guard summary.version != accepted.version, let continuing else { return }
+        try continuing.application.versions.require(summary, of: plan.origin.name, by: continuing.application.name)
     }
 
     private func reportContinued(_ connection: Connection, _ claim: ClaimID) async throws(HandoffError) {

@@ -1,23 +1,47 @@
 import BatonMessages
 
-/// The handoffs that are under way on this device.
+/// The handoffs of this device: those under way, and those whose activity an application holds on to.
 actor HandoffTable {
-    /// Handoffs at once, those that an application holds on to among them; one more is refused.
-    static let bound = 64
+    /// Handoffs under way at once; one more is refused.
+    static let bound = 32
+    /// Activities that one application holds on to. Beyond it, its oldest is let go: no application continues so many, and
+    /// an origin serves no more to one device (``ClaimTable/boundPerDevice``).
+    static let boundHeldByOne = 32
+    /// Activities that all applications hold on to; beyond it, the oldest of all is let go.
+    static let boundHeld = 128
 
-    private var entries: [HandoffID: (handoff: Handoff, task: Task<Void, Never>?)] = [:]
+    private struct Entry {
+        let handoff: Handoff
+        var task: Task<Void, Never>?
+        /// When an application began to hold on to it, and which; `nil` while it is under way.
+        var held: (number: UInt64, application: String)?
+    }
+
+    private var entries: [HandoffID: Entry] = [:]
+    private var lastNumber: UInt64 = 0
 
     subscript(id: HandoffID) -> Handoff? { entries[id]?.handoff }
 
     func insert(_ handoff: Handoff) throws(HandoffError) {
-        guard entries.count < Self.bound else {
+        guard entries.values.count(where: { $0.held == nil }) < Self.bound else {
             throw HandoffError(.limitExceeded, "\(Self.bound) activities are being accepted already: try again later")
         }
-        entries[handoff.id] = (handoff, nil)
+        entries[handoff.id] = Entry(handoff: handoff)
     }
 
     func setTask(_ task: Task<Void, Never>, of handoff: Handoff) {
         entries[handoff.id]?.task = task
+    }
+
+    /// The activity has been handed over, and its application holds on to it.
+    func hold(_ handoff: Handoff, by application: String) async {
+        lastNumber += 1
+        entries[handoff.id]?.held = (lastNumber, application)
+        let held = entries.values.filter { $0.held != nil }
+        let ofOne = held.filter { $0.held?.application == application }
+        let excess = ofOne.count > Self.boundHeldByOne ? ofOne : held.count > Self.boundHeld ? held : []
+        let oldest = excess.min { ($0.held?.number ?? 0) < ($1.held?.number ?? 0) }
+        await oldest?.handoff.letGoOfApplication()
     }
 
     func remove(_ handoff: Handoff) {
@@ -28,7 +52,7 @@ actor HandoffTable {
     func stop(grace: Duration) async {
         let tasks = entries.values.compactMap(\.task)
         guard !tasks.isEmpty else { return }
-        for (handoff, _) in entries.values { await handoff.nodeIsStopping() }
+        for entry in entries.values { await entry.handoff.nodeIsStopping() }
         _ = try? await withDeadline(grace, "the handoffs were not over") {
             for task in tasks {
                 await withTaskCancellationHandler {
