@@ -248,8 +248,11 @@ struct ApplicationsTests {
         try scene.install("org.example.reader", team: "TEAM", domains: ["reader.example", "stranger.example"])
         let applications = scene.applications
         #expect(
-            await applications.application(opening: "https://reader.example/a?b")?.application.identifier == "org.example.reader")
-        #expect(await applications.application(opening: "https://READER.example")?.application.identifier == "org.example.reader")
+            await applications.application(opening: "https://reader.example/a?b")?.application.identifier
+                == "org.example.reader")
+        #expect(
+            await applications.application(opening: "https://READER.example")?.application.identifier
+                == "org.example.reader")
         for page in [
             "https://stranger.example/", "https://unheard.example/", "https://reader.example:8443/",
             "https://sub.reader.example/", "https://127.0.0.1/", "",
