@@ -157,6 +157,7 @@ let package = Package(
             name: "ExamplesTests",
             dependencies: ["BatonCLI", "BatonTestSupport", "Baton", "MonkeyBrowser", "ShopSnap", "TerminalScreen"],
             swiftSettings: settings),
+        .testTarget(name: "ScriptsTests", dependencies: [subprocess], swiftSettings: settings),
         tests(
             of: "BatonCLI",
             [

@@ -3,7 +3,7 @@
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
-attended=""
+attended="" timer=""
 
 # Runs a command in a process group of its own and waits for it. A signal to the script ends the wait (bash holds traps
 # back while a foreground program runs), and `abandon` then ends it and all that it has started.
@@ -18,6 +18,23 @@ attend() {
     return "$code"
 }
 
+# Like attend, for so many seconds at the most: then it ends the command and all that it has started, and the status is
+# 124. `timeout` ends only the command itself.
+attend_within() { # SECONDS COMMAND...
+    local ended="" code=0 seconds=$1
+    shift
+    set -m
+    "$@" <&0 &
+    attended=$!
+    set +m
+    sleep "$seconds" &
+    timer=$!
+    wait -n -p ended "$attended" "$timer" || code=$?
+    if [[ $ended == "$timer" ]]; then code=124; else attended=""; fi
+    abandon
+    return "$code"
+}
+
 # A process and all that it has started and what these have: a process group is not enough, because SwiftPM puts its
 # children into groups of their own.
 family() { # PROCESS
@@ -26,11 +43,16 @@ family() { # PROCESS
         END { for (pid in parent) { for (p = pid; p in parent && p != root; p = parent[p]); if (p == root) print pid } }'
 }
 
-# Ends what `attend` waits for, with its whole family; for clean-up. All of it is stopped first, so that nobody starts
-# another one meanwhile; who is still there after 5 s is killed.
+# Ends what `attend` or `attend_within` waits for, with its whole family; for clean-up. All of it is stopped first, so
+# that nobody starts another one meanwhile; who is still there after 5 s is killed.
 abandon() {
     local before="" tries=0
     local -a all=()
+    if [[ -n $timer ]]; then
+        kill "$timer" 2>/dev/null || true
+        wait "$timer" 2>/dev/null || true
+        timer=""
+    fi
     [[ -n $attended ]] || return 0
     while mapfile -t all < <(family "$attended") && [[ ${all[*]} != "$before" ]]; do
         before=${all[*]}

@@ -75,7 +75,7 @@ let package = Package(
             name: "BatonFuzz",
             dependencies: [
                 "BatonNode", "Baton", "BatonWeb", "BatonDocuments", "BatonDiscovery", "BatonAccount", "BatonMessages",
-                "BatonTLS", "BatonProtocol", "BatonEventLoop", protobuf, system,
+                "BatonTLS", "BatonProtocol", "BatonEventLoop", "BatonApplications", logging, protobuf, system,
             ],
             path: "Targets",
             swiftSettings: language + [

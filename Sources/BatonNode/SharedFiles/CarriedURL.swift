@@ -22,9 +22,9 @@ enum CarriedURL: Sendable, Hashable {
         }
 
         /// The path of an absolute URL without authority.
-        fileprivate init?(_ path: Substring) {
-            guard path.hasPrefix("///") else { return nil }
-            var parts = path.utf8.dropFirst(3).split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        fileprivate init?(_ path: Substring.UTF8View) {
+            guard path.starts(with: "///".utf8) else { return nil }
+            var parts = path.dropFirst(3).split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
             let isFolder = parts.count > 1 && parts.last?.isEmpty == true
             if isFolder { parts.removeLast() }
             var components: [[UInt8]] = []
@@ -63,9 +63,11 @@ enum CarriedURL: Sendable, Hashable {
     init?(_ text: String) {
         let scheme = [Self.rootScheme, Self.documentScheme].first(where: text.isOfScheme)
         guard let scheme else { return nil }
-        let rest = text.dropFirst(scheme.count + 1)
-        let end = rest.firstIndex { $0 == "?" || $0 == "#" } ?? rest.endIndex
-        let (path, suffix) = (rest[..<end], String(rest[end...]))
+        // By bytes: as a character, a `?` with a combining mark behind it is another one.
+        let rest = text.utf8.dropFirst(scheme.utf8.count + 1)
+        let end = rest.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? rest.endIndex
+        guard let suffix = String(rest[end...]) else { return nil }
+        let path = rest[..<end]
         if scheme == Self.documentScheme, path.isEmpty {
             self = .document(nil, suffix: suffix)
             return

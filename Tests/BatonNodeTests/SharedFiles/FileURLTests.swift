@@ -51,13 +51,16 @@ struct FileURLTests {
         #expect(CarriedURL("baton-root:///Documents") == .root(.init(root: "Documents", components: []), suffix: ""))
         let folder = CarriedURL.root(.init(root: "D", components: [[0x61]], isFolder: true), suffix: "")
         #expect(CarriedURL("baton-root:///D/a/") == folder && folder.text == "baton-root:///D/a/")
+        // A combining mark behind a separator makes one character of both; bytes are what counts.
+        let marked = CarriedURL.root(.init(root: "D", components: [[0x61]]), suffix: "?\u{301}")
+        #expect(CarriedURL("baton-root:///D/a?\u{301}") == marked && marked.text == "baton-root:///D/a?\u{301}")
         for none in [
             "baton-root:", "baton-root:///", "baton-root:////a", "baton-root:/Documents/a", "baton-root://Documents/a",
             "baton-root:///../a", "baton-root:///Documents/../a", "baton-root:///Documents/%2E%2E/a",
             "baton-root:///Documents/./a", "baton-root:///Documents//a", "baton-root:///Documents/a%2F..%2Fb",
             "baton-root:///Documents/a%00", "baton-root:///%2Fetc/a", "baton-root:///.ssh/a", "baton-root:///a%20b/c",
             "baton-document:x", "baton-document:///", "baton-document:///Documents/..", "file:///a",
-            "baton-roots:///a/b",
+            "baton-roots:///a/b", "baton-document:\u{301}",
         ] {
             #expect(CarriedURL(none) == nil, "\(none)")
         }

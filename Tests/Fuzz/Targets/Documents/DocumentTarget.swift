@@ -1,6 +1,5 @@
 import BatonEventLoop
 import BatonProtocol
-import Dispatch
 import Glibc
 import SystemPackage
 
@@ -118,19 +117,6 @@ enum DocumentTarget: FuzzTarget {
             rest = rest.dropFirst(max(size, 1))
         }
         return pieces
-    }
-
-    /// Runs work of actors and waits for it.
-    private static func wait<Value: Sendable>(for work: @escaping @Sendable () async -> Value) -> Value {
-        let done = DispatchSemaphore(value: 0)
-        nonisolated(unsafe) var value: Value?  // reason: written before the signal, read after it
-        Task.detached {
-            value = await work()
-            done.signal()
-        }
-        done.wait()
-        guard let value else { fatalError("the work ended without a value") }
-        return value
     }
 
     static func seeds() -> [[UInt8]] {
