@@ -105,7 +105,7 @@ let package = Package(
         .target(
             name: "BatonTestSupport",
             dependencies: [
-                "BatonProtocol", "BatonEventLoop", "BatonAccount", "BatonMessages", "BatonTransport", protobuf,
+                "Baton", "BatonProtocol", "BatonEventLoop", "BatonAccount", "BatonMessages", "BatonTransport", protobuf,
                 subprocess, system,
             ],
             path: "Tests/BatonTestSupport", swiftSettings: settings),
