@@ -116,6 +116,9 @@ let package = Package(
             name: "document-probe", dependencies: ["Baton"], path: "Tests/BatonDocumentProbe",
             swiftSettings: settings),
         .executableTarget(
+            name: "library-probe", dependencies: ["Baton", "BatonMessages", "BatonTestSupport", "BatonTransport"],
+            path: "Tests/BatonLibraryProbe", swiftSettings: settings),
+        .executableTarget(
             name: "node-probe",
             dependencies: ["BatonAccount", "BatonDiscovery", "BatonNode", "BatonTransport", logging],
             path: "Tests/BatonNodeProbe", swiftSettings: settings),
@@ -139,8 +142,8 @@ let package = Package(
             of: "BatonNode",
             [
                 "BatonAccount", "BatonApplications", "BatonDocuments", "BatonEventLoop", "BatonMessages",
-                "BatonProtocol", "BatonTLS", "BatonTransport", "BatonWeb", "document-probe", logging, protobuf,
-                system,
+                "BatonProtocol", "BatonTLS", "BatonTransport", "BatonWeb", "document-probe", "library-probe", logging,
+                protobuf, system,
             ],
             exclude: ["Applications/client.py"]),
         // The attacks, each with its defence and without: they reach into every room.
