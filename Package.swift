@@ -105,7 +105,7 @@ let package = Package(
         .target(
             name: "BatonTestSupport",
             dependencies: [
-                "BatonProtocol", "BatonEventLoop", "BatonAccount", "BatonMessages", "BatonTransport", protobuf,
+                "Baton", "BatonProtocol", "BatonEventLoop", "BatonAccount", "BatonMessages", "BatonTransport", protobuf,
                 subprocess, system,
             ],
             path: "Tests/BatonTestSupport", swiftSettings: settings),
@@ -115,6 +115,9 @@ let package = Package(
         .executableTarget(
             name: "document-probe", dependencies: ["Baton"], path: "Tests/BatonDocumentProbe",
             swiftSettings: settings),
+        .executableTarget(
+            name: "library-probe", dependencies: ["Baton", "BatonMessages", "BatonTestSupport", "BatonTransport"],
+            path: "Tests/BatonLibraryProbe", swiftSettings: settings),
         .executableTarget(
             name: "node-probe",
             dependencies: ["BatonAccount", "BatonDiscovery", "BatonNode", "BatonTransport", logging],
@@ -139,8 +142,8 @@ let package = Package(
             of: "BatonNode",
             [
                 "BatonAccount", "BatonApplications", "BatonDocuments", "BatonEventLoop", "BatonMessages",
-                "BatonProtocol", "BatonTLS", "BatonTransport", "BatonWeb", "document-probe", logging, protobuf,
-                system,
+                "BatonProtocol", "BatonTLS", "BatonTransport", "BatonWeb", "document-probe", "library-probe", logging,
+                protobuf, system,
             ],
             exclude: ["Applications/client.py"]),
         // The attacks, each with its defence and without: they reach into every room.

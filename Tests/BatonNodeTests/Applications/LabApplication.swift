@@ -56,6 +56,12 @@ struct LabApplication {
         send(#""do":"saved","request":\#(question.request ?? 0),"userInfo":{"page":\#(page)}"#)
     }
 
+    /// Answers the nth question of a name: a message without its number.
+    func answer(_ name: String, _ nth: Int, _ members: String) async throws {
+        let question = try await self.nth(name, nth)
+        send(#""request":\#(question.request ?? 0),"# + members)
+    }
+
     /// The nth event of a name, from 1.
     func nth(_ name: String, _ nth: Int) async throws -> BridgeLine {
         var seen = 0

@@ -1,0 +1,95 @@
+import BatonTestSupport
+import Foundation
+import Testing
+
+/// What Swift says and JSON lines do not, between two real nodes: by `library-probe`, an application of the library.
+@Suite(
+    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+struct LabLibraryProbeTests {
+    @Test("Responders and didUpdate gather the state at takeover; the target identifier chooses what is restored")
+    func windows() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let restoring = try lab.startProgram(2, [Self.probe, "restore", "first", "second", "third"])
+        try await restoring.program.line { $0 == "connected" }
+        let sharing = try lab.startProgram(1, [Self.probe, "share"])
+        let accepted = try await lab.run(2, "accept", "--wait", "30")
+        #expect(accepted.status == 0, "\(accepted.errors)")
+
+        try await sharing.program.line { $0 == "continued by desktop" }
+        #expect(
+            sharing.program.lines == [
+                "update left: ", "update right: left", "willSave left,right", "didUpdate left,right",
+                "continued by desktop",
+            ])
+        try await restoring.program.line { $0 == "handled" }
+        #expect(restoring.program.lines == ["connected", "restored second: left,right,updated", "handled"])
+        for probe in [sharing, restoring] {
+            probe.program.closeInput()
+            #expect(try await probe.end().status == 0)
+        }
+    }
+
+    @Test("1,000 random user infos, or as many as 40 s allow, are the same on the other device, each in its handoff")
+    func randomUserInfo() async throws {
+        let count = 1000
+        let seed = UInt64.random(in: 0..<1 << 32)
+        print("user infos of the seeds \(seed)..<\(seed + UInt64(count))")
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let receiving = try lab.startProgram(2, [Self.probe, "receive", "\(seed)", "\(count)"])
+        let sending = try lab.startProgram(1, [Self.probe, "send", "\(seed)"])
+        let result = try await receiving.program.line(within: .seconds(120)) { $0.hasPrefix("same ") }
+        print(result.text)
+        // A machine that is busy gets to fewer in the 40 s that the receiver gives it.
+        let same = try #require(result.text.split(separator: " ").dropFirst().first.flatMap { Int($0) })
+        #expect((100...count).contains(same), "\(receiving.program.lines)")
+        #expect(receiving.program.lines.count == 1, "\(receiving.program.lines)")
+        #expect(sending.program.lines.isEmpty, "\(sending.program.lines)")
+        for probe in [sending, receiving] {
+            probe.program.closeInput()
+            #expect(try await probe.end().status == 0)
+        }
+    }
+
+    @Test("An application that a desktop entry tells of is launched, told and given the activity")
+    func desktopEntry() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let data = try lab.destination("data")
+        let entries = data.appendingPathComponent("applications")
+        try FileManager.default.createDirectory(at: entries, withIntermediateDirectories: true)
+        let client = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "client.py").path
+        let log = lab.folder.appendingPathComponent("desktop-log").path
+        let entry = """
+            [Desktop Entry]
+            Type=Application
+            Name=Desktop Reader
+            Exec=python3 "\(client)" continue "\(Lab.product("baton"))" org.example.desktop-reader "\(log)"
+            X-Baton-Types=\(LabManifest.type);
+            X-Baton-Team=EXAMPLE
+
+            """
+        try Data(entry.utf8).write(to: entries.appendingPathComponent("org.example.desktop-reader.desktop"))
+        _ = try await lab.startNode(1)
+        _ = try await lab.startNode(2, wrapper: ["env", "XDG_DATA_HOME=\(data.path)"])
+        for host in 1...2 { try await lab.awaitPeers(1, on: host) }
+        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
+        origin.offer("Note", #","supportsContinuationStreams":true"#)
+
+        let accept = try lab.start(2, "accept", "--wait", "30", "--json")
+        try await origin.save(page: 7)
+        let accepted = try await accept.end()
+        #expect(accepted.status == 0, "\(accepted.errors)")
+        #expect(accepted.lines.last?.contains(#""application":"org.example.desktop-reader""#) == true)
+        let told = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n")
+            .compactMap { BridgeLine(String($0)) }.filter { $0.event != "node" }
+        #expect(told.prefix(3).map(\.event) == ["ready", "willContinue", "continue"], "\(told)")
+        #expect(told.first { $0.event == "continue" }?.userInfo?.page == 7)
+        try await origin.event("wasContinued") { $0.device == "desktop" }
+    }
+
+    private static let probe = Lab.product("library-probe")
+}
