@@ -157,6 +157,11 @@ actor Applications {
         }
     }
 
+    /// An application that a page's host lists did not take the page, which the browser gets instead.
+    func noteLeftPage(of application: String, because error: HandoffError) {
+        logger.info("\(application) does not open the web page, which is left to the browser: \(error.message)")
+    }
+
     /// The running instance of an application that the user was at last.
     func running(_ identifier: String) -> RunningApplication? {
         registrations.values.filter { $0.application.identifier == identifier }.max { $0.order < $1.order }?.application

@@ -255,10 +255,11 @@ struct ControlService: Sendable {
         let (summary, origin) = try await activities.find(id, on: request.deviceID)
         var plan = Handoff.Plan(
             activity: summary, origin: origin, destination: destination, keepsClaim: request.streams)
-        if request.toApplication {
+        // Which application may open a page says the page's host, unless the user does.
+        if request.toApplication, summary.type == ActivityType.browsingWeb, request.application.isEmpty {
+            plan.recipient = .applicationOfPage
+        } else if request.toApplication {
             switch try await applications.choose(for: summary, of: origin.name, wanted: request.application) {
-            case .nobody where summary.type == ActivityType.browsingWeb:
-                plan.recipient = .applicationOfPage
             case .nobody:
                 break
             case .one(let candidate):
