@@ -101,6 +101,30 @@ struct OfferRequestTests {
         expectRefused(.invalidRequest, "8192", request { $0.webPageURL = longest + "x" })
     }
 
+    @Test("Browsing the web is a web page without user info, offered or saved")
+    func onlyPages() throws {
+        func page(_ change: (inout WireOfferRequest) -> Void) -> WireOfferRequest {
+            request {
+                $0.type = ActivityType.browsingWeb
+                $0.webPageURL = "https://example.org/"
+                change(&$0)
+            }
+        }
+        #expect(try OfferedActivity(page { _ in }, document: nil).kind == .web)
+        expectRefused(.invalidRequest, "give it one", page { $0.webPageURL = "" })
+        let info = WireDictionaryValue.with { $0.entries["line"] = .with { $0.integer = 12 } }
+        expectRefused(.invalidRequest, "a type of your own", page { $0.userInfo = info })
+        expectRefused(
+            .invalidRequest, "no user info",
+            page {
+                $0.type = ""
+                $0.userInfo = info
+            })
+        #expect(throws: Never.self) {
+            try OfferedActivity.requireOnlyPage(type: "org.example.note", webPageURL: "", userInfo: info)
+        }
+    }
+
     @Test("User info may have 48 KiB, exactly")
     func userInfo() throws {
         func userInfo(encoded size: Int) throws -> WireDictionaryValue {

@@ -150,6 +150,19 @@ struct ContinuingTests {
         #expect(recorder.events.value.count == 1)
     }
 
+    @Test("A web page is taken undeclared, since the node has asked its host; no other type is")
+    func undeclared() async throws {
+        let stage = try await stage()
+        let recorder = ApplicationRecorder()
+        stage.application.delegate = recorder
+        _ = try await stage.node.ask(.announcement(1) { $0.type = UserActivity.browsingWebType })
+        #expect(recorder.events.value == ["willContinue \(UserActivity.browsingWebType)"])
+        let error = await #expect(throws: HandoffError.self) {
+            try await stage.node.ask(.announcement(2) { $0.type = "org.example.else" })
+        }
+        #expect(error?.code == .unsupported)
+    }
+
     @Test("Did-fail is told once, and cancelling by the user is its own error")
     func didFail() async throws {
         let stage = try await stage()

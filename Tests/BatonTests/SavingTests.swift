@@ -187,6 +187,26 @@ struct SavingTests {
         try await eventually("told again") { recorder.failures.value.count == 2 }
     }
 
+    @Test("A web page goes without user info, and is not offered without an address, of which the delegate hears")
+    func webPages() async throws {
+        let stage = try await Stage()
+        let activity = try stage.activity(UserActivity.browsingWebType)
+        let recorder = ActivityRecorder()
+        activity.delegate = recorder
+        activity.userInfo = ["line": 12]
+        activity.requiredUserInfoKeys = ["line"]
+        activity.becomeCurrent()
+        try await eventually("told") { recorder.failures.value.map(\.code) == [.invalid] }
+        _ = try await stage.offered(0)
+        activity.webpageURL = URL(string: "https://example.org/")
+        let offer = try #require(try await stage.offered(1).first?.request)
+        #expect(offer.webPageURL == "https://example.org/")
+        #expect(offer.userInfo.pairs.isEmpty && offer.requiredUserInfoKeys.isEmpty)
+        let state = try await stage.save(activity)
+        #expect(state.webPageURL == "https://example.org/" && state.userInfo.pairs.isEmpty)
+        #expect(activity.userInfo == ["line": 12])
+    }
+
     @Test("What becomes too large when it is taken over fails that handoff with 4611 on both sides")
     func tooLargeAtTakeover() async throws {
         let stage = try await Stage()

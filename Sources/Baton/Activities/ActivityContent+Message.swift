@@ -6,6 +6,14 @@ extension ActivityContent {
     /// The most bytes of a title on its way.
     static let maximumTitleSize = 1024
 
+    /// What of it other devices get: of a web page no user info, which the browser that may open it has no use for.
+    func handedOver(as type: String) -> ActivityContent {
+        guard type == UserActivity.browsingWebType else { return self }
+        var content = self
+        (content.userInfo, content.requiredUserInfoKeys) = ([:], [])
+        return content
+    }
+
     /// The offer of it.
     func offer(id: ActivityIdentifier, type: String, by application: Application.Description) -> WireOfferRequest {
         var offer = WireOfferRequest()

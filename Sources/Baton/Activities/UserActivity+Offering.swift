@@ -7,11 +7,16 @@ import Logging
 extension UserActivity {
     /// The offer of the activity as it is now; `nil` where it is not to be offered.
     ///
-    /// Says so once where the user info is large, or too large.
+    /// Says so once where the user info is large, or too large, and where a web page has no address.
     func offer() async -> WireOfferRequest? {
-        let (content, isInvalidated) = state.withLock { ($0.content, $0.isInvalidated) }
-        guard !isInvalidated, content.isEligibleForHandoff else { return nil }
-        if let expires = content.expirationDate, expires <= Date() { return nil }
+        let (whole, isInvalidated) = state.withLock { ($0.content, $0.isInvalidated) }
+        guard !isInvalidated, whole.isEligibleForHandoff else { return nil }
+        if let expires = whole.expirationDate, expires <= Date() { return nil }
+        let content = whole.handedOver(as: activityType)
+        guard activityType != Self.browsingWebType || content.webpageURL != nil else {
+            await report(.refused, UserActivityError(.invalid, "a web page needs its address: set webpageURL"))
+            return nil
+        }
         do {
             try content.userInfo.validate()
         } catch {
@@ -78,7 +83,7 @@ struct ReportedSize: Sendable {
     private var isRefused = false
 
     /// Whether this is to be said: user info of a class of sizes (3 to 6 KB, 6 to 12, and so on) that was not warned of,
-    /// or that has become too large, or too deep.
+    /// or that has become too large, or too deep; or that a web page has no address.
     mutating func isNews(_ finding: Finding) -> Bool {
         switch finding {
         case .refused:

@@ -24,7 +24,7 @@ extension UserActivity {
             throw HandoffError(.timedOut, "\(application.description.name) did not save its state in time")
         }
         guard !isInvalidated else { throw .activityEnded }
-        let content = content
+        let content = content.handedOver(as: activityType)
         do {
             try content.userInfo.validate()
         } catch {

@@ -72,6 +72,8 @@ extension NodeSession {
     /// Why this application cannot read the version that is on its way; `nil` where it can.
     private func unreadable(_ question: NodeWillContinue) -> HandoffError? {
         guard let continued = description.continues.first(where: { $0.type == question.type }) else {
+            // Nobody declares the system's own type: the node has asked the page's host who opens it.
+            if question.type == UserActivity.browsingWebType { return nil }
             return HandoffError(.unsupported, "\(description.name) does not continue \(question.type)")
         }
         guard let versions = continued.versions, !continued.reads(question.version) else { return nil }

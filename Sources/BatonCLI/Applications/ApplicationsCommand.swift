@@ -19,6 +19,9 @@ struct ApplicationsCommand: ParsableCommand {
               X-Baton-Versions=org.example.editing:1-3;
               X-Baton-Domains=example.org;*.example.org;
 
+            A web page opens in the application that claims its host and that the host lists in its \
+            apple-app-site-association; where several do, and none is in front or was used before, in the browser.
+
             What is registered goes before a desktop entry with the same identifier. The node sees a change at once.
 
             EXAMPLES:

@@ -164,6 +164,8 @@ extension Offers {
         try OfferedActivity.requireSane(
             webPageURL: state.webPageURL, referrerURL: state.referrerURL, requiredKeys: state.requiredUserInfoKeys,
             target: state.targetContentIdentifier)
+        try OfferedActivity.requireOnlyPage(
+            type: offer.activity.type, webPageURL: state.webPageURL, userInfo: userInfo)
         payload.userInfo = userInfo
         if let document {
             payload.summary.kind = .document

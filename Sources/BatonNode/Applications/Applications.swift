@@ -163,6 +163,11 @@ actor Applications {
         }
     }
 
+    /// An application that a page's host lists did not take the page, which the browser gets instead.
+    func noteLeftPage(of application: String, because error: HandoffError) {
+        logger.info("\(application) does not open the web page, which is left to the browser: \(error.message)")
+    }
+
     /// The running instance of an application that the user was at last, among those of its team that continue the type.
     ///
     /// - Parameter type: `nil` for a page whose host the application belongs to, which it need not declare.

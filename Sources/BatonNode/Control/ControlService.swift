@@ -256,10 +256,11 @@ struct ControlService: Sendable {
         var plan = Handoff.Plan(
             activity: summary, origin: origin, destination: destination, keepsClaim: request.streams,
             printsOnly: !request.toApplication && !request.streams && destination == nil)
-        if request.toApplication {
+        // Which application may open a page says the page's host, unless the user does.
+        if request.toApplication, summary.type == ActivityType.browsingWeb, request.application.isEmpty {
+            plan.recipient = .applicationOfPage
+        } else if request.toApplication {
             switch try await applications.choose(for: summary, of: origin.name, wanted: request.application) {
-            case .nobody where summary.type == ActivityType.browsingWeb:
-                plan.recipient = .applicationOfPage
             case .nobody:
                 break
             case .one(let candidate):

@@ -38,6 +38,7 @@ extension OfferedActivity {
         try Self.requireSane(
             webPageURL: request.webPageURL, referrerURL: request.referrerURL,
             requiredKeys: request.requiredUserInfoKeys, target: request.targetContentIdentifier)
+        try Self.requireOnlyPage(type: type, webPageURL: request.webPageURL, userInfo: request.userInfo)
         guard request.team.utf8.count <= Self.teamBound, request.application.utf8.count <= Self.applicationBound else {
             throw HandoffError(
                 .invalidRequest, "team and application may have \(Self.teamBound) bytes each: shorten them")
@@ -100,6 +101,23 @@ extension OfferedActivity {
         guard target.utf8.count <= targetBound else {
             throw HandoffError(
                 .invalidRequest, "the target content identifier is over \(targetBound) bytes: shorten it")
+        }
+    }
+
+    /// Refuses an activity of the type for browsing the web that is not a page and nothing else: a browser goes on with
+    /// it as well as an application. Other types pass.
+    static func requireOnlyPage(
+        type: String, webPageURL: String, userInfo: WireDictionaryValue
+    ) throws(HandoffError) {
+        guard type == ActivityType.browsingWeb else { return }
+        guard !webPageURL.isEmpty else {
+            throw HandoffError(.invalidRequest, "an activity of type \(type) needs a web page: give it one")
+        }
+        guard userInfo.pairs.isEmpty else {
+            throw HandoffError(
+                .invalidRequest,
+                "an activity of type \(type) has no user info, only a web page: give it a type of your own, or leave the"
+                    + " user info out")
         }
     }
 

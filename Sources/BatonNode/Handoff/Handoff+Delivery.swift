@@ -35,6 +35,17 @@ extension Handoff {
         }
     }
 
+    /// Leaves a page to whoever asked, because the application that its host lists has failed.
+    ///
+    /// - Throws: the error, where the user has cancelled or the application was chosen in another way.
+    func leavePage(_ error: HandoffError, of application: String) async throws(HandoffError) {
+        guard case .applicationOfPage = plan.recipient, !Task.isCancelled else { throw error }
+        await applications.noteLeftPage(of: application, because: error)
+        guard let told = continuing else { return }
+        continuing = nil
+        await told.didFail(error)
+    }
+
     /// Fetches the document, and tells whoever asked and the application how it goes.
     func fetch(
         _ document: HandoffDocument, into destination: DestinationFolder, from connection: Connection, _ claim: ClaimID

@@ -26,8 +26,8 @@ actor Handoff {
         case asker
         /// An application, launched if need be.
         case application(ApplicationChoice.Candidate)
-        /// The application that the page's host lists, which is known when the page's address is here; else whoever
-        /// asked.
+        /// The application that the page's host lists, which is known when the page's address is here; whoever asked
+        /// where there is none, or where it fails before it has answered that it continues.
         case applicationOfPage
     }
 
@@ -52,7 +52,7 @@ actor Handoff {
     let eventContinuation: AsyncStream<WireAcceptEvent>.Continuation
     private let connections: PeerConnections
     let documents: DocumentService
-    private let applications: Applications
+    let applications: Applications
     let files: SharedFiles
 
     private var heldDocument: HandoffDocument?
@@ -202,7 +202,11 @@ actor Handoff {
             let (application, team) = await applications.application(opening: payload.webPageURL)
         {
             // Told before the payload is handed on, and after it has come: before that nobody knows the host.
-            _ = try await announce(to: application, of: team, continuing: nil)
+            do {
+                _ = try await announce(to: application, of: team, continuing: nil)
+            } catch {
+                try await leavePage(error, of: application.name)
+            }
         }
         // The user may have switched it off while the activity was on its way.
         try await applications.requireOn(for: continuing?.application.identifier ?? "")
@@ -216,10 +220,14 @@ actor Handoff {
         let document = HandoffDocument(documents, on: connection, claim: claim, place: arrival.localDocument?.path)
         if hasDocument { heldDocument = document }
         if let continuing {
-            try await hand(arrival, with: hasDocument ? document : nil, to: continuing)
-            continued.application = .with {
-                $0.identifier = continuing.application.identifier
-                $0.name = continuing.application.name
+            do {
+                try await hand(arrival, with: hasDocument ? document : nil, to: continuing)
+                continued.application = .with {
+                    $0.identifier = continuing.application.identifier
+                    $0.name = continuing.application.name
+                }
+            } catch {
+                try await leavePage(error, of: continuing.application.name)
             }
         }
         if let local = arrival.localDocument, continuing != nil {
@@ -261,6 +269,8 @@ actor Handoff {
             try OfferedActivity.requireSane(
                 webPageURL: payload.webPageURL, referrerURL: payload.referrerURL,
                 requiredKeys: payload.requiredUserInfoKeys, target: payload.targetContentIdentifier)
+            try OfferedActivity.requireOnlyPage(
+                type: payload.summary.type, webPageURL: payload.webPageURL, userInfo: payload.userInfo)
         } catch {
             throw HandoffError(.internal, "\(plan.origin.name) sent what no activity may have: \(error)")
         }

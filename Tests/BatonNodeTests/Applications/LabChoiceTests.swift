@@ -67,6 +67,39 @@ struct LabChoiceTests {
         #expect(stranger.events.allSatisfy { ["ready", "node"].contains($0.event) }, "\(stranger.events)")
     }
 
+    @Test("At a terminal the user is asked which of several, until the answer is one of them")
+    func asked() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let first = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.first"))
+        let second = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.second"))
+        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
+        origin.offer("Note")
+        try await lab.watch(2).listed("Note")
+        // A terminal of its own, which answers what it is asked: with no number of a line first.
+        let terminal = """
+            import os, pty, sys
+            answers = [b"7\\n", b"2\\n"]
+            def read(descriptor):
+                data = os.read(descriptor, 1024)
+                if data.endswith(b"(1-2) ") and answers:
+                    os.write(descriptor, answers.pop(0))
+                return data
+            sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:], read)))
+            """
+        let accept = try lab.start(2, "accept", wrapper: ["python3", "-c", terminal])
+        try await second.agree()
+        try await origin.save()
+        try await second.continue()
+        let accepted = try await accept.end()
+        #expect(accepted.status == 0, "\(accepted)")
+        let shown = accepted.lines.joined(separator: "\n")
+        #expect(shown.components(separatedBy: "Continue it in which? (1-2)").count == 3, "\(shown)")
+        #expect(shown.contains("(org.example.first)") && shown.contains("(org.example.second)"), "\(shown)")
+        #expect(first.count("willContinue") == 0)
+    }
+
     @Test("Switched off, for a device or an application, nothing is announced, listed or taken; on again it is back")
     func switchedOff() async throws {
         let lab = try await HandoffLab()
@@ -143,32 +176,15 @@ struct LabChoiceTests {
         let lab = try await HandoffLab()
         defer { lab.down() }
         _ = try await lab.startNodes()
-        // There is no browser on a machine for tests: programs of these names stand for the desktop, and tell.
-        let desktop = try lab.destination("desktop")
-        let opened = desktop.appendingPathComponent("opened").path
-        func write(_ text: String, to name: String, mode: Int = 0o644) throws {
-            let file = desktop.appendingPathComponent(name)
-            try FileManager.default.createDirectory(
-                at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
-            try Data(text.utf8).write(to: file)
-            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file.path)
-        }
-        try write("#!/bin/sh\necho \"$#:$1\" >>'\(opened)'\n", to: "bin/xdg-open", mode: 0o755)
-        try write("#!/bin/sh\necho fake.desktop\n", to: "bin/xdg-settings", mode: 0o755)
-        try write(
-            "[Desktop Entry]\nType=Application\nName=Fake Browser\nExec=false %u\n", to: "applications/fake.desktop")
-        let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+        let desktop = try LabDesktop(lab)
         let page = "https://example.org/a?b=c#d"
         let offer = try await lab.offer(1, "--url", page, "--title", "A page")
         let accepted = try await lab.start(
-            2, "accept", "--wait", "30",
-            wrapper: [
-                "env", "DISPLAY=:7", "PATH=\(desktop.path)/bin:\(path)", "XDG_DATA_HOME=\(desktop.path)",
-            ]
+            2, "accept", "--wait", "30", wrapper: desktop.wrapper
         ).end()
         #expect(accepted.status == 0, "\(accepted.errors)")
         #expect(accepted.lines == [page])
-        #expect(try String(contentsOfFile: opened, encoding: .utf8) == "1:\(page)\n")
+        #expect(desktop.opened == ["1:\(page)"])
         #expect(accepted.errors.contains("opened in Fake Browser"), "\(accepted.errors)")
         try await offer.command.end(by: SIGTERM)
     }

@@ -1,10 +1,11 @@
 """A web host of a test, over HTTPS on loopback: what it answers to a path stands in a file of the test.
 
-usage: server.py CERTIFICATE KEY FOLDER ADDRESS [old]
+usage: server.py CERTIFICATE KEY FOLDER ADDRESS [old] [PORT]
 
 FOLDER/answers.json maps a path to {"status", "headers", "body" (base64), "mode"}; other paths get 404. Modes: "drip"
 sends a byte each 50 ms, "silent" nothing, "headers" headers without end, "cut" half of the body. Each request appends
 "HOST PATH" to FOLDER/requests. Its port stands in FOLDER/port; it ends with its standard input. "old" speaks TLS 1.1 at most.
+Without a port the system chooses one.
 """
 import base64
 import http.server
@@ -73,7 +74,8 @@ if "old" in sys.argv[5:]:
     context.set_ciphers("ALL:@SECLEVEL=0")
     context.minimum_version = ssl.TLSVersion.TLSv1
     context.maximum_version = ssl.TLSVersion.TLSv1_1
-server = Server((address, 0), Handler)
+port = next((int(argument) for argument in sys.argv[5:] if argument.isdigit()), 0)
+server = Server((address, port), Handler)
 server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 # In one step: whoever waits for the file finds the whole of it.

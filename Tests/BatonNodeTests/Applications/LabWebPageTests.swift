@@ -1,0 +1,141 @@
+import BatonTestSupport
+import Foundation
+import Testing
+
+/// Web pages across hosts: the application that a page's host lists, after a real HTTPS server was asked, or the browser.
+@Suite(
+    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+struct LabWebPageTests {
+    private static let client = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "client.py").path
+    private static let server = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .deletingLastPathComponent().appending(path: "BatonWebTests/Support/server.py").path
+
+    /// Two hosts with nodes, the second of which believes in an authority of the test and finds the web host on itself.
+    private final class Scene {
+        let lab: HandoffLab
+        let desktop: LabDesktop
+        let node: HostCommand
+        let log: URL
+        private let web: URL
+
+        /// - Parameter listed: the applications that the web host lists.
+        init(listed: String) async throws {
+            let authority = try await WebAuthority()
+            let holder = try await authority.issue(to: "reader.example")
+            lab = try await HandoffLab()
+            desktop = try LabDesktop(lab)
+            log = lab.folder.appendingPathComponent("events")
+            web = try lab.destination("web")
+            let body = Data("{\"activitycontinuation\": {\"apps\": [\"\(listed)\"]}}".utf8).base64EncodedString()
+            let answers =
+                "{\"/.well-known/apple-app-site-association\": {\"status\": 200, \"body\": \"\(body)\"}}"
+            try Data(answers.utf8).write(to: web.appendingPathComponent("answers.json"))
+            // Copies: the authority's folder goes with it.
+            for (from, to) in [(holder.certificate, "certificate.pem"), (holder.key, "key.pem")] {
+                try FileManager.default.copyItem(atPath: from, toPath: web.appendingPathComponent(to).path)
+            }
+            try Data(authority.pem.utf8).write(to: web.appendingPathComponent("authority.pem"))
+            try Data("127.0.0.1 localhost reader.example\n".utf8).write(to: web.appendingPathComponent("hosts"))
+            let path = web.path
+            _ = try lab.startProgram(
+                2,
+                [
+                    "python3", LabWebPageTests.server, path + "/certificate.pem", path + "/key.pem", path, "127.0.0.1",
+                    "443",
+                ])
+            try await eventually("the web host listens") { FileManager.default.fileExists(atPath: path + "/port") }
+            _ = try await lab.startNode(1)
+            let mounts = """
+                mount --bind '\(path)/authority.pem' /etc/ssl/certs/ca-certificates.crt &&
+                mount --bind '\(path)/hosts' /etc/hosts && exec "$@"
+                """
+            node = try await lab.startNode(
+                2, "--private-sites", wrapper: ["unshare", "-m", "sh", "-c", mounts, "sh"]
+            ).command
+            try await lab.awaitPeers(1, on: 2)
+        }
+
+        /// Registers an application as its developer has it for Apple's devices: it says nothing of web pages but its
+        /// domains.
+        func register(_ command: String) async throws {
+            let entitlements = lab.folder.appendingPathComponent("reader.entitlements")
+            let text = """
+                <plist version="1.0"><dict>
+                    <key>com.apple.developer.associated-domains</key>
+                    <array><string>activitycontinuation:reader.example</string></array>
+                </dict></plist>
+                """
+            try Data(text.utf8).write(to: entitlements)
+            let registered = try await lab.run(
+                2, "applications", "register", LabManifest.write(lab, "org.example.reader").path, "--command", command,
+                "--entitlements", entitlements.path)
+            #expect(registered.status == 0, "\(registered.errors)")
+        }
+
+        /// Registers one that runs and takes what it is given.
+        func registerReader() async throws {
+            let manifest = try LabManifest.write(lab, "org.example.reader").path
+            try await register(
+                "python3 \(LabWebPageTests.client) continue \(Lab.product("baton")) \(manifest) \(log.path)")
+        }
+
+        func accept(_ page: String) async throws -> HostCommand.Finished {
+            let offer = try await lab.offer(1, "--url", page)
+            let accepted = try await lab.start(2, "accept", "--wait", "30", wrapper: desktop.wrapper).end()
+            try await offer.command.end(by: SIGTERM)
+            return accepted
+        }
+
+        var events: [BridgeLine] {
+            ((try? String(contentsOf: log, encoding: .utf8)) ?? "").split(separator: "\n")
+                .compactMap { BridgeLine(String($0)) }
+        }
+
+        /// What the web host was asked.
+        var requests: [String] {
+            ((try? String(contentsOf: web.appendingPathComponent("requests"), encoding: .utf8)) ?? "")
+                .split(separator: "\n").map(String.init)
+        }
+    }
+
+    private static let page = "https://reader.example/a?b=c"
+
+    @Test("A page opens in the application that claims its host and that the host lists, which is started")
+    func listed() async throws {
+        let scene = try await Scene(listed: "EXAMPLE.org.example.reader")
+        defer { scene.lab.down() }
+        try await scene.registerReader()
+        let accepted = try await scene.accept(Self.page)
+        #expect(accepted.status == 0, "\(accepted)")
+        #expect(scene.requests == ["reader.example /.well-known/apple-app-site-association"])
+        try await eventually("the application has it") { scene.events.contains { $0.event == "continue" } }
+        let told = scene.events.filter { ["willContinue", "continue"].contains($0.event) }
+        #expect(told.map(\.event) == ["willContinue", "continue"])
+        #expect(told.allSatisfy { $0.type == "NSUserActivityTypeBrowsingWeb" })
+        #expect(scene.desktop.opened == [])
+    }
+
+    @Test("A page whose host does not list the application opens in the browser")
+    func unlisted() async throws {
+        let scene = try await Scene(listed: "EXAMPLE.org.example.else")
+        defer { scene.lab.down() }
+        try await scene.registerReader()
+        let accepted = try await scene.accept(Self.page)
+        #expect(accepted.status == 0, "\(accepted)")
+        #expect(scene.desktop.opened == ["1:\(Self.page)"])
+        #expect(scene.requests.count == 1)
+        #expect(scene.events.isEmpty)
+    }
+
+    @Test("A page whose application cannot be started opens in the browser, which the log says and no error")
+    func notStarted() async throws {
+        let scene = try await Scene(listed: "EXAMPLE.org.example.reader")
+        defer { scene.lab.down() }
+        try await scene.register("/nonexistent/reader")
+        let accepted = try await scene.accept(Self.page)
+        #expect(accepted.status == 0, "\(accepted)")
+        #expect(scene.desktop.opened == ["1:\(Self.page)"])
+        #expect(scene.requests.count == 1)
+        #expect(scene.node.errors.contains("left to the browser"), "\(scene.node.errors)")
+    }
+}
