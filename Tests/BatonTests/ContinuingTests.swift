@@ -151,7 +151,7 @@ struct ContinuingTests {
     }
 
     @Test("A web page is taken undeclared, since the node has asked its host; no other type is")
-    func undeclared() async throws {
+    func webPage() async throws {
         let stage = try await stage()
         let recorder = ApplicationRecorder()
         stage.application.delegate = recorder
