@@ -22,6 +22,12 @@ extension TransportError {
         }
     }
 
+    /// The same with what the peer said before it closed: a limit that this side exceeded is no end like any other.
+    func explained(by goAway: ApplicationErrorCode) -> TransportError {
+        guard code == .connectionLost, goAway != .noError else { return self }
+        return TransportError(code, "the other side closed the connection (\(goAway))")
+    }
+
     /// Why a stream could not be opened.
     init(openError error: StreamOpenError) {
         switch error {

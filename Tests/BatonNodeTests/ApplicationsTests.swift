@@ -26,6 +26,7 @@ struct ApplicationsTests {
         let handoffSwitch: HandoffSwitchKeeper
         let connection: Connection
         private let other: Connection
+        private let pairs = Lock<[(Connection, Connection)]>([])
 
         init(launchDeadline: Duration = .seconds(30)) async throws {
             folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-apps-\(UUID().uuidString)")
@@ -76,12 +77,20 @@ struct ApplicationsTests {
             _ identifier: String, team: String = "", types: [String] = [ApplicationsTests.type], versions: UInt32 = 0,
             inFront: Bool = false
         ) async throws -> Applications.RegistrationID {
-            try await applications.register(application(identifier, team, types, versions, inFront))
+            try await applications.register(
+                application(identifier, team, types, versions, inFront, on: ownConnection()))
+        }
+
+        /// A connection for one application alone.
+        func ownConnection() async throws -> Connection {
+            let pair = try await connectedPair(on: applications.loop)
+            pairs.withLock { $0.append(pair) }
+            return pair.0
         }
 
         func application(
             _ identifier: String, _ team: String = "", _ types: [String] = [ApplicationsTests.type],
-            _ versions: UInt32 = 0, _ inFront: Bool = false
+            _ versions: UInt32 = 0, _ inFront: Bool = false, on connection: Connection? = nil
         ) throws -> RunningApplication {
             try RunningApplication(
                 .with {
@@ -95,7 +104,7 @@ struct ApplicationsTests {
                             $0.oldestVersion = min(1, versions)
                         }
                     }
-                }, on: connection)
+                }, on: connection ?? self.connection)
         }
 
         /// The one that is chosen.
@@ -207,6 +216,40 @@ struct ApplicationsTests {
         _ = try scene.application("org.example.a", "", types.dropLast())
     }
 
+    @Test("One application registers on a connection, and another when that one has gone")
+    func oneEach() async throws {
+        let scene = try await Scene()
+        let connection = try await scene.ownConnection()
+        let id = try await scene.applications.register(scene.application("org.example.a", on: connection))
+        for identifier in ["org.example.a", "org.example.b"] {
+            let error = await #expect(throws: HandoffError.self) {
+                try await scene.applications.register(scene.application(identifier, on: connection))
+            }
+            #expect(error?.code == .invalidRequest)
+            #expect(error?.message.contains("org.example.a is registered on this connection already") == true)
+        }
+        #expect(await scene.applications.count == 1)
+        await scene.applications.unregister(id)
+        _ = try await scene.applications.register(scene.application("org.example.b", on: connection))
+    }
+
+    @Test(
+        "A program that is launched and fails is not waited for, and how it ended is said, to all who want it",
+        arguments: [("exit 3", "its exit status is 3"), ("kill -9 $$", "signal 9 ended it")])
+    func endsAtOnce(script: String, sentence: String) async throws {
+        let scene = try await Scene(launchDeadline: .seconds(40))
+        try scene.install("org.example.short", command: ["sh", "-c", script])
+        let short = try #require(await scene.chosen(activity()))
+        let began = ContinuousClock.now
+        async let first = error(scene, short)
+        async let second = error(scene, short)
+        for error in await [first, second] {
+            #expect(error?.code == .applicationNotStarted)
+            #expect(error?.message.contains("ended without registering: \(sentence)") == true, "\(error as Any)")
+        }
+        #expect(ContinuousClock.now - began < .seconds(35))
+    }
+
     @Test("What is switched off is not chosen, and the switch outlives the node")
     func switched() async throws {
         let scene = try await Scene()
@@ -270,12 +313,16 @@ struct ApplicationsTests {
     }
 
     private func failure(_ scene: Scene, _ candidate: ApplicationChoice.Candidate) async -> HandoffError.Code? {
+        await error(scene, candidate)?.code
+    }
+
+    private func error(_ scene: Scene, _ candidate: ApplicationChoice.Candidate) async -> HandoffError? {
         do throws(HandoffError) {
             _ = try await scene.applications.started(
                 candidate, of: .none, continuing: Self.type, for: Self.type)
             return nil
         } catch {
-            return error.code
+            return error
         }
     }
 }

@@ -1,5 +1,5 @@
 public import BatonMessages
-import BatonProtocol
+public import BatonProtocol
 public import BatonTransport
 public import FoundationEssentials
 import SwiftProtobuf
@@ -30,6 +30,9 @@ public actor ApplicationNode {
     /// What a document read is answered from.
     private var document = Data()
     private var refusals: [HandoffError] = []
+    private var registrationRefusal: HandoffError?
+    /// How often an application was refused to register.
+    public private(set) var refusedRegistrations = 0
     private var connection: Connection?
     private var script: ScriptedNode?
 
@@ -55,6 +58,12 @@ public actor ApplicationNode {
 
     /// The next requests that applications make, save to register, are refused so.
     public func refuse(_ errors: HandoffError...) { refusals = errors }
+
+    /// Refuses to register applications; `nil` takes them again.
+    public func refuseRegistrations(_ error: HandoffError?) { registrationRefusal = error }
+
+    /// Closes the connection of the application that spoke last, and says why.
+    public func close(_ code: ApplicationErrorCode) async { await connection?.close(code) }
 
     /// What the document of every activity is, as far as this application can read it.
     public func setDocument(_ content: Data) { document = content }
@@ -112,6 +121,10 @@ public actor ApplicationNode {
     }
 
     private func register(_ request: WireRegisterRequest, _ stream: BatonTransport.Stream) async throws {
+        if let registrationRefusal {
+            refusedRegistrations += 1
+            throw registrationRefusal
+        }
         registrations.append(request)
         try await stream.respond(.register(.init()))
         defer { departures += 1 }

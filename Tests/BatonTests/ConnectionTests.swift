@@ -1,5 +1,6 @@
 import Baton
 import BatonMessages
+import BatonProtocol
 import BatonTestSupport
 import BatonTransport
 import FoundationEssentials
@@ -49,6 +50,43 @@ struct ConnectionTests {
         try await eventually("idle") { states.value.last == .idle }
         watching.cancel()
         await watching.value
+    }
+
+    @Test("A node without room for one more application is asked again until it has room, and the state says so")
+    func roomLater() async throws {
+        let (node, home) = try await ApplicationNode.start()
+        await node.refuseRegistrations(HandoffError(.limitExceeded, "128 applications are registered already"))
+        let (logger, lines) = LogRecorder.make()
+        let application = try Application(description(), home: home, logger: logger, deadlines: .short)
+        application.start()
+        try await eventually("it has asked several times") { await node.refusedRegistrations >= 3 }
+        guard case .missing(let reason) = await application.nodeState.first(where: { _ in true }) else {
+            Issue.record("the state says that all is well")
+            return
+        }
+        #expect(reason.contains("128 applications are registered already"))
+        #expect(lines.value.filter { $0.text.contains("does not register") }.count == 1)
+
+        await node.refuseRegistrations(nil)
+        try await eventually("registered") { await node.registrations.count == 1 }
+        _ = await application.nodeState.first { $0 == .connected }
+        await application.close()
+    }
+
+    @Test("A node that cut the connection because of a limit is not said to have stopped")
+    func cutOff() async throws {
+        let (node, home) = try await ApplicationNode.start()
+        let (logger, lines) = LogRecorder.make()
+        let application = try Application(description(), home: home, logger: logger, deadlines: .short)
+        application.start()
+        try await eventually("registered") { await node.registrations.count == 1 }
+        await node.close(.limitExceeded)
+        try await eventually("it said why") {
+            lines.value.contains { $0.text.contains("the other side closed the connection (limit exceeded)") }
+        }
+        try await eventually("registered again") { await node.registrations.count == 2 }
+        #expect(!lines.value.contains { $0.text.contains("stopped") })
+        await application.close()
     }
 
     @Test("The identifier of an activity outlives the connection")

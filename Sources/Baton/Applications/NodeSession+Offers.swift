@@ -42,10 +42,30 @@ extension NodeSession {
             } catch {
                 guard error.code != .connectionLost else { throw error }
                 isUnregistered = true
-                logger.warning("the node does not register \(description.name): \(error)")
+                let reason = "the node does not register \(description.name): \(error)"
+                if registrationWait == nil { logger.warning("\(reason)") }
+                if error.code == .limitExceeded { return retryRegistration(because: reason) }
             }
+            registrationWait = nil
             noteConnected()
         }
+    }
+
+    /// Asks again when others may have gone: until then nothing is continued here.
+    private func retryRegistration(because reason: String) {
+        states.set(.missing(reason: reason))
+        let wait = registrationWait ?? deadlines.shortestRetry
+        registrationWait = min(wait * 2, deadlines.longestRetry)
+        registrationRetry = Task { [weak self] in
+            try? await Task.sleep(for: wait)
+            if !Task.isCancelled { await self?.registerAgain() }
+        }
+    }
+
+    private func registerAgain() {
+        registrationRetry = nil
+        isUnregistered = false
+        roster.raise()
     }
 
     private var registerMessage: WireRegisterRequest {

@@ -20,8 +20,12 @@ actor NodeSession {
     /// The connection, while there is one.
     var client: NodeClient?
     var registration: (node: NodeRegistration, message: WireRegisterRequest)?
-    /// The node does not register applications; it may take their offers all the same.
+    /// The node does not register the application; it may take its offers all the same.
     var isUnregistered = false
+    /// Asks anew a node that had no room for one more application.
+    var registrationRetry: Task<Void, Never>?
+    /// How long the next refusal for want of room is waited out; `nil` before the first.
+    var registrationWait: Duration?
     var offered: NodeOffering?
     /// What is not offered again as it is.
     var barred: NodeOffering.Refusal?
@@ -50,14 +54,14 @@ actor NodeSession {
         while !Task.isCancelled {
             do throws(NodeClientError) {
                 let client = try await NodeClient.connect(to: home, on: loop)
-                await withTaskCancellationHandler {
+                let end = await withTaskCancellationHandler {
                     await serve(client)
                 } onCancel: {
                     Task { await client.close() }
                 }
                 if case .connected = states.current { wait = deadlines.shortestRetry }
                 await client.close()
-                if !Task.isCancelled { noteMissing("the node has stopped") }
+                if !Task.isCancelled { noteMissing("the node was lost: \(end)") }
             } catch {
                 if !Task.isCancelled { noteMissing("\(error)") }
             }
@@ -77,20 +81,22 @@ actor NodeSession {
     }
 
     /// Tells the node what it is to know and answers what it asks, until the connection ends.
-    private func serve(_ client: NodeClient) async {
+    private func serve(_ client: NodeClient) async -> TransportError {
         self.client = client
         let (changes, change) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         roster.tell(change)
-        await withDiscardingTaskGroup { group in
+        let end = await withDiscardingTaskGroup { group in
             group.addTask { await self.tellChanges(changes, to: client) }
             group.addTask {
                 for await request in client.requests { await self.take(request, over: client) }
             }
-            await client.ended()
+            let end = await client.ended()
             group.cancelAll()
+            return end
         }
         roster.tell(nil)
         forgetConnection()
+        return end
     }
 
     private func tellChanges(_ changes: AsyncStream<Void>, to client: NodeClient) async {
@@ -110,6 +116,9 @@ actor NodeSession {
         client = nil
         registration = nil
         isUnregistered = false
+        registrationRetry?.cancel()
+        registrationRetry = nil
+        registrationWait = nil
         offered = nil
         barred = nil
         leaving = nil

@@ -4,7 +4,7 @@ import BatonEventLoop
 public enum NodeState: Sendable, Hashable {
     /// The application was not started, or was closed.
     case idle
-    /// There is no node, for this reason; it is looked for.
+    /// There is no node, or it has no room for the application, for this reason; it is tried again.
     case missing(reason: String)
     /// The node knows the application.
     case connected

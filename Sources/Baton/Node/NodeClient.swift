@@ -13,7 +13,7 @@ package struct NodeClient: Sendable {
 
     /// Connects to the node of `home`.
     ///
-    /// - Throws: ``NodeClientError``; `noNode` where nobody listens.
+    /// - Throws: ``NodeClientError``; `noNode` where nobody listens, `notTaken` where the connection is closed before a word.
     package static func connect(
         to home: Home, on loop: EventLoop = EventLoop(name: "node-client")
     ) async throws(NodeClientError) -> NodeClient {
@@ -24,7 +24,8 @@ package struct NodeClient: Sendable {
         } catch {
             switch error.code {
             case .unreachable: throw .noNode(socketPath: home.socketPath)
-            case .refused, .protocolViolation, .connectionLost, .goingAway, .reset, .limitExceeded, .cancelled,
+            case .connectionLost: throw .notTaken(error)
+            case .refused, .protocolViolation, .goingAway, .reset, .limitExceeded, .cancelled,
                 .streamClosed:
                 throw .notUsable(error)
             }
@@ -205,9 +206,9 @@ package struct NodeClient: Sendable {
         }
     }
 
-    /// Waits until the connection has ended.
-    package func ended() async {
-        _ = await connection.ended()
+    /// Waits until the connection has ended, and tells why.
+    package func ended() async -> TransportError {
+        await connection.ended()
     }
 
     /// Ends the connection politely: what is queued still leaves.

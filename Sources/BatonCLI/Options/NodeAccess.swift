@@ -44,6 +44,8 @@ enum NodeAccess {
                 sentence += "; it will say this first: \(error)"
             }
             return CommandError(.noNode, code: "noNode", sentence)
+        case .notTaken:
+            return CommandError(.noNode, code: "noNode", "\(error)")
         case .notUsable:
             return CommandError(.noNode, code: "noNode", "\(error); stop it and start `baton node` again")
         }

@@ -62,13 +62,18 @@ actor ApplicationKeeper {
 
     /// Starts an application that is installed.
     ///
-    /// - Parameter type: of the activity that it is to continue.
-    ///
+    /// - Parameters:
+    ///   - type: of the activity that it is to continue.
+    ///   - onEnd: told how its process has ended; never of what the service manager runs.
     /// - Returns: whether it is still installed.
-    func launch(_ identifier: String, for type: String) async throws(LaunchError) -> Bool {
+    func launch(
+        _ identifier: String, for type: String,
+        onEnd: @escaping @Sendable (ApplicationLauncher.Ending) -> Void
+    ) async throws(LaunchError) -> Bool {
         guard let manifest = registry.installed()[identifier] else { return false }
         let place = try await launcher.launch(manifest, adding: ["BATON_ACTIVITY_TYPE": type]) { [logger] ending in
             logger.info("\(identifier) has ended: \(ending)")
+            onEnd(ending)
         }
         logger.info("\(identifier) was launched: \(place)")
         return true

@@ -10,7 +10,7 @@ import Logging
 ///
 /// Lives on the node's control loop.
 actor Applications {
-    /// Applications that may be registered at once; one more is refused.
+    /// Applications that may be registered at once, one on each connection; one more is refused.
     static let bound = 128
     /// How long an application may take to start and register.
     static let launchDeadline = Duration.seconds(20)
@@ -26,6 +26,19 @@ actor Applications {
         let order: UInt64
     }
 
+    /// What whoever waits for an application is told.
+    private enum Arrival: Sendable {
+        case registered
+        case ended(ApplicationLauncher.Ending)
+    }
+
+    /// An application on its way, and who waits for it.
+    private struct Launch {
+        /// Tells it from another launch of the same application.
+        let number: UInt64
+        var waiting: [UInt64: AsyncStream<Arrival>.Continuation] = [:]
+    }
+
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -36,8 +49,8 @@ actor Applications {
     private let logger: Logger
     private var registrations: [RegistrationID: Registration] = [:]
     private var lastNumber: UInt64 = 0
-    /// Who waits for an application to register, by its identifier.
-    private var waiting: [String: [UInt64: AsyncStream<Void>.Continuation]] = [:]
+    /// Applications that are launched and have not registered yet, by their identifiers.
+    private var launches: [String: Launch] = [:]
 
     init(
         keeper: ApplicationKeeper, handoffSwitch: HandoffSwitchKeeper, associations: SiteAssociations,
@@ -58,10 +71,15 @@ actor Applications {
         guard registrations.count < Self.bound else {
             throw HandoffError(.limitExceeded, "\(Self.bound) applications are registered already")
         }
+        if let other = identifier(on: application.connection) {
+            throw HandoffError(
+                .invalidRequest,
+                "\(other) is registered on this connection already: each application needs one of its own")
+        }
         lastNumber += 1
         let id = RegistrationID(number: lastNumber)
         registrations[id] = Registration(application: application, order: lastNumber)
-        for waiter in waiting[application.identifier, default: [:]].values { waiter.yield() }
+        for waiter in launches[application.identifier, default: Launch(number: 0)].waiting.values { waiter.yield(.registered) }
         return id
     }
 
@@ -202,28 +220,36 @@ actor Applications {
     ///   - team: the application's, which another program under its name has not.
     ///   - declared: the type that it has to continue; `nil` for a page of a host that it belongs to.
     ///   - type: of the activity.
-    /// - Throws: ``HandoffError`` with `applicationNotStarted`.
+    /// - Throws: ``HandoffError`` with `applicationNotStarted`, at once where it ends without having registered; not
+    ///   where it ends with status 0, as a program does that only starts another.
     func started(
         _ candidate: ApplicationChoice.Candidate, of team: TeamTag, continuing declared: String?, for type: String
     ) async throws(HandoffError) -> RunningApplication {
         await keeper.noteUse(of: candidate.identifier)
         if let application = running(candidate.identifier, of: team, continuing: declared) { return application }
-        let (arrivals, arrival) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let (arrivals, arrival) = AsyncStream<Arrival>.makeStream(bufferingPolicy: .bufferingNewest(1))
         lastNumber += 1
         let number = lastNumber
-        let isFirst = waiting[candidate.identifier, default: [:]].isEmpty
-        waiting[candidate.identifier, default: [:]][number] = arrival
+        let isFirst = launches[candidate.identifier] == nil
+        launches[candidate.identifier, default: Launch(number: number)].waiting[number] = arrival
         defer {
-            waiting[candidate.identifier]?[number] = nil
-            if waiting[candidate.identifier]?.isEmpty == true { waiting[candidate.identifier] = nil }
+            launches[candidate.identifier]?.waiting[number] = nil
+            if launches[candidate.identifier]?.waiting.isEmpty == true { launches[candidate.identifier] = nil }
         }
         // Who comes while it is being launched waits with the first.
-        if isFirst { try await launch(candidate, for: type) }
+        if isFirst { try await launch(candidate, for: type, number: number) }
         do {
             return try await withDeadline(launchDeadline, "\(candidate.name) was launched and did not register") {
-                for await _ in arrivals {
+                for await arrival in arrivals {
                     if let application = await self.running(candidate.identifier, of: team, continuing: declared) {
                         return application
+                    }
+                    switch arrival {
+                    case .registered, .ended(.exited(0)): continue
+                    case .ended(let ending):
+                        throw HandoffError(
+                            .applicationNotStarted,
+                            "\(candidate.name) was launched and ended without registering: \(ending.sentence)")
                     }
                 }
                 throw CancellationError()
@@ -235,17 +261,35 @@ actor Applications {
     }
 
     private func launch(
-        _ candidate: ApplicationChoice.Candidate, for type: String
+        _ candidate: ApplicationChoice.Candidate, for type: String, number: UInt64
     ) async throws(HandoffError) {
         logger.info("launching \(candidate.identifier)")
         let isInstalled: Bool
         do {
-            isInstalled = try await keeper.launch(candidate.identifier, for: type)
+            isInstalled = try await keeper.launch(candidate.identifier, for: type) { ending in
+                Task { await self.noteEnd(of: candidate.identifier, launch: number, ending) }
+            }
         } catch {
             throw HandoffError(.applicationNotStarted, "\(candidate.name) cannot be launched: \(error)")
         }
         guard isInstalled else {
             throw HandoffError(.applicationNotStarted, "\(candidate.name) is no longer installed")
+        }
+    }
+
+    /// What was launched has ended, perhaps before it registered.
+    private func noteEnd(of identifier: String, launch number: UInt64, _ ending: ApplicationLauncher.Ending) {
+        guard let launch = launches[identifier], launch.number == number else { return }
+        for waiter in launch.waiting.values { waiter.yield(.ended(ending)) }
+    }
+}
+
+extension ApplicationLauncher.Ending {
+    /// How it ended, for people.
+    fileprivate var sentence: String {
+        switch self {
+        case .exited(let status): "its exit status is \(status)"
+        case .signalled(let signal): "signal \(signal) ended it"
         }
     }
 }

@@ -7,7 +7,8 @@ import Logging
 /// The local socket: accepts this user's applications and nobody else's.
 actor ControlServer {
     /// Applications connected at once: all that may offer, accept and watch, and some more so that `baton status` and
-    /// `baton withdraw` always reach the node. One more is closed unread.
+    /// `baton withdraw` always reach the node. One more is closed unread, which
+    /// the log tells once a minute.
     static let bound = Offers.bound + HandoffTable.bound + PeerDirectory.watcherBound + 16
 
     private let listener: Listener
@@ -15,6 +16,7 @@ actor ControlServer {
     /// What all applications together can make this node hold.
     private let budget: ReceiveBudget
     private var connections: [ObjectIdentifier: Connection] = [:]
+    private var fullness = RepeatedWarning()
 
     init(listener: Listener, limits: NodeLimits, logger: Logger) {
         let window = Limits.local
@@ -48,7 +50,11 @@ actor ControlServer {
             return socket.close()
         }
         guard connections.count < Self.bound else {
-            logger.warning("a connection to the local socket was closed: \(Self.bound) are there")
+            if let unsaid = fullness.note(at: .now) {
+                logger.warning(
+                    "a connection to the local socket was closed: \(Self.bound) are there",
+                    metadata: unsaid > 0 ? ["closedSinceLastSaid": "\(unsaid)"] : nil)
+            }
             return socket.close()
         }
         let connection = Connection(

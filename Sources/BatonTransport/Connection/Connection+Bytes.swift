@@ -62,7 +62,8 @@ extension Connection {
             break
         case .closed(let id):
             if streams[id]?.isAbandoned == true { streams.remove(id) }
-        case .goAwayReceived:
+        case .goAwayReceived(let code, _):
+            goAwayCode = code
             if case .open = state { state = .draining }
         case .drained:
             if case .draining = state { beginClosing() }

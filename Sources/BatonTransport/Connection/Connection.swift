@@ -37,6 +37,8 @@ public actor Connection {
     private var share: ReceiveShare?
 
     var state = State.handshaking
+    /// What the peer's last GOAWAY said.
+    var goAwayCode = ApplicationErrorCode.noError
     private let socket: Socket
     /// Made by ``start()``, because its handler refers to this actor.
     private var timer: Timer?
@@ -182,6 +184,7 @@ public actor Connection {
     /// - Parameter lingering: the peer may still have to read what was sent last.
     func end(_ error: TransportError, lingering: Bool = false) {
         if case .ended = state { return }
+        let error = error.explained(by: goAwayCode)
         state = .ended(error)
         timer?.cancel()
         streams.fail(with: error)
