@@ -34,13 +34,15 @@ struct CommandError: Error, Sendable, CustomStringConvertible {
 extension CommandError {
     /// What the node, or the other device, answered.
     init(_ error: HandoffError) {
-        var message = SafeText.escaped(error.message)
+        var message = SafeText.sentence(error.message)
         if error.code == .claimHeld, !error.device.isEmpty {
-            message = "\(SafeText.escaped(error.device)) has it: " + message
+            message = "\(SafeText.sentence(error.device)) has it: " + message
         }
         // A failure that speaks in whole sentences has said already what to do.
-        if !message.hasSuffix("."), let advice = error.code.advice { message += "; " + advice }
-        self.init(error.code.status, code: error.code.name, message)
+        if !error.message.hasSuffix("."), let advice = error.code.advice { message += "; " + advice }
+        // Without a device it was an application, here or there, that took too long: the devices reach one another.
+        let status = error.code == .timedOut && error.device.isEmpty ? ExitStatus.failed : error.code.status
+        self.init(status, code: error.code.name, message)
     }
 }
 

@@ -237,7 +237,8 @@ public actor Node {
         let control = ControlServer(listener: local, limits: limits, logger: logger)
         let policy = PolicyKeeper(
             path: AcceptPolicyFile.path(in: home), userHome: ConfigurationFile.userHome, on: storage, logger: logger)
-        let handoffSwitch = HandoffSwitchKeeper(path: home.configurationFolder + "/handoff", on: storage)
+        let handoffSwitch = HandoffSwitchKeeper(
+            path: home.configurationFolder + "/handoff", on: storage, logger: logger)
         await offers.setSwitch(handoffSwitch.current)
         let applications = Applications(
             keeper: ApplicationKeeper(

@@ -188,6 +188,49 @@ struct InfoPropertyListTests {
         #expect(versions.readableVersions.statements == ["t": 1...3])
     }
 
+    @Test("lists that go too deep, or contain themselves, are refused before they are decoded")
+    func nesting() throws {
+        func nested(_ name: String, _ depth: Int) -> String {
+            Self.plist(
+                "<key>x</key>" + String(repeating: "<\(name) a=\"/\"><!-- </\(name)> --><key>y</key>", count: depth)
+                    + String(repeating: "</\(name)>", count: depth))
+        }
+        for text in [nested("array", 5_000), nested("dict", 5_000), nested("array", PropertyListNesting.depthBound)] {
+            #expect(Self.problem(try Self.manifest(text)) == "it goes too deep to be an application's property list")
+        }
+        func isFitting(_ bytes: [UInt8]) -> Bool { PropertyListNesting.check(bytes) == .fitting }
+        let room = PropertyListNesting.depthBound - 3
+        #expect(isFitting(Array(nested("array", room).utf8)) && !isFitting(Array(nested("array", room + 1).utf8)))
+        #expect(!isFitting(Array("{ a = (((\"b\"))); }".utf8)) && !isFitting([]))
+        // Old lists and other encodings are not what Xcode writes.
+        #expect(!isFitting(Array(try #require(Self.plist("").data(using: .utf16)))))
+        for depth in [1, PropertyListNesting.depthBound, PropertyListNesting.depthBound + 1, 20_000] {
+            let chain: [[UInt8]] = (1...depth).map { $0 < depth ? [0xA1, UInt8($0 >> 8), UInt8($0 & 255)] : [0x09] }
+            #expect(isFitting(Self.binary(chain)) == (depth <= PropertyListNesting.depthBound), "\(depth)")
+        }
+        #expect(!isFitting(Self.binary([[0xA1, 0, 0]])))
+        // Each holds the next one twice.
+        let doubled: [[UInt8]] = (1...40).map { $0 < 40 ? [0xA2, 0, $0, 0, $0] : [0x09] }
+        #expect(!isFitting(Self.binary(doubled)))
+        let real = try PropertyListSerialization.data(
+            fromPropertyList: ["a": Array(repeating: ["b": 1], count: 500)], format: .binary, options: 0)
+        #expect(isFitting(Array(real)))
+        for count in 0..<real.count { _ = isFitting(Array(real.prefix(count))) }
+    }
+
+    /// A binary list of these objects, which refer to others by two bytes; the first is the top.
+    private static func binary(_ objects: [[UInt8]]) -> [UInt8] {
+        var bytes = Array("bplist00".utf8)
+        var offsets: [UInt8] = []
+        for object in objects {
+            offsets += [UInt8(bytes.count >> 16), UInt8(bytes.count >> 8 & 255), UInt8(bytes.count & 255)]
+            bytes += object
+        }
+        func long(_ value: Int) -> [UInt8] { (0..<8).reversed().map { UInt8(truncatingIfNeeded: value >> ($0 * 8)) } }
+        let table = bytes.count
+        return bytes + offsets + [0, 0, 0, 0, 0, 0, 3, 2] + long(objects.count) + long(0) + long(table)
+    }
+
     @Test("what is no such file says so")
     func damaged() throws {
         #expect(Self.problem(try Self.manifest("hello { ")) == "it is no property list")
@@ -246,6 +289,17 @@ struct BuildVariablesTests {
         for text in ["$(MISSING)", "$(A", "${A)", "$(LOOP)", "$(A:unknown)", "$(X_$(MISSING))", "$(BIG)$(BIG)"] {
             #expect(throws: ApplicationManifestError.self, "\(text)") { try Self.variables.resolve(text) }
         }
+    }
+
+    @Test("values that name one another many times over are refused", .timeLimit(.minutes(1)))
+    func multiplying() throws {
+        func many(_ name: String, _ count: Int) -> String { String(repeating: "$(\(name))", count: count) }
+        let variables = BuildVariables([
+            "A": many("B", 4000), "B": many("C", 4000), "C": many("D", 4000), "D": many("E", 4000), "E": "",
+        ])
+        let error = #expect(throws: ApplicationManifestError.self) { try variables.resolve("$(A)") }
+        #expect(error?.code == .tooLarge)
+        #expect(try variables.resolve("$(D)") == "")
     }
 
     @Test("assignments on the command line")

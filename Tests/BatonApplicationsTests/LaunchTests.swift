@@ -247,7 +247,10 @@ struct OpeningTests {
         try desk.folder.program("bin/xdg-open", "echo \"$#:$1\" > \"$HOME/../asked\"; echo end >> \"$HOME/../asked\"")
         try await desk.launcher().open(url: "https://example.org/?a=b&c='d'")
         #expect(try await desk.written("asked") == ["1:https://example.org/?a=b&c='d'", "end"])
-        for url in ["file:///etc/passwd", "javascript:x", "-h", "", "https", "http://a b", "https://a\n"] {
+        for url in [
+            "file:///etc/passwd", "javascript:x", "-h", "", "https", "http://a b", "https://a\n", "https:///a",
+            "https://bank.example@evil/", "https://bank.example\\@evil/", "https://b\u{E4}nk.example/",
+        ] {
             do {
                 try await desk.launcher().open(url: url)
                 Issue.record("\(url) was opened")
@@ -255,6 +258,14 @@ struct OpeningTests {
                 #expect(error.code == .notOpenable)
             }
         }
+    }
+
+    @Test("what is not ASCII in an address is escaped")
+    func escapes() async throws {
+        let desk = try Desk()
+        try desk.folder.program("bin/xdg-open", "echo \"$1\" > \"$HOME/../asked\"; echo end >> \"$HOME/../asked\"")
+        try await desk.launcher().open(url: "https://example.org/@a/K\u{F6}ln\u{202E}?b@c")
+        #expect(try await desk.written("asked") == ["https://example.org/@a/K%C3%B6ln%E2%80%AE?b@c", "end"])
     }
 
     @Test("files and folders are opened; what is not there, or is a device, is not")

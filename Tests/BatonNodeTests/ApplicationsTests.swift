@@ -38,7 +38,8 @@ struct ApplicationsTests {
             let loop = EventLoop(name: "applications")
             let storage = try BlockingExecutor(name: "storage")
             let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-            handoffSwitch = HandoffSwitchKeeper(path: home.configurationFolder + "/handoff", on: storage)
+            handoffSwitch = HandoffSwitchKeeper(
+                path: home.configurationFolder + "/handoff", on: storage, logger: logger)
             applications = Applications(
                 keeper: ApplicationKeeper(
                     home: home, environment: ["PATH": "/usr/bin:/bin", "HOME": folder.path, "XDG_DATA_DIRS": "/none"],
@@ -207,10 +208,13 @@ struct ApplicationsTests {
         for number in 1..<Applications.bound { try await scene.run("org.example.n\(number)") }
         let error = await #expect(throws: HandoffError.self) { try await scene.run("org.example.more") }
         #expect(error?.code == .limitExceeded)
-        for name in ["", "a b", "a/b", String(repeating: "a", count: RunningApplication.nameBound + 1)] {
+        for name in ["", "a b", "a/b", "..", ".a", String(repeating: "a", count: ManifestBounds.identifier + 1)] {
             #expect(throws: HandoffError.self) { try scene.application(name) }
         }
-        _ = try scene.application(String(repeating: "a", count: RunningApplication.nameBound))
+        for type in ["", "a b", "\u{1B}[31m", String(repeating: "a", count: ManifestBounds.typeName + 1)] {
+            #expect(throws: HandoffError.self) { try scene.application("org.example.a", "", [type]) }
+        }
+        _ = try scene.application(String(repeating: "a", count: ManifestBounds.identifier))
         let types = (0...RunningApplication.typesBound).map { "org.example.t\($0)" }
         #expect(throws: HandoffError.self) { try scene.application("org.example.a", "", types) }
         _ = try scene.application("org.example.a", "", types.dropLast())
@@ -260,7 +264,8 @@ struct ApplicationsTests {
         #expect(off?.code == .handoffOff && off?.message.contains("org.example.a") == true)
         state = try await scene.handoffSwitch.set(false, for: "")
         let path = scene.home.configurationFolder + "/handoff"
-        let again = HandoffSwitchKeeper(path: path, on: try BlockingExecutor(name: "storage"))
+        let again = HandoffSwitchKeeper(
+            path: path, on: try BlockingExecutor(name: "storage"), logger: Logger(label: "test"))
         #expect(await again.current == state)
         let error = await #expect(throws: HandoffError.self) { try await scene.choose(activity()) }
         #expect(error?.code == .handoffOff)
@@ -269,6 +274,28 @@ struct ApplicationsTests {
         #expect(!FileManager.default.fileExists(atPath: path))
         for number in 0..<HandoffSwitch.bound { _ = try await again.set(false, for: "org.example.n\(number)") }
         await #expect(throws: HandoffError.self) { try await again.set(false, for: "org.example.more") }
+    }
+
+    @Test("A damaged file of the switch means off until the user chooses anew", arguments: ["OFF\n", "off a b\n", nil])
+    func damagedSwitch(_ content: String?) async throws {
+        let scene = try await Scene()
+        let path = scene.home.configurationFolder + "/handoff"
+        if let content {
+            try Data(content.utf8).write(to: URL(fileURLWithPath: path))
+        } else {
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        }
+        let error = await #expect(throws: HandoffError.self) { try await scene.choose(activity()) }
+        #expect(error?.code == .handoffOff && error?.message.contains(path) == true, "\(error?.message ?? "")")
+        if content == nil {
+            // What is no file is nobody's to remove, and the sentence says what is there.
+            let error = await #expect(throws: HandoffError.self) { try await scene.handoffSwitch.set(true, for: "") }
+            #expect(error?.message.hasSuffix("\(path) cannot be written: Is a directory") == true)
+            #expect(FileManager.default.fileExists(atPath: path))
+        } else {
+            #expect(try await scene.handoffSwitch.set(true, for: "") == HandoffSwitch())
+            #expect(try await scene.choose(activity()) == [])
+        }
     }
 
     @Test("A program that is launched and never registers is waited for until the deadline, by all who want it")

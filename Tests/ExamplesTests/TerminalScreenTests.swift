@@ -31,6 +31,16 @@ struct TerminalScreenTests {
         #expect(wrong == [.text("\u{FFFD}")])
     }
 
+    @Test("What is too long for a narrow terminal goes on in the next line")
+    func wrapping() {
+        let words = ["Space bought", "Enter add", "^C end"]
+        #expect(ScreenText.wrapped(words, gap: "  ", columns: 40, lines: 3) == [" Space bought  Enter add  ^C end"])
+        #expect(ScreenText.wrapped(words, gap: "  ", columns: 24, lines: 3) == [" Space bought  Enter add", " ^C end"])
+        #expect(ScreenText.wrapped(words, gap: "  ", columns: 23, lines: 2) == [" Space bought", " Enter add  ^C end"])
+        #expect(ScreenText.wrapped(words, gap: "  ", columns: 9, lines: 2) == [" Space b…", " Enter a…"])
+        #expect(ScreenText.wrapped([], columns: 9, lines: 2) == [])
+    }
+
     @Test("A line of text is typed, corrected, and bounded")
     func field() {
         var field = TextField()

@@ -144,7 +144,10 @@ public final class Application: Sendable {
     /// - Throws: ``UserActivityError``: `accessRefused` where the user's policy does not allow it,
     ///   `connectionUnavailable` without a node, `invalid` for a URL that is no file's.
     public func startAccessing(_ url: URL) async throws(UserActivityError) -> AccessToken {
-        guard url.isFileURL else { throw UserActivityError(.invalid, "\(url) is not the URL of a file") }
+        let host = url.host(percentEncoded: false) ?? ""
+        guard url.isFileURL, host.isEmpty || host.lowercased() == "localhost" else {
+            throw UserActivityError(.invalid, "\(url) is not the URL of a file of this device")
+        }
         do {
             try await session.access(Array(url.path(percentEncoded: false).utf8))
         } catch {

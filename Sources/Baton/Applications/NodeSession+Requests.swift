@@ -53,7 +53,9 @@ extension NodeSession {
             await question.decline(HandoffError(.cancelled, "the handoff is over already"))
         case .refused(let reason):
             handoffs.note(question.handoffID, .over)
-            await question.decline(HandoffError(.refused, "\(description.name) declined: \(reason)"))
+            // A whole sentence: what a command would advise after it is about accounts.
+            let end = reason.hasSuffix(".") ? "" : "."
+            await question.decline(HandoffError(.refused, "\(description.name) declined: \(reason)\(end)"))
         case nil:
             await question.decline(
                 HandoffError(.timedOut, "\(description.name) did not answer in time that it will continue"))

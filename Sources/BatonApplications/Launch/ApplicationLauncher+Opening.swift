@@ -8,7 +8,9 @@ extension ApplicationLauncher {
 
     /// Opens a web page in the user's default browser.
     ///
-    /// - Parameter url: http or https.
+    /// What is not ASCII is escaped, so that nothing in the address shows as something else.
+    ///
+    /// - Parameter url: http or https, without a name or password before its host, which would hide where it leads.
     public func open(url: String) async throws(LaunchError) {
         let start = url.prefix(8).lowercased()
         guard start.hasPrefix("http://") || start.hasPrefix("https://"),
@@ -16,7 +18,27 @@ extension ApplicationLauncher {
         else {
             throw LaunchError(.notOpenable, "this is no address of a web page")
         }
-        try await open(url)
+        let rest = url[url.index(after: url.firstIndex(of: ":") ?? url.startIndex)...].utf8.dropFirst(2)
+        // Browsers take a backslash for a slash.
+        let authority = rest.prefix { !"/?#".utf8.contains($0) }
+        guard !authority.isEmpty, authority.allSatisfy({ $0 < 0x80 && !"@\\".utf8.contains($0) }) else {
+            throw LaunchError(
+                .notOpenable, "\(url.prefix(300)) does not say plainly which site it leads to: open it yourself")
+        }
+        try await open(Self.escaped(url))
+    }
+
+    /// Source: RFC 3987, 3.1.
+    private static func escaped(_ url: String) -> String {
+        var escaped = ""
+        for byte in url.utf8 {
+            if byte < 0x80 {
+                escaped.unicodeScalars.append(Unicode.Scalar(byte))
+            } else {
+                escaped += "%" + String(byte, radix: 16, uppercase: true)
+            }
+        }
+        return escaped
     }
 
     /// Opens a file with what the desktop has for its kind.

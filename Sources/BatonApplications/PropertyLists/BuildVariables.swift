@@ -8,6 +8,9 @@ public struct BuildVariables: Sendable, Hashable {
     static let depthBound = 16
     /// The most bytes that a text may become.
     static let sizeBound = 64 << 10
+    /// How much work one text may be: the bytes of what its variables become, those in one another as well, and 64 for
+    /// each. Values that name one another many times over stay small and would take for ever.
+    static let workBound = 1 << 20
 
     private static let brackets: [Character: Character] = ["(": ")", "{": "}"]
 
@@ -36,10 +39,13 @@ public struct BuildVariables: Sendable, Hashable {
     ///
     /// - Throws: ``ApplicationManifestError/Code/unresolved`` for a variable without a value.
     func resolve(_ text: String) throws(ApplicationManifestError) -> String {
-        try resolve(text, depth: 0)
+        var work = 0
+        return try resolve(text, depth: 0, &work)
     }
 
-    private func resolve(_ text: String, depth: Int) throws(ApplicationManifestError) -> String {
+    private func resolve(
+        _ text: String, depth: Int, _ work: inout Int
+    ) throws(ApplicationManifestError) -> String {
         guard depth < Self.depthBound else {
             throw .malformed("the build variables in \"\(text.prefix(80))\" refer to themselves")
         }
@@ -57,12 +63,17 @@ public struct BuildVariables: Sendable, Hashable {
             guard let end = Self.end(of: inside, open: rest[open], close: close) else {
                 throw .malformed("\"\(text.prefix(80))\" has a \(rest[open]) behind $ that is not closed")
             }
-            resolved += try value(of: resolve(String(inside[..<end]), depth: depth + 1), depth: depth)
+            let reference = try resolve(String(inside[..<end]), depth: depth + 1, &work)
+            resolved += try value(of: reference, depth: depth, &work)
             rest = inside[inside.index(after: end)...]
             try Self.checkSize(resolved)
         }
         resolved += rest
         try Self.checkSize(resolved)
+        work += resolved.utf8.count + 64
+        guard work <= Self.workBound else {
+            throw .tooLarge("the build variables in \"\(text.prefix(80))\" name one another too often")
+        }
         return resolved
     }
 
@@ -79,7 +90,9 @@ public struct BuildVariables: Sendable, Hashable {
     }
 
     /// - Parameter reference: a name and its modifiers.
-    private func value(of reference: String, depth: Int) throws(ApplicationManifestError) -> String {
+    private func value(
+        of reference: String, depth: Int, _ work: inout Int
+    ) throws(ApplicationManifestError) -> String {
         let parts = reference.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
         let name = parts[0]
         let modifiers = parts.dropFirst()
@@ -92,7 +105,7 @@ public struct BuildVariables: Sendable, Hashable {
                     ? "$(\(name)) has no value: give the team with --team TEAM"
                     : "$(\(name)) has no value: give it with --set \(name)=VALUE")
         }
-        value = try resolve(value, depth: depth + 1)
+        value = try resolve(value, depth: depth + 1, &work)
         for modifier in modifiers where !modifier.hasPrefix("default=") {
             value = try Self.apply(modifier, to: value, of: name)
         }

@@ -155,6 +155,12 @@ public struct InfoPropertyList: Sendable {
         _ bytes: [UInt8], _ subject: String
     ) throws(ApplicationManifestError) -> Value {
         guard bytes.count <= ManifestBounds.fileSize else { throw .unreadable(.fileTooLarge, subject) }
+        // The decoder calls itself for each level, and what goes too deep would end the program.
+        switch PropertyListNesting.check(bytes) {
+        case .fitting: break
+        case .noPropertyList: throw .malformed("\(subject) is no property list")
+        case .tooDeep: throw .tooLarge("\(subject) goes too deep to be an application's property list")
+        }
         do {
             return try PropertyListDecoder().decode(Value.self, from: Data(bytes))
         } catch DecodingError.typeMismatch(_, let context) {

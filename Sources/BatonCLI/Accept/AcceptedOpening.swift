@@ -17,7 +17,9 @@ struct AcceptedOpening {
         switch payload.summary.kind {
         case .document:
             guard documents, let path = String(validating: outcome.continued.path, as: UTF8.self) else { return }
-            await opening("the document") { () throws(LaunchError) in try await launcher.open(file: FilePath(path)) }
+            _ = await opening("the document") { () throws(LaunchError) in
+                try await launcher.open(file: FilePath(path))
+            }
         case .web, .application, .UNRECOGNIZED:
             guard !payload.webPageURL.isEmpty else {
                 say("no application here continues \(SafeText.escaped(payload.summary.type)): see `baton applications`")
@@ -27,8 +29,10 @@ struct AcceptedOpening {
                 return say("there is no desktop here to open it with a browser")
             }
             let browser = await launcher.defaultBrowserName()
-            await opening("the page") { () throws(LaunchError) in try await launcher.open(url: payload.webPageURL) }
-            if let browser { say("opened in \(SafeText.escaped(browser))") }
+            let isOpen = await opening("the page") { () throws(LaunchError) in
+                try await launcher.open(url: payload.webPageURL)
+            }
+            if isOpen { say("opened in \(browser.map { SafeText.escaped($0) } ?? "the browser")") }
         }
     }
 
@@ -38,11 +42,14 @@ struct AcceptedOpening {
         return ["DISPLAY", "WAYLAND_DISPLAY"].contains { environment[$0]?.isEmpty == false }
     }
 
-    private func opening(_ what: String, _ open: () async throws(LaunchError) -> Void) async {
+    /// - Returns: whether it was opened.
+    private func opening(_ what: String, _ open: () async throws(LaunchError) -> Void) async -> Bool {
         do throws(LaunchError) {
             try await open()
+            return true
         } catch {
             say("\(what) cannot be opened: \(SafeText.escaped("\(error)"))")
+            return false
         }
     }
 

@@ -95,7 +95,7 @@ extension BridgeMembers {
     private func optionalURL(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> URL? {
         guard let text = try optionalText(value, name) else { return nil }
         guard let url = URL(string: text), url.scheme != nil else {
-            throw wrong(value, name, "a URL such as https://example.org/")
+            throw unfit(text, name, "a URL such as https://example.org/")
         }
         return url
     }
@@ -103,20 +103,24 @@ extension BridgeMembers {
     private func optionalDate(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> Date? {
         guard let text = try optionalText(value, name) else { return nil }
         guard let seconds = ISO8601.parse(text) else {
-            throw wrong(value, name, "a date as ISO 8601 has it, such as 2026-11-21T09:30:00Z")
+            throw unfit(text, name, "a date as ISO 8601 has it, such as 2026-11-21T09:30:00Z")
         }
         return Date(timeIntervalSince1970: seconds)
     }
 
     private func optionalFile(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> URL? {
         guard let path = try optionalText(value, name) else { return nil }
-        guard path.hasPrefix("/") else { throw wrong(value, name, "an absolute path") }
+        guard path.hasPrefix("/") else { throw unfit(path, name, "an absolute path") }
         return URL(filePath: path)
     }
 
     private func version(_ value: JSONValue, _ name: String) throws(BridgeProblem) -> UInt32 {
         guard case .integer(let number) = value, let version = UInt32(exactly: number) else {
-            throw wrong(value, name, "a whole number, 0 to 4294967295")
+            let wanted = "a whole number, 0 to 4294967295"
+            switch value {
+            case .integer, .unsigned, .real: throw unfit(value.text, name, wanted)
+            case .null, .boolean, .string, .array, .object: throw wrong(value, name, wanted)
+            }
         }
         return version
     }

@@ -75,6 +75,15 @@ struct BridgeMembers {
         return texts
     }
 
+    /// Where the value is of the right kind, and still none of those wanted.
+    ///
+    /// - Parameter text: the value, of which the beginning is shown.
+    func unfit(_ text: String, _ name: String, _ wanted: String) -> BridgeProblem {
+        let shown = text.unicodeScalars.prefix(80)
+        let end = shown.endIndex < text.unicodeScalars.endIndex ? "…" : ""
+        return BridgeProblem("“\(name)” of “\(message)” takes \(wanted), and not “\(String(shown))\(end)”")
+    }
+
     func wrong(_ value: JSONValue, _ name: String, _ wanted: String) -> BridgeProblem {
         BridgeProblem("“\(name)” of “\(message)” takes \(wanted), and this is \(value.kindName)")
     }

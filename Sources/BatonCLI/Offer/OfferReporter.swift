@@ -12,14 +12,21 @@ actor OfferReporter {
         self.progress = progress
     }
 
-    func offered(_ offer: NodeOffer) async throws {
+    /// - Parameter isHandoffOff: the user has switched Handoff off: the offer waits until it is on.
+    func offered(_ offer: NodeOffer, isHandoffOff: Bool) async throws {
         let id = ListedActivity.text(ofID: offer.id)
         if isJSON {
-            try emit("offered", [JSONValue.Member("id", .string(id)), JSONValue.Member("title", .string(offer.title))])
+            let state = isHandoffOff ? [JSONValue.Member("handoff", "off")] : []
+            try emit(
+                "offered",
+                [JSONValue.Member("id", .string(id)), JSONValue.Member("title", .string(offer.title))] + state)
         } else {
             let title = offer.title.isEmpty ? "(no title)" : SafeText.escaped(offer.title)
-            await progress.say(
-                "offering \(title) (\(id.prefix(8))): run `baton accept` on another device; ^C withdraws")
+            let next =
+                isHandoffOff
+                ? "no device sees it, because Handoff is off: switch it on with `baton handoff on`"
+                : "run `baton accept` on another device"
+            await progress.say("offering \(title) (\(id.prefix(8))): \(next); ^C withdraws")
         }
     }
 
@@ -73,7 +80,7 @@ actor OfferReporter {
                 ])
         } else {
             let name = device.isEmpty ? "a device" : device
-            await progress.say("\(name) did not get it: \(SafeText.escaped(failure.message))")
+            await progress.say("\(name) did not get it: \(SafeText.sentence(failure.message))")
         }
     }
 

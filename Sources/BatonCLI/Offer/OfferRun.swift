@@ -22,7 +22,8 @@ struct OfferRun: Sendable {
         let interrupts = await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { _ in withdraw(stopped) }
         defer { withExtendedLifetime(interrupts) {} }
         // Only now: whoever reads this line may stop the offer at once.
-        try await reporter.offered(offer)
+        let isHandoffOff = try? await !client.handoffSwitch().isOn
+        try await reporter.offered(offer, isHandoffOff: isHandoffOff ?? false)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await serveRequests(stopped) }
             defer { group.cancelAll() }

@@ -13,6 +13,16 @@ enum SafeText {
         escaped(path: Array(text.utf8), as: form)
     }
 
+    /// The most characters (Unicode scalars) of a sentence that came from elsewhere; what follows is an ellipsis.
+    static let sentenceBound = 300
+
+    /// A sentence that another device or application may have written: on one line, and no longer than a few of them.
+    static func sentence(_ text: some StringProtocol) -> String {
+        let scalars = escaped(text).unicodeScalars
+        guard scalars.count > sentenceBound else { return String(scalars) }
+        return String(String.UnicodeScalarView(scalars.prefix(sentenceBound))) + "…"
+    }
+
     /// A file name or path.
     static func escaped(path: some Collection<UInt8>, as form: Form = .escaped) -> String {
         switch form {

@@ -1,6 +1,8 @@
 import BatonEventLoop
 import BatonMessages
-import FoundationEssentials
+import Glibc
+import Logging
+import SystemPackage
 
 /// Whether the user wants Handoff at all, and for which applications not.
 ///
@@ -13,6 +15,9 @@ struct HandoffSwitch: Sendable, Hashable {
     var isOn = true
     /// The identifiers of applications for which it is off.
     var offApplications: Set<String> = []
+    /// What is wrong with the file that keeps it, for people: what the user chose is not known then, so that it is off.
+    /// `nil` where nothing is.
+    var problem: String?
 
     /// Whether an application's activities are handed over.
     ///
@@ -23,6 +28,7 @@ struct HandoffSwitch: Sendable, Hashable {
 
     /// What a user is told who accepts while it is off.
     func requireOn(for application: String = "") throws(HandoffError) {
+        if let problem { throw HandoffError(.handoffOff, "Handoff is off, because \(problem)") }
         guard isOn else { throw HandoffError(.handoffOff, "Handoff is switched off on this device") }
         guard isOn(for: application) else {
             throw HandoffError(.handoffOff, "Handoff is switched off for \(application)")
@@ -31,17 +37,25 @@ struct HandoffSwitch: Sendable, Hashable {
 }
 
 /// Keeps the switch in a file of the configuration folder: a line `off`, and a line `off IDENTIFIER` for each
-/// application. No file means on. It lives on the node's storage thread.
+/// application. No file means on.
+///
+/// A file that cannot be read, is over 128 KiB, or has another line means off, with a warning: nothing leaves a device
+/// whose user may have switched it off. It lives on the node's storage thread.
 actor HandoffSwitchKeeper {
     private nonisolated let executor: BlockingExecutor
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
+    /// The most bytes of the file: more than what ``HandoffSwitch/bound`` applications take.
+    private static let sizeBound = 128 << 10
+
     private let path: String
+    private let logger: Logger
     private var state: HandoffSwitch?
 
-    init(path: String, on executor: BlockingExecutor) {
+    init(path: String, on executor: BlockingExecutor, logger: Logger) {
         self.path = path
         self.executor = executor
+        self.logger = logger
     }
 
     /// The switch as the user left it.
@@ -49,6 +63,7 @@ actor HandoffSwitchKeeper {
         if let state { return state }
         let state = load()
         self.state = state
+        if let problem = state.problem { logger.warning("Handoff is off, because \(problem)") }
         return state
     }
 
@@ -57,6 +72,7 @@ actor HandoffSwitchKeeper {
         var changed = current
         if application.isEmpty {
             changed.isOn = isOn
+            changed.problem = nil
         } else if isOn {
             changed.offApplications.remove(application)
         } else {
@@ -69,38 +85,85 @@ actor HandoffSwitchKeeper {
             }
             changed.offApplications.insert(application)
         }
-        do {
+        do throws(Errno) {
             try write(changed)
         } catch {
-            throw HandoffError(.internal, "the choice cannot be kept: \(path) cannot be written (\(error))")
+            throw HandoffError(.internal, "the choice cannot be kept: \(path) cannot be written: \(error)")
         }
         state = changed
         return changed
     }
 
-    private func write(_ state: HandoffSwitch) throws {
+    /// Replaces the file whole, so that a node that ends meanwhile leaves the old one.
+    private func write(_ state: HandoffSwitch) throws(Errno) {
         guard state != HandoffSwitch() else {
-            guard FileManager.default.fileExists(atPath: path) else { return }
-            return try FileManager.default.removeItem(atPath: path)
+            guard unlink(path) == 0 || errno == ENOENT else { throw Errno(rawValue: errno) }
+            return
         }
         let lines = (state.isOn ? [] : ["off"]) + state.offApplications.sorted().map { "off \($0)" }
-        try Data(lines.map { $0 + "\n" }.joined().utf8).write(to: URL(filePath: path), options: .atomic)
+        let new = path + ".new"
+        do {
+            let file = try FileDescriptor.open(
+                FilePath(new), .writeOnly, options: [.create, .truncate, .closeOnExec], permissions: .ownerReadWrite)
+            _ = try file.closeAfter { try file.writeAll(lines.map { $0 + "\n" }.joined().utf8) }
+            guard rename(new, path) == 0 else { throw Errno(rawValue: errno) }
+        } catch {
+            unlink(new)
+            throw error as? Errno ?? .ioError
+        }
     }
 
-    /// What is no line of ours is passed over.
     private func load() -> HandoffSwitch {
         var state = HandoffSwitch()
-        guard let content = FileManager.default.contents(atPath: path), content.count <= 1 << 17 else { return state }
-        for line in String(decoding: content, as: UTF8.self).split(separator: "\n") {
-            let words = line.split(separator: " ")
-            guard words.first == "off" else { continue }
-            switch words.count {
-            case 1: state.isOn = false
-            case 2 where state.offApplications.count < HandoffSwitch.bound:
-                state.offApplications.insert(String(words[1]))
-            default: continue
+        do {
+            guard let content = try read() else { return state }
+            for (index, line) in content.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+                guard Self.take(line, into: &state) else {
+                    state.problem = "line \(index + 1) of \(path) is neither “off” nor “off IDENTIFIER”"
+                    break
+                }
             }
+        } catch {
+            state.problem = "\(path) cannot be read: \(error)"
         }
+        if state.problem != nil { state.isOn = false }
         return state
+    }
+
+    /// - Returns: whether it is a line of ours.
+    private static func take(_ line: Substring, into state: inout HandoffSwitch) -> Bool {
+        let words = line.split(whereSeparator: \.isWhitespace)
+        guard let first = words.first else { return true }
+        guard first == "off" else { return false }
+        switch words.count {
+        case 1:
+            state.isOn = false
+            return true
+        case 2 where state.offApplications.count < HandoffSwitch.bound:
+            state.offApplications.insert(String(words[1]))
+            return true
+        case _: return false
+        }
+    }
+
+    /// - Returns: `nil` where there is no file.
+    private func read() throws(Errno) -> String? {
+        do {
+            let file = try FileDescriptor.open(FilePath(path), .readOnly, options: [.closeOnExec, .nonBlocking])
+            return try file.closeAfter {
+                var content: [UInt8] = []
+                var part = [UInt8](repeating: 0, count: 16 << 10)
+                while true {
+                    let count = try part.withUnsafeMutableBytes { try file.read(into: $0) }
+                    guard count > 0 else { return String(decoding: content, as: UTF8.self) }
+                    content += part[..<count]
+                    guard content.count <= Self.sizeBound else { throw Errno.fileTooLarge }
+                }
+            }
+        } catch Errno.noSuchFileOrDirectory {
+            return nil
+        } catch {
+            throw error as? Errno ?? .ioError
+        }
     }
 }

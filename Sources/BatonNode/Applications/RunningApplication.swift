@@ -1,11 +1,10 @@
-import BatonAccount
 import BatonApplications
 import BatonMessages
 import BatonTransport
 
 /// An application of this user that runs and has registered.
 struct RunningApplication: Sendable {
-    /// The most bytes of an identifier, of a name and of a team.
+    /// The most bytes of a name and of a team.
     static let nameBound = 255
     /// The most types that one application continues.
     static let typesBound = 128
@@ -27,11 +26,11 @@ struct RunningApplication: Sendable {
         team = request.team
         isInFront = request.inFront
         self.connection = connection
-        guard !identifier.isEmpty, identifier.utf8.count <= Self.nameBound,
-            identifier.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "/") })
-        else {
+        guard DottedName.isIdentifier(identifier) else {
             throw HandoffError(
-                .invalidRequest, "an application's identifier is 1 to 255 characters, as in org.example.editor")
+                .invalidRequest,
+                "an application's identifier has up to \(ManifestBounds.identifier) letters, digits, dots, hyphens and "
+                    + "underscores, as in org.example.editor")
         }
         guard name.utf8.count <= Self.nameBound, team.utf8.count <= Self.nameBound else {
             throw HandoffError(.invalidRequest, "an application's name and team may have \(Self.nameBound) bytes each")
@@ -41,9 +40,11 @@ struct RunningApplication: Sendable {
         }
         var versions: [String: ClosedRange<UInt32>] = [:]
         for type in request.types {
-            guard !type.type.isEmpty, type.type.utf8.count <= AdvertisedActivity.maximumTypeCount else {
+            guard DottedName.isActivityType(type.type) else {
                 throw HandoffError(
-                    .invalidRequest, "a type of activity has 1 to \(AdvertisedActivity.maximumTypeCount) bytes")
+                    .invalidRequest,
+                    "a type of activity has up to \(ManifestBounds.typeName) letters, digits, dots, hyphens and "
+                        + "underscores")
             }
             guard type.newestVersion != 0 else { continue }
             guard type.oldestVersion <= type.newestVersion else {

@@ -13,6 +13,9 @@ final class Browser {
         case restoring
     }
 
+    /// How long another device may take to tell where the user is in a page.
+    private static let restoringTime = Duration.seconds(10)
+
     private(set) var shown = TabName.weather { didSet { onChange() } }
     private(set) var arrivals: [TabName: Arrival] = [:] { didSet { onChange() } }
     private var states: [TabName: TabState] = [:] { didSet { onChange() } }
@@ -132,12 +135,19 @@ extension Browser: ApplicationDelegate {
         show(tab)
         arrivals[tab] = .restoring
         // The page is there; the rest may take its time. The task keeps the activity, and with it the way to the origin.
+        let restoring = Task { try await restore(tab, from: activity) }
         Task {
-            do {
-                try await restore(tab, from: activity)
-            } catch {
-                notice = "The page has come, without the place in it: \(error)."
+            let deadline = Task {
+                try await Task.sleep(for: Self.restoringTime)
+                restoring.cancel()
             }
+            do {
+                try await restoring.value
+            } catch {
+                let reason = restoring.isCancelled ? "the other device did not tell it in time" : "\(error)"
+                notice = "The page has come, without the place in it: \(reason)."
+            }
+            deadline.cancel()
             arrivals[tab] = nil
         }
         return true

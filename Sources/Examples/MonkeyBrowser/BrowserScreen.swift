@@ -64,15 +64,22 @@ struct BrowserScreen {
         let content = Page(state.url)
         let tabs = TabName.allCases.map { $0 == tab ? "[\($0.title)]" : " \($0.title) " }.joined(separator: " ")
         var lines: [TerminalScreen.Line] = [.init(ScreenText.spread(" " + tabs, "", columns: columns), .reverse)]
+        let isRestoring = browser.arrivals[tab] == .restoring
+        let notice = isRestoring ? "Finding the place in the page…" : browser.notice
+        // A narrow terminal shows what happens rather than where the node is.
+        let isNarrow = ScreenText.columns(of: " " + notice + " " + node + " ") > columns
+        let news = ScreenText.wrapped(notice.split(separator: " ").map(String.init), columns: columns, lines: 3)
+        let help = ScreenText.wrapped(Self.help, gap: "  ", columns: columns, lines: 3)
+        let bottom = (isNarrow ? max(1, news.count) : 1) + help.count
         var cursor: (column: Int, row: Int)?
         switch browser.arrivals[tab] {
         case .preparing:
             lines += ["", .init("   Preparing \(tab.title): it is on its way…", .bold)]
         case .restoring, nil:
             lines += [.init(" " + state.url.absoluteString, .dim), .init(" " + content.title, .bold), ""]
-            page = max(1, rows - 9 - content.links.count)
+            page = max(1, rows - 7 - bottom - content.links.count)
             lines += content.text.dropFirst(max(0, state.scroll)).prefix(page).map { .init("   " + $0) }
-            while lines.count < rows - 5 - content.links.count { lines.append("") }
+            while lines.count < rows - 3 - bottom - content.links.count { lines.append("") }
             for (index, link) in content.links.enumerated() {
                 lines.append(.init(" \(index == selection % content.links.count ? "›" : " ") \(link.name)"))
             }
@@ -80,11 +87,17 @@ struct BrowserScreen {
             cursor = (ScreenText.columns(of: prompt + state.form.text.prefix(state.form.cursor)), lines.count + 1)
             lines += ["", .init(prompt + state.form.text, .bold)]
         }
-        while lines.count < rows - 2 { lines.append("") }
-        let isRestoring = browser.arrivals[tab] == .restoring
-        let notice = isRestoring ? "Finding the place in the page…" : browser.notice
-        lines.append(.init(ScreenText.spread(" " + notice, node + " ", columns: columns)))
-        lines.append(.init(" Tab next  ↑↓ scroll  ^N link  Enter follow  Esc back  ^C end; type a note", .dim))
+        while lines.count < rows - bottom { lines.append("") }
+        if isNarrow, !news.isEmpty {
+            lines += news.map { .init($0) }
+        } else {
+            lines.append(.init(ScreenText.spread(" " + notice, node + " ", columns: columns)))
+        }
+        lines += help.map { .init($0, .dim) }
         screen.draw(lines, cursor: cursor)
     }
+
+    private static let help = [
+        "Tab next", "↑↓ scroll", "^N link", "Enter follow", "Esc back", "^C end; type a note",
+    ]
 }

@@ -147,6 +147,13 @@ extension Shop: ApplicationDelegate {
     func application(
         _ application: Application, continue activity: UserActivity, restorationHandler: RestorationHandler
     ) async -> Bool {
+        // A list that cannot be read was not handled: the other device keeps what it has.
+        do throws(ShoppingList.Unreadable) {
+            _ = try ShoppingList(activity.userInfo, version: activity.version)
+        } catch {
+            notice = "The list that came: \(error)."
+            return false
+        }
         await restorationHandler([self])
         return true
     }
@@ -154,7 +161,12 @@ extension Shop: ApplicationDelegate {
     func application(
         _ application: Application, didFailToContinueUserActivityWithType type: String, error: UserActivityError
     ) async {
-        notice = error.code == .userCancelled ? "" : "Nothing came: \(error)."
+        switch error.code {
+        case .userCancelled: notice = ""
+        // The notice says already what was wrong with it.
+        case .notHandled: break
+        case _: notice = "Nothing came: \(error)."
+        }
     }
 }
 

@@ -50,9 +50,12 @@ struct ShopScreen {
         let bought = items.count { $0.state == .bought }
         let count = items.isEmpty ? "nothing to buy" : "\(items.count - bought) to buy, \(bought) bought"
         var lines: [TerminalScreen.Line] = [
-            .init(ScreenText.spread(" ShopSnap · " + count, node + " ", columns: columns), .reverse), "",
+            .init(Self.header(count, node, columns), .reverse), "",
         ]
-        let room = max(1, rows - 7)
+        let notice = ScreenText.wrapped(shop.notice.split(separator: " ").map(String.init), columns: columns, lines: 3)
+        let help = ScreenText.wrapped(Self.help, gap: "  ", columns: columns, lines: 3)
+        let bottom = 2 + max(1, notice.count) + help.count
+        let room = max(1, rows - bottom - 3)
         let first = max(0, min(selection - room / 2, items.count - room))
         for (index, item) in items.enumerated().dropFirst(first).prefix(room) {
             let mark = item.state == .bought ? "✓" : "○"
@@ -60,7 +63,7 @@ struct ShopScreen {
             lines.append(.init(" \(index == selection ? "›" : " ") \(mark) \(item.name)", style))
         }
         if items.isEmpty { lines.append(.init("   The list is empty: type what you need.", .dim)) }
-        while lines.count < rows - 4 { lines.append("") }
+        while lines.count < rows - bottom { lines.append("") }
         let prompt = shop.draft.replaces == nil ? " Add: " : " Change: "
         let field = shop.draft.field
         let place = ScreenText.columns(of: prompt + field.text.prefix(field.cursor))
@@ -68,9 +71,20 @@ struct ShopScreen {
         let hidden = max(0, place - columns + 1)
         lines.append("")
         lines.append(.init(prompt + field.text.dropFirst(hidden), .bold))
-        lines.append(.init(" " + shop.notice))
-        lines.append(
-            .init(" ↑↓ choose  Space bought  Enter add or change  Del take off  Esc drop  ^C end", .dim))
-        screen.draw(lines, cursor: (place - hidden, lines.count - 3))
+        let row = lines.count - 1
+        lines += notice.isEmpty ? [""] : notice.map { .init($0) }
+        lines += help.map { .init($0, .dim) }
+        screen.draw(lines, cursor: (place - hidden, row))
+    }
+
+    private static let help = [
+        "↑↓ choose", "Space bought", "Enter add or change", "Del take off", "Esc drop", "^C end",
+    ]
+
+    /// A narrow terminal does without the name, and then without where the node is.
+    private static func header(_ count: String, _ node: String, _ columns: Int) -> String {
+        let choices = [(" ShopSnap · " + count, node + " "), (" " + count, node + " "), (" " + count, "")]
+        let fitting = choices.first { ScreenText.columns(of: $0 + " " + $1) <= columns }
+        return ScreenText.spread(fitting?.0 ?? count, fitting?.1 ?? "", columns: columns)
     }
 }

@@ -46,6 +46,23 @@ public enum ScreenText {
         return limit > 0 ? fitting + "…" : ""
     }
 
+    /// Words on as many lines as they need, each with a column before it, and cut where even one word is too long.
+    ///
+    /// - Parameters:
+    ///   - gap: between two of them.
+    ///   - lines: the most lines; the last one ends with `…` where words are left out.
+    public static func wrapped(_ words: [String], gap: String = " ", columns limit: Int, lines bound: Int) -> [String] {
+        var lines: [String] = []
+        for word in words {
+            if let last = lines.last, lines.count == bound || columns(of: last + gap + word) <= limit {
+                lines[lines.count - 1] = last + gap + word
+            } else {
+                lines.append(" " + word)
+            }
+        }
+        return lines.map { fitting($0, columns: limit) }
+    }
+
     /// The left text at the left and the right one at the right of so many columns.
     public static func spread(_ left: String, _ right: String, columns limit: Int) -> String {
         let right = fitting(right, columns: limit)

@@ -122,6 +122,25 @@ struct ExitStatusTests {
         let error = CommandError(HandoffError(.claimHeld, "no\u{1B}[2J", device: "x\u{7}"))
         #expect(!error.message.unicodeScalars.contains { $0.isUnsafeToShow })
     }
+
+    @Test("what a peer says cannot fill the terminal", arguments: ["x", "\u{301}", "\u{1B}"])
+    func cut(_ piece: String) {
+        func length(_ count: Int) -> Int {
+            CommandError(HandoffError(.internal, String(repeating: piece, count: count))).message.unicodeScalars.count
+        }
+        #expect(length(64 << 10) == SafeText.sentenceBound + 1)
+        #expect(length(3) < SafeText.sentenceBound)
+        let full = String(repeating: "x", count: SafeText.sentenceBound)
+        #expect(CommandError(HandoffError(.internal, full)).message == full)
+    }
+
+    @Test("an application that does not answer is no unreachable device, and one that declines no other account")
+    func applications() {
+        #expect(CommandError(HandoffError(.timedOut, "Notes did not answer within 5 s")).status == .failed)
+        #expect(CommandError(HandoffError(.timedOut, "no answer", device: "laptop")).status == .unreachable)
+        let declined = CommandError(HandoffError(.refused, "Notes declined: a dialog is open."))
+        #expect(declined.message == "Notes declined: a dialog is open." && declined.status == .refused)
+    }
 }
 
 @Suite("Which activity")
