@@ -198,7 +198,7 @@ struct SavingTests {
         activity.becomeCurrent()
         try await eventually("told") { recorder.failures.value.map(\.code) == [.invalid] }
         _ = try await stage.offered(0)
-        activity.webpageURL = URL(string: "https://example.org/")
+        try activity.setWebpageURL(URL(string: "https://example.org/"))
         let offer = try #require(try await stage.offered(1).first?.request)
         #expect(offer.webPageURL == "https://example.org/")
         #expect(offer.userInfo.pairs.isEmpty && offer.requiredUserInfoKeys.isEmpty)
