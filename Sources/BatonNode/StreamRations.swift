@@ -103,7 +103,8 @@ final class StreamRations: Sendable {
         }
         guard let wait else {
             throw HandoffError(
-                .limitExceeded, "too many continuation streams are open, or were opened just now: try again in a moment")
+                .limitExceeded, "too many continuation streams are open, or were opened just now: try again in a moment"
+            )
         }
         guard wait > .zero else { return }
         do {

@@ -79,7 +79,9 @@ actor Applications {
         lastNumber += 1
         let id = RegistrationID(number: lastNumber)
         registrations[id] = Registration(application: application, order: lastNumber)
-        for waiter in launches[application.identifier, default: Launch(number: 0)].waiting.values { waiter.yield(.registered) }
+        for waiter in launches[application.identifier, default: Launch(number: 0)].waiting.values {
+            waiter.yield(.registered)
+        }
         return id
     }
 
