@@ -7,8 +7,7 @@ import Logging
 /// The local socket: accepts this user's applications and nobody else's.
 actor ControlServer {
     /// Applications connected at once: all that may offer, accept and watch, and some more so that `baton status` and
-    /// `baton withdraw` always reach the node. One more is closed unread, which
-    /// the log tells once a minute.
+    /// `baton withdraw` always reach the node. One more is closed unread, which the log tells once a minute.
     static let bound = Offers.bound + HandoffTable.bound + PeerDirectory.watcherBound + 16
 
     private let listener: Listener
