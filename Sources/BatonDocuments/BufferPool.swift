@@ -41,7 +41,7 @@ public final class BufferPool: Sendable {
 
     /// A pool of at most `budget / bufferCapacity` buffers.
     public init(
-        budget: Int = defaultBudget, bufferCapacity: Int = ChunkLayout.recordCapacity,
+        budget: Int = defaultBudget, bufferCapacity: Int = ChunkRecord.capacity,
         waiterLimit: Int = defaultWaiterLimit
     ) {
         self.bufferCapacity = bufferCapacity

@@ -104,11 +104,11 @@ public struct ChunkVerifier: ~Copyable {
                 ? .checksum(taken: 0) : .content(offset: offset + UInt64(piece.count), remaining: left)
             try handle(.content(offset: offset, bytes: piece))
         case .checksum(let taken):
-            let piece = rest.prefix(ChunkLayout.checksumSize - taken)
+            let piece = rest.prefix(ChunkRecord.checksumSize - taken)
             rest = rest.dropFirst(piece.count)
             checksum.place(piece, at: taken)
             phase = .checksum(taken: taken + piece.count)
-            if taken + piece.count == ChunkLayout.checksumSize { try endChunk(handle) }
+            if taken + piece.count == ChunkRecord.checksumSize { try endChunk(handle) }
         case .complete:
             throw DocumentError(.excess, subject)
         case .failed:

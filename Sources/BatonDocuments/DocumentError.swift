@@ -15,6 +15,8 @@ public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible 
         case notRegularFile
         /// The document is a folder.
         case isFolder
+        /// The folder has more entries, or longer names in all, than a document may have.
+        case tooManyEntries
         /// The document was edited, replaced, cut short or extended while it was offered or read.
         case sourceChanged
         /// A range of chunks was asked for that the document does not have.
@@ -80,6 +82,8 @@ public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible 
             "'\(subject)' is a device, a pipe, a socket or a file without a size. Save its content to a file first."
         case .isFolder:
             "'\(subject)' is a folder, and folders are not offered yet. Pack it into an archive and offer that."
+        case .tooManyEntries:
+            "'\(subject)' has more than \(DocumentTree.entryLimit) entries. Pack it into an archive and offer that."
         case .sourceChanged:
             "'\(subject)' changed while it was being sent. Save it, and accept it again."
         case .badRange:

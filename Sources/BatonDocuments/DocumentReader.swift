@@ -36,7 +36,7 @@ public actor DocumentReader {
     /// - Parameters:
     ///   - source: what was inspected when it was offered or last saved.
     ///   - chunks: which chunks; all by default.
-    ///   - pool: where the buffers come from. They need `ChunkLayout.recordCapacity`.
+    ///   - pool: where the buffers come from. They need `ChunkRecord.capacity`.
     ///   - executor: the thread that blocks; one of its own by default.
     /// - Throws: what `DocumentSource.inspect` throws; `sourceChanged` when it is not the same file, or not in the same
     ///   state; `badRange`; `tooLarge`.
@@ -49,7 +49,7 @@ public actor DocumentReader {
         }
         let chunks = chunks ?? layout.allChunks
         guard layout.contains(chunks) else { throw DocumentError(.badRange, source.path.displayed) }
-        precondition(pool.bufferCapacity >= ChunkLayout.recordCapacity, "a buffer of the pool has to hold a record")
+        precondition(pool.bufferCapacity >= ChunkRecord.capacity, "a buffer of the pool has to hold a record")
         let executor = try BlockingExecutor.forDocument(executor, "baton-reader")
         let reader = DocumentReader(source, layout, chunks, pool, executor)
         try await reader.begin()
@@ -130,8 +130,8 @@ public actor DocumentReader {
         guard count == size else { throw DocumentError(.sourceChanged, source.path.displayed) }
         try requireUnchanged(file)
         let checksum = ChunkChecksum(of: UnsafeRawBufferPointer(content))
-        checksum.write(to: UnsafeMutableRawBufferPointer(rebasing: room[size..<size + ChunkLayout.checksumSize]))
-        buffer.count = size + ChunkLayout.checksumSize
+        checksum.write(to: UnsafeMutableRawBufferPointer(rebasing: room[size..<size + ChunkRecord.checksumSize]))
+        buffer.count = size + ChunkRecord.checksumSize
     }
 
     /// Compares the open file with what was offered. After a chunk was read, so that what is handed out was read from

@@ -83,6 +83,12 @@ public struct FileIdentity: Sendable, Hashable {
         public let seconds: Int64
         /// Nanoseconds within the second.
         public let nanoseconds: Int64
+
+        /// A time.
+        public init(seconds: Int64, nanoseconds: Int64) {
+            self.seconds = seconds
+            self.nanoseconds = nanoseconds
+        }
     }
 
     /// The file system.

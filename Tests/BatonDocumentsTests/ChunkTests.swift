@@ -112,7 +112,7 @@ struct ChunkVerifierTests {
 
     @Test func aRangeStartsAtItsChunk() throws {
         let content = DocumentFixture.content(2 * DocumentFixture.megabyte + 9, seed: 2)
-        let wire = Array(DocumentFixture.records(content).dropFirst(ChunkLayout.recordCapacity))
+        let wire = Array(DocumentFixture.records(content).dropFirst(ChunkRecord.capacity))
         let found = try verify(wire, size: content.count, chunks: 1..<3) { _ in 100_000 }
         #expect(found.content == Array(content.dropFirst(DocumentFixture.megabyte)))
         #expect(found.offsets)

@@ -46,7 +46,7 @@ struct DocumentReaderTests {
         let content = DocumentFixture.content(3 * DocumentFixture.megabyte + 100, seed: 11)
         let source = try source(content)
         let wire = DocumentFixture.records(content)
-        let record = ChunkLayout.recordCapacity
+        let record = ChunkRecord.capacity
         for range in [0..<1, 1..<3, 3..<4, 4..<4] as [Range<UInt64>] {
             let reader = try await DocumentReader.open(source, chunks: range, pool: pool)
             let expected = Array(wire.prefix(Int(range.upperBound) * record).dropFirst(Int(range.lowerBound) * record))

@@ -40,7 +40,7 @@ struct DocumentTransferTests {
 
     @Test func manyAtOnceShareTheBudget() async throws {
         let fixture = try WriterFixture()
-        let pool = BufferPool(budget: 3 * ChunkLayout.recordCapacity)
+        let pool = BufferPool(budget: 3 * ChunkRecord.capacity)
         let content = DocumentFixture.content(3 << 20, seed: 51)
         let sources = try (0..<12).map { number in
             try DocumentSource.inspect(try fixture.scratch.makeFile("document \(number)", content))

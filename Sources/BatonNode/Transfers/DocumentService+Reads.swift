@@ -83,7 +83,7 @@ extension DocumentService {
         let buffer = try await pool.acquire()
         defer { pool.release(buffer) }
         var chunk = part.chunks.lowerBound
-        var recordRest = part.layout.size(of: chunk) + ChunkLayout.checksumSize
+        var recordRest = part.layout.size(of: chunk) + ChunkRecord.checksumSize
         var spent: Buffer?
         while !verifier.isComplete {
             let last = spent
@@ -115,7 +115,7 @@ extension DocumentService {
                 buffer.count = 0
                 chunk += 1
                 if chunk < part.chunks.upperBound {
-                    recordRest = part.layout.size(of: chunk) + ChunkLayout.checksumSize
+                    recordRest = part.layout.size(of: chunk) + ChunkRecord.checksumSize
                 }
             }
         }

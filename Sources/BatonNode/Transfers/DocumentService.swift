@@ -113,7 +113,7 @@ struct DocumentService: Sendable {
         defer { for buffer in lent { pool.release(buffer) } }
         do {
             while let buffer = try await reader.next() {
-                sent += UInt64(buffer.count - ChunkLayout.checksumSize)
+                sent += UInt64(buffer.count - ChunkRecord.checksumSize)
                 lent.append(buffer)
                 lentBytes += buffer.count
                 let queued = try await withDeadline(stallDeadline, "the other side did not read") {
@@ -296,7 +296,7 @@ struct DocumentService: Sendable {
         let stream = try await requestRange(.init(), from: connection, claim: claim)
         // Each chunk is followed by its checksum.
         let chunkCount: UInt64 = ChunkLayout(documentSize: entry.size)?.chunkCount ?? 0
-        let checksums = chunkCount * UInt64(ChunkLayout.checksumSize)
+        let checksums = chunkCount * UInt64(ChunkRecord.checksumSize)
         var left = entry.size + checksums
         report(0)
         var lastReport = Instant.now

@@ -1,0 +1,37 @@
+/// What a chunk looks like on the wire: a header, its content in one of several encodings, and the content's checksum.
+///
+/// See "Chunk record" in the wire specification.
+public enum ChunkRecord {
+    /// How the content is said.
+    public enum Encoding: UInt8, Sendable, Hashable, CaseIterable {
+        /// The content itself; how many bytes follows from the layout.
+        case plain = 0
+        /// Nothing: every byte of the content is zero.
+        case zeros = 1
+        /// A length and a zstd frame of the content.
+        case zstd = 2
+        /// A length and what the content is made of: parts of files that the receiver has, and new bytes.
+        case delta = 3
+    }
+
+    /// Bytes before the content: its encoding, and what the sender waits for.
+    public static let headerSize = 2
+    /// Bytes of the length that stands before an encoded content.
+    public static let lengthSize = 4
+    /// Bytes of the checksum that follows.
+    public static let checksumSize = 16
+    /// Bytes of the largest record: what a buffer needs to hold one. What is encoded is never larger than the content.
+    public static let capacity = headerSize + lengthSize + ChunkLayout.chunkSize + checksumSize
+}
+
+/// What a transfer waits for most: the part of it that would have to be faster.
+public enum Bottleneck: UInt8, Sendable, Hashable, CaseIterable {
+    /// Not known yet.
+    case unknown = 0
+    /// The network between the devices.
+    case link = 1
+    /// Reading or writing.
+    case disk = 2
+    /// Compressing, comparing and checking.
+    case processor = 3
+}

@@ -1,0 +1,88 @@
+/// One entry of a document: the file or folder itself, or what is in the folder.
+public struct DocumentEntry: Sendable, Hashable {
+    /// What an entry is.
+    public enum Kind: Sendable, Hashable {
+        /// A regular file.
+        case file(File)
+        /// A folder.
+        case folder
+        /// A symbolic link that stays inside.
+        case link(LinkTarget)
+    }
+
+    /// What is to be known of a file before its bytes come.
+    public struct File: Sendable, Hashable {
+        /// Bytes.
+        public var size: UInt64
+        /// Whether it may be executed.
+        public var isExecutable: Bool
+        /// Whether it has holes, which are to be holes again.
+        public var isSparse: Bool
+        /// Tells one state of its content from another.
+        public var version: FileVersion
+
+        /// A file, neither executable nor sparse by default.
+        public init(size: UInt64, isExecutable: Bool = false, isSparse: Bool = false, version: FileVersion = .none) {
+            self.size = size
+            self.isExecutable = isExecutable
+            self.isSparse = isSparse
+            self.version = version
+        }
+    }
+
+    /// Where it is in the document.
+    public var path: EntryPath
+    /// What it is.
+    public var kind: Kind
+    /// When its content last changed; nil where nobody said so, and for links.
+    public var modified: FileIdentity.Time?
+
+    /// An entry.
+    public init(path: EntryPath, kind: Kind, modified: FileIdentity.Time? = nil) {
+        self.path = path
+        self.kind = kind
+        self.modified = modified
+    }
+
+    /// The file, where it is one.
+    public var file: File? {
+        switch kind {
+        case .file(let file): file
+        case .folder, .link: nil
+        }
+    }
+}
+
+/// Tells one state of a file's content from another: 16 bytes that say nothing else.
+///
+/// Who has the same version of a file has the same bytes, but for the residue of ``FileIdentity``.
+public struct FileVersion: Sendable, Hashable {
+    /// Bytes of a version.
+    public static let byteCount = 16
+
+    /// The more significant half.
+    public let high: UInt64
+    /// The less significant half.
+    public let low: UInt64
+
+    /// A version that is never compared: of an origin that tells none.
+    public static let none = FileVersion(high: 0, low: 0)
+
+    /// A version from its halves.
+    public init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
+    /// A version from its 16 bytes, big endian; nil for any other number of bytes.
+    public init?(bytes: some Collection<UInt8>) {
+        guard bytes.count == Self.byteCount else { return nil }
+        high = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+        low = bytes.dropFirst(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    /// The 16 bytes, big endian.
+    public var bytes: [UInt8] {
+        withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { Array($0) }
+    }
+}

@@ -1,0 +1,181 @@
+/// All that a document consists of, without its bytes: one file, or a folder and what is in it.
+///
+/// A value that is made by a ``Builder`` and does not change. Entries are kept packed, some 60 bytes and their path each:
+/// 100,000 of them take 10 MB.
+public struct DocumentTree: Sendable {
+    /// The most entries of a document, the folder itself included: 100,000. It bounds the memory of both devices.
+    public static let entryLimit = 100_000
+    /// The most bytes of all paths and link targets: 16 MiB.
+    public static let nameByteLimit = 16 << 20
+
+    /// The name that the document has.
+    public let label: DocumentLabel
+    /// How the bytes of its files are cut.
+    public let layout: ChunkLayout
+
+    private let names: [UInt8]
+    private let entries: [PackedEntry]
+    /// The indices of the entries that are files.
+    private let files: [UInt32]
+
+    /// How many entries there are, the document itself included: at least 1.
+    public var entryCount: Int { entries.count }
+
+    /// Bytes of all files.
+    public var size: UInt64 { layout.documentSize }
+
+    /// Whether it is a folder.
+    public var isFolder: Bool { entries[0].shape == .folder }
+
+    /// An entry, the document itself at 0. The index has to exist.
+    public subscript(index: Int) -> DocumentEntry { entries[index].unpacked(names) }
+
+    /// The index of the entry that is a file of the layout. The file has to exist.
+    public func entryIndex(ofFile file: Int) -> Int { Int(files[file]) }
+
+    /// The entry that is a file of the layout. The file has to exist.
+    public func entry(ofFile file: Int) -> DocumentEntry { self[entryIndex(ofFile: file)] }
+
+    /// A document that is one file.
+    ///
+    /// - Throws: `tooLarge`.
+    public init(
+        file: DocumentEntry.File, called label: DocumentLabel, modified: FileIdentity.Time? = nil
+    ) throws(DocumentError) {
+        var builder = Builder(label)
+        try builder.append(DocumentEntry(path: .root, kind: .file(file), modified: modified))
+        self = try builder.finish()
+    }
+
+    private init(
+        _ label: DocumentLabel, _ layout: ChunkLayout, _ names: [UInt8], _ entries: [PackedEntry], _ files: [UInt32]
+    ) {
+        self.label = label
+        self.layout = layout
+        self.names = names
+        self.entries = entries
+        self.files = files
+    }
+
+    /// Takes entries one after the other, as a scan or another device gives them, and refuses what is no tree.
+    public struct Builder {
+        private let label: DocumentLabel
+        private var names: [UInt8] = []
+        private var entries: [PackedEntry] = []
+        private var files: [UInt32] = []
+        private var sizes: [UInt64] = []
+        private var last = EntryPath.root
+        /// Whether the last entry can have others in it.
+        private var lastIsFolder = false
+
+        /// A builder of the document of this name.
+        public init(_ label: DocumentLabel) {
+            self.label = label
+        }
+
+        /// Takes the next entry: first the document itself, then what is in it, in the order of
+        /// ``EntryPath/follows(_:)``, each in a folder that came before.
+        ///
+        /// - Throws: `badName` for what is out of order, in no folder or there already; `tooManyEntries`.
+        public mutating func append(_ entry: DocumentEntry) throws(DocumentError) {
+            guard entries.count < DocumentTree.entryLimit, names.count <= DocumentTree.nameByteLimit else {
+                throw DocumentError(.tooManyEntries, label.description)
+            }
+            guard isNext(entry) else { throw DocumentError(.badName, entry.path.description) }
+            if let file = entry.file {
+                files.append(UInt32(entries.count))
+                sizes.append(file.size)
+            }
+            entries.append(PackedEntry(entry, &names))
+            last = entry.path
+            lastIsFolder = entry.kind == .folder
+        }
+
+        /// The tree of all that came.
+        ///
+        /// - Throws: `incomplete` where nothing came; `tooLarge` above 2^63 - 1 bytes.
+        public func finish() throws(DocumentError) -> DocumentTree {
+            guard !entries.isEmpty else { throw DocumentError(.incomplete, label.description) }
+            guard let layout = ChunkLayout(fileSizes: sizes) else { throw DocumentError(.tooLarge, label.description) }
+            return DocumentTree(label, layout, names, entries, files)
+        }
+
+        private func isNext(_ entry: DocumentEntry) -> Bool {
+            guard !entries.isEmpty else {
+                if case .link = entry.kind { return false }
+                return entry.path.isRoot
+            }
+            guard entries[0].shape == .folder, entry.path.follows(last) else { return false }
+            let parent = entry.path.parent
+            // Whatever is open at this point lies on the way to the last entry.
+            if parent == last { return lastIsFolder }
+            var open = last.parent
+            while open != parent {
+                guard !open.isRoot else { return false }
+                open = open.parent
+            }
+            return true
+        }
+    }
+}
+
+/// An entry without allocations of its own: its names are kept with those of all others.
+private struct PackedEntry: Sendable {
+    enum Shape: UInt8 {
+        case file
+        case sparseFile
+        case folder
+        case link
+    }
+
+    let shape: Shape
+    private let isExecutable: Bool
+    private let hasTime: Bool
+    private let pathLength: UInt16
+    private let targetLength: UInt16
+    private let nanoseconds: UInt32
+    private let nameStart: UInt32
+    private let seconds: Int64
+    private let size: UInt64
+    private let version: FileVersion
+
+    init(_ entry: DocumentEntry, _ names: inout [UInt8]) {
+        nameStart = UInt32(names.count)
+        pathLength = UInt16(entry.path.bytes.count)
+        names += entry.path.bytes
+        var target: [UInt8] = []
+        switch entry.kind {
+        case .file(let file):
+            shape = file.isSparse ? .sparseFile : .file
+            isExecutable = file.isExecutable
+            size = file.size
+            version = file.version
+        case .folder:
+            (shape, isExecutable, size, version) = (.folder, false, 0, .none)
+        case .link(let link):
+            (shape, isExecutable, size, version) = (.link, false, 0, .none)
+            target = link.bytes
+        }
+        targetLength = UInt16(target.count)
+        names += target
+        hasTime = entry.modified != nil
+        seconds = entry.modified?.seconds ?? 0
+        nanoseconds = UInt32(clamping: entry.modified?.nanoseconds ?? 0)
+    }
+
+    func unpacked(_ names: [UInt8]) -> DocumentEntry {
+        let pathEnd = Int(nameStart) + Int(pathLength)
+        let path = EntryPath(known: names[Int(nameStart)..<pathEnd])
+        let kind: DocumentEntry.Kind =
+            switch shape {
+            case .file, .sparseFile:
+                .file(
+                    .init(
+                        size: size, isExecutable: isExecutable, isSparse: shape == .sparseFile, version: version))
+            case .folder: .folder
+            case .link: .link(LinkTarget(known: names[pathEnd..<pathEnd + Int(targetLength)]))
+            }
+        let time = FileIdentity.Time(seconds: seconds, nanoseconds: Int64(nanoseconds))
+        return DocumentEntry(path: path, kind: kind, modified: hasTime ? time : nil)
+    }
+}

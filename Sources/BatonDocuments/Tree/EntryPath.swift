@@ -1,0 +1,83 @@
+/// Where an entry of a folder is in it: bytes with `/` between names, never absolute and never upwards.
+public struct EntryPath: Sendable, Hashable, CustomStringConvertible {
+    /// The most bytes of a path: Linux's PATH_MAX, less its NUL.
+    public static let maximumLength = 4095
+    /// The most names in a path. It bounds how deep a folder can be, with the stacks that walk it.
+    public static let maximumDepth = 64
+
+    private static let slash = UInt8(ascii: "/")
+
+    /// The names with `/` between them; empty for the document itself.
+    public let bytes: [UInt8]
+
+    /// The document itself.
+    public static let root = EntryPath(unchecked: [])
+
+    private init(unchecked bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    /// A path that was looked at before it was kept.
+    init(known bytes: ArraySlice<UInt8>) {
+        self.bytes = Array(bytes)
+    }
+
+    /// A path that somebody else chose.
+    ///
+    /// - Throws: `badName` for more than ``maximumLength`` bytes or ``maximumDepth`` names, and for any name that no label
+    ///   can be (``DocumentLabel``).
+    public init(_ bytes: some Collection<UInt8>) throws(DocumentError) {
+        let bytes = Array(bytes.prefix(Self.maximumLength + 1))
+        guard !bytes.isEmpty, bytes.count <= Self.maximumLength else {
+            throw DocumentError(.badName, NameDisplay.escaped(bytes))
+        }
+        var depth = 0
+        for name in bytes.split(separator: Self.slash, omittingEmptySubsequences: false) {
+            _ = try DocumentLabel(name)
+            depth += 1
+        }
+        guard depth <= Self.maximumDepth else { throw DocumentError(.badName, NameDisplay.escaped(bytes)) }
+        self.bytes = bytes
+    }
+
+    /// The entry of a folder that has this path.
+    ///
+    /// - Throws: `badName` where it would be too long or too deep.
+    public func appending(_ name: DocumentLabel) throws(DocumentError) -> EntryPath {
+        if isRoot { return EntryPath(unchecked: name.bytes) }
+        guard bytes.count + 1 + name.bytes.count <= Self.maximumLength, depth < Self.maximumDepth else {
+            throw DocumentError(.badName, NameDisplay.escaped(bytes + [Self.slash] + name.bytes))
+        }
+        return EntryPath(unchecked: bytes + [Self.slash] + name.bytes)
+    }
+
+    /// Whether it is the document itself.
+    public var isRoot: Bool { bytes.isEmpty }
+
+    /// How many names it has: 0 for the document itself.
+    public var depth: Int { isRoot ? 0 : bytes.count(where: { $0 == Self.slash }) + 1 }
+
+    /// The folder that it is in; the root's is the root.
+    public var parent: EntryPath {
+        guard let slash = bytes.lastIndex(of: Self.slash) else { return .root }
+        return EntryPath(unchecked: Array(bytes[..<slash]))
+    }
+
+    /// Its names.
+    public var names: [ArraySlice<UInt8>] { bytes.split(separator: Self.slash) }
+
+    /// The path for people, escaped.
+    public var description: String { NameDisplay.escaped(bytes) }
+
+    /// Whether it comes after another in a manifest: each folder before what is in it, and names rising bytewise. So a
+    /// path that comes after another is never the same, and all that is in a folder stands together.
+    func follows(_ other: EntryPath) -> Bool {
+        // A slash counts as the lowest of all bytes: `a/b` comes before `a.b`.
+        for (mine, theirs) in zip(bytes, other.bytes) where mine != theirs {
+            if mine == Self.slash { return false }
+            if theirs == Self.slash { return true }
+            return mine > theirs
+        }
+        return bytes.count > other.bytes.count
+    }
+}

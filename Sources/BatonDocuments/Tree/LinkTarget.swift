@@ -1,0 +1,35 @@
+/// Where a symbolic link of a folder leads: bytes, kept as they are, and only when the way stays inside of the folder.
+public struct LinkTarget: Sendable, Hashable {
+    /// The most bytes of a target: Linux's PATH_MAX, less its NUL.
+    public static let maximumLength = 4095
+
+    /// The target, as the link says it.
+    public let bytes: [UInt8]
+
+    /// The target of the link at `path`; nil where it is absolute or could lead outside.
+    ///
+    /// `..` is taken at the beginning alone, and not more often than the link is deep. After a name it could go up from
+    /// wherever another link has led, which nobody can tell from the names: such a link is left out as well.
+    public init?(_ bytes: some Collection<UInt8>, at path: EntryPath) {
+        let bytes = Array(bytes.prefix(Self.maximumLength + 1))
+        guard !bytes.isEmpty, bytes.count <= Self.maximumLength, !bytes.contains(0), bytes.first != UInt8(ascii: "/")
+        else { return nil }
+        let dot = UInt8(ascii: ".")
+        var room = path.depth - 1
+        var isDown = false
+        for name in bytes.split(separator: UInt8(ascii: "/")) where name.elementsEqual([dot]) == false {
+            if name.elementsEqual([dot, dot]) {
+                guard !isDown, room > 0 else { return nil }
+                room -= 1
+            } else {
+                isDown = true
+            }
+        }
+        self.bytes = bytes
+    }
+
+    /// A target that was looked at before it was kept.
+    init(known bytes: ArraySlice<UInt8>) {
+        self.bytes = Array(bytes)
+    }
+}
