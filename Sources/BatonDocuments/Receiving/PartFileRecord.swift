@@ -7,6 +7,7 @@ import SystemPackage
 /// random tag. A record that was cut short by a crash does not parse and names nothing.
 struct PartFileRecord: Equatable {
     static let suffix = ".part-record"
+    static let journalSuffix = ".journal"
     /// As many as the largest inode has.
     static let inodeDigits = 20
     /// PATH_MAX, NAME_MAX, the digits and the NULs, rounded up: what is longer is no record.
@@ -71,7 +72,7 @@ struct PartFileRecord: Equatable {
     ///
     /// A record without inode is of a process that died between recording and making the file, or just after: then
     /// only an empty file of the (random) name can be ours.
-    func removePartFile() -> Removal {
+    func removePart() -> Removal {
         guard let folder = try? SystemCalls.open(folder, O_RDONLY | O_DIRECTORY | O_NONBLOCK) else {
             return .unreachable
         }
