@@ -2,28 +2,36 @@ public import BatonEventLoop
 public import BatonProtocol
 public import SystemPackage
 
-/// Receives a document into a folder: verifies every chunk, and puts the file in place only when it is whole.
+/// Receives a document into a folder: verifies every chunk, and puts the document in place only when it is whole.
 ///
 /// It waits on a thread of its own (`BlockingExecutor`), never on an event loop, for a second one that does all the work
 /// and is confined to the destination (``Landlock``) before the document's first byte is written. Checksum and write
-/// share that thread, because a checksum takes a fifth of the time of a write from cache. Until `commit`, the folder
-/// holds a hidden part file only; every failure, `abort`, and dropping the writer remove it, and `PartFileLedger` after
-/// a kill.
+/// share that thread, because a checksum takes a fifth of the time of a write from cache. Until ``commit()``, the folder
+/// holds a hidden part only. A transfer that ends before leaves it with a journal of what is there, and the next writer
+/// of the same version of the document goes on with it.
 public actor DocumentWriter {
+    /// The most ranges that are asked for at once: 1024.
+    public static let rangeLimit = 1024
+
+    /// What is there.
+    public struct Progress: Sendable, Hashable {
+        /// Bytes of the document that are verified and written.
+        public let verifiedByteCount: UInt64
+        /// What the sender said last that it waits for.
+        public let sender: Bottleneck
+    }
+
     private enum State {
         case idle
         case receiving(Reception)
         case committed
-        case failed(DocumentError)
+        case ended(DocumentError)
     }
 
-    /// The name that the document gets.
-    public nonisolated let label: DocumentLabel
-    /// How it is cut.
-    public nonisolated let layout: ChunkLayout
+    /// What is received.
+    public nonisolated let tree: DocumentTree
 
     private nonisolated let executor: BlockingExecutor
-    private let permissions: UInt16
     private var state = State.idle
 
     /// The writer's own thread.
@@ -32,107 +40,121 @@ public actor DocumentWriter {
     /// Makes everything ready to receive a document, before a byte of it is asked for.
     ///
     /// - Parameters:
-    ///   - label: the name it gets in the folder.
-    ///   - documentSize: its size in bytes; as many are reserved on the disk.
-    ///   - permissions: the origin's permission bits (0 to 0o777). Set-id bits and what the umask takes away are dropped.
+    ///   - tree: what the document consists of.
+    ///   - origin: the device that offers it; a transfer goes on with what came of the same document from it.
     ///   - folder: the destination.
-    ///   - ledger: remembers the part file in case that this process is killed.
+    ///   - ledger: remembers what is unfinished.
+    ///   - copies: older copies on this device, to build upon where the other device can tell what differs.
     ///   - executor: the thread that blocks; one of its own by default.
     /// - Throws: `destinationExists`, `destinationMissing`, `destinationNotWritable`, `destinationUnsuitable`,
-    ///   `destinationFull`, `badName`, `tooLarge`, `stateUnavailable`, `busy`, `notConfinable`, `writeFailed`.
+    ///   `destinationFull`, `badName`, `tooLarge`, `stateUnavailable`, `busy`, `notConfinable`, `writeFailed`; what
+    ///   opening a copy throws.
     public static func create(
-        _ label: DocumentLabel, documentSize: UInt64, permissions: UInt16 = 0o666, in folder: DestinationFolder,
-        ledger: PartFileLedger, executor: BlockingExecutor? = nil
+        _ tree: DocumentTree, from origin: String, in folder: DestinationFolder, ledger: PartFileLedger,
+        against copies: [FilePath] = [], executor: BlockingExecutor? = nil
     ) async throws(DocumentError) -> DocumentWriter {
-        guard let layout = ChunkLayout(documentSize: documentSize) else {
-            throw DocumentError(.tooLarge, label.description)
-        }
         let executor = try BlockingExecutor.forDocument(executor, "baton-writer")
-        let writer = DocumentWriter(label, layout, permissions, executor)
-        try await writer.begin(folder, ledger)
+        let writer = DocumentWriter(tree, executor)
+        try await writer.open(folder, origin, ledger, copies)
         return writer
     }
 
-    private init(
-        _ label: DocumentLabel, _ layout: ChunkLayout, _ permissions: UInt16, _ executor: BlockingExecutor
-    ) {
-        self.label = label
-        self.layout = layout
-        self.permissions = permissions
+    private init(_ tree: DocumentTree, _ executor: BlockingExecutor) {
+        self.tree = tree
         self.executor = executor
     }
 
     deinit {
         switch state {
-        case .receiving(let reception): reception.discardLater()
-        case .idle, .committed, .failed: break
+        case .receiving(let reception): reception.endLater()
+        case .idle, .committed, .ended: break
         }
     }
 
-    /// Bytes of the document that are verified and written.
-    public private(set) var verifiedByteCount: UInt64 = 0
+    /// What has not come yet, rising, at most ``rangeLimit`` ranges of it; none when all is there.
+    public func missing() throws(DocumentError) -> [Range<UInt64>] { try current().missing() }
+
+    /// How far it is.
+    public func progress() throws(DocumentError) -> Progress { try current().progress() }
+
+    /// How large the pieces are of which the other device is told (``nextSignatures()``); nil where this device has
+    /// nothing to build upon.
+    public func pieceSize() throws(DocumentError) -> PieceSize? { try current().pieceSize() }
+
+    /// What tells the other device which bytes of older copies are here; nil when all is told.
+    public func nextSignatures() throws(DocumentError) -> SignatureBatch? { try current().nextSignatures() }
+
+    /// The records of these chunks come next.
+    ///
+    /// - Throws: `badRange` for chunks that the document has not.
+    public func begin(_ ranges: [Range<UInt64>]) throws(DocumentError) { try current().begin(ranges) }
 
     /// Takes the next bytes of the chunk records, cut anywhere. They are on loan until it returns.
     ///
     /// What comes is written as it comes; larger buffers cost fewer calls (256 KiB or more are best).
     ///
-    /// - Returns: bytes of the document that are verified and written by now, for the progress.
-    /// - Throws: `checksumMismatch`, `excess`, `destinationFull`, `writeFailed`, ...; the part file is gone then, and
-    ///   every later call throws the same. `cancelled` after `commit` or `abort`.
+    /// - Throws: `checksumMismatch`, `badRecord`, `excess`, `destinationFull`, `writeFailed`, ...; the transfer has ended
+    ///   then, and every later call throws the same. `cancelled` after ``commit()`` or ``end()``.
     @discardableResult
-    public func write(_ bytes: Buffer) throws(DocumentError) -> UInt64 {
-        let reception = try currentReception()
-        do {
-            verifiedByteCount = try reception.write(bytes)
-        } catch {
-            fail(error, reception)
-            throw error
-        }
-        return verifiedByteCount
+    public func write(_ bytes: Buffer) throws(DocumentError) -> Progress {
+        try ending { (reception) throws(DocumentError) in try reception.write(bytes) }
     }
 
-    /// Puts the whole document in place: synchronised, under its name, never in the place of another file.
+    /// The records that were begun have ended.
+    ///
+    /// - Throws: `incomplete` when something of them is missing. The transfer has ended then.
+    public func finish() throws(DocumentError) {
+        try ending { (reception) throws(DocumentError) in try reception.finish() }
+    }
+
+    /// Puts the whole document in place: synchronised, under its name, never in the place of another.
     ///
     /// - Returns: the path of the document: the folder's path as it was given, and the name.
-    /// - Throws: `incomplete` when bytes are missing, `destinationExists` when somebody made a file of that name
-    ///   meanwhile, `writeFailed`, `destinationFull`, ...; the part file is gone then.
+    /// - Throws: `incomplete` when bytes are missing, `destinationExists` when somebody made something of that name
+    ///   meanwhile, `writeFailed`, `destinationFull`, ...; the transfer has ended then.
     public func commit() throws(DocumentError) -> FilePath {
-        let reception = try currentReception()
-        do {
-            let path = try reception.commit(permissions: permissions)
-            state = .committed
-            return path
-        } catch {
-            fail(error, reception)
-            throw error
-        }
+        let path = try ending { (reception) throws(DocumentError) in try reception.commit() }
+        state = .committed
+        return path
     }
 
-    /// Gives the transfer up and removes the part file. After `commit`, or a second time, it does nothing.
-    public func abort() {
-        guard case .receiving(let reception) = state else { return }
-        fail(DocumentError(.cancelled, label.description), reception)
+    /// Ends the transfer. What has come is kept, for a transfer that goes on with it. After ``commit()``, or a second time,
+    /// it does nothing.
+    ///
+    /// - Returns: bytes that are kept.
+    @discardableResult
+    public func end() -> UInt64 {
+        guard case .receiving(let reception) = state else { return 0 }
+        state = .ended(DocumentError(.cancelled, tree.label.description))
+        return reception.end()
     }
 
-    private func begin(_ folder: DestinationFolder, _ ledger: PartFileLedger) throws(DocumentError) {
-        guard
-            let verifier = ChunkVerifier(layout: layout, chunks: layout.allChunks, label: label, checks: folder.checks)
-        else {
-            throw DocumentError(.tooLarge, label.description)
-        }
-        state = .receiving(try Reception(of: label, verifier, in: folder, ledger: ledger))
+    private func open(
+        _ folder: DestinationFolder, _ origin: String, _ ledger: PartFileLedger, _ copies: [FilePath]
+    ) throws(DocumentError) {
+        var bases: [BasisFile] = []
+        for copy in copies.prefix(Bases.limit) { bases.append(try BasisFile(opening: copy)) }
+        state = .receiving(try Reception(of: tree, from: origin, in: folder, ledger: ledger, against: bases))
     }
 
-    private func currentReception() throws(DocumentError) -> Reception {
+    private func current() throws(DocumentError) -> Reception {
         switch state {
         case .receiving(let reception): reception
-        case .failed(let error): throw error
-        case .idle, .committed: throw DocumentError(.cancelled, label.description)
+        case .ended(let error): throw error
+        case .idle, .committed: throw DocumentError(.cancelled, tree.label.description)
         }
     }
 
-    private func fail(_ error: DocumentError, _ reception: Reception) {
-        reception.discard()
-        state = .failed(error)
+    private func ending<Value>(
+        _ body: (Reception) throws(DocumentError) -> Value
+    ) throws(DocumentError) -> Value {
+        let reception = try current()
+        do {
+            return try body(reception)
+        } catch {
+            _ = reception.end()
+            state = .ended(error)
+            throw error
+        }
     }
 }

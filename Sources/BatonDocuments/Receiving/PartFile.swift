@@ -31,7 +31,8 @@ final class PartFile: Part {
     private let folder: DestinationFolder
     private let ledger: PartFileLedger
     private let file: OwnedDescriptor
-    private let record: PartFileRecord
+    /// Where it is, and who remembers it.
+    let record: PartFileRecord
     private let mode: mode_t
     private let modified: FileIdentity.Time?
     private var state = State.open
@@ -97,9 +98,6 @@ final class PartFile: Part {
     deinit {
         discard()
     }
-
-    /// Where the part is recorded.
-    var tag: String { record.tag }
 
     /// Writes bytes at an offset, and now and then starts to move them to the disk.
     func write(_ bytes: UnsafeRawBufferPointer, toFile _: Int, at offset: UInt64) throws(DocumentError) {

@@ -25,7 +25,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     /// - Throws: `busy` where there is no thread to be had, `notConfinable`, and what making the part throws.
     init(
         of tree: DocumentTree, from origin: String, in folder: DestinationFolder, ledger: PartFileLedger,
-        against bases: consuming [BasisFile] = []
+        against bases: [BasisFile] = []
     ) throws(DocumentError) {
         do {
             thread = try PrivateThread(name: "baton-confined")
@@ -61,19 +61,26 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         }
     }
 
-    /// Chunks that have not come yet, at most ``RangeLimit`` ranges of them, and bytes that have.
-    func state() throws(DocumentError) -> (missing: [Range<UInt64>], verifiedByteCount: UInt64) {
+    /// Chunks that have not come yet, rising, at most ``DocumentWriter/rangeLimit`` ranges of them.
+    func missing() throws(DocumentError) -> [Range<UInt64>] {
         try thread.perform { () throws(DocumentError) in
-            let content = try self.requireContent()
-            return (
-                content.verified.missing(in: self.tree.layout.allChunks, limit: DocumentWriter.rangeLimit),
-                content.verifiedByteCount
-            )
+            try self.requireContent().verified.missing(
+                in: self.tree.layout.allChunks, limit: DocumentWriter.rangeLimit)
         }
     }
 
-    /// What tells another device which bytes of older copies are here; empty where there are none.
-    func nextSignatures() throws(DocumentError) -> [UInt8]? {
+    /// How far it is.
+    func progress() throws(DocumentError) -> DocumentWriter.Progress {
+        try thread.perform { () throws(DocumentError) in try self.currentProgress() }
+    }
+
+    /// How large the pieces are that signatures are of; nil where there is nothing to build upon.
+    func pieceSize() throws(DocumentError) -> PieceSize? {
+        try thread.perform { () throws(DocumentError) in self.bases.pieceSize }
+    }
+
+    /// What tells another device which bytes of older copies are here; nil when all is told.
+    func nextSignatures() throws(DocumentError) -> SignatureBatch? {
         try thread.perform { () throws(DocumentError) in try self.bases.nextSignatures() }
     }
 
@@ -92,8 +99,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
 
     /// Verifies and writes the next bytes.
     ///
-    /// - Returns: bytes of the document that are verified and written by now, and what the sender waits for.
-    func write(_ bytes: Buffer) throws(DocumentError) -> (verifiedByteCount: UInt64, sender: Bottleneck) {
+    /// - Returns: how far it is by now.
+    func write(_ bytes: Buffer) throws(DocumentError) -> DocumentWriter.Progress {
         try thread.perform { () throws(DocumentError) in
             let content = try self.requireContent()
             do throws(DocumentError) {
@@ -110,7 +117,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
                 throw error
             }
             content.note()
-            return (content.verifiedByteCount, self.verifier?.senderBottleneck ?? .unknown)
+            return try self.currentProgress()
         }
     }
 
@@ -134,12 +141,23 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     ///
     /// - Returns: bytes that are kept.
     func end() -> UInt64 {
-        thread.perform { self.content?.end() ?? 0 }
+        thread.perform { self.finishContent() }
     }
 
     /// The same, without waiting for it.
     func endLater() {
-        thread.submit { _ = self.content?.end() }
+        thread.submit { _ = self.finishContent() }
+    }
+
+    private func finishContent() -> UInt64 {
+        bases.releaseStale()
+        return content?.end() ?? 0
+    }
+
+    private func currentProgress() throws(DocumentError) -> DocumentWriter.Progress {
+        DocumentWriter.Progress(
+            verifiedByteCount: try requireContent().verifiedByteCount,
+            sender: verifier?.senderBottleneck ?? .unknown)
     }
 
     private func requireContent() throws(DocumentError) -> PartContent {
