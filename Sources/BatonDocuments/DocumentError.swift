@@ -17,6 +17,8 @@ public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible 
         case isFolder
         /// The folder has more entries, or longer names in all, than a document may have.
         case tooManyEntries
+        /// Something in the folder lies deeper, or has a longer path, than a document may have.
+        case tooDeep
         /// The document was edited, replaced, cut short or extended while it was offered or read.
         case sourceChanged
         /// A range of chunks was asked for that the document does not have.
@@ -88,6 +90,9 @@ public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible 
             "'\(subject)' is a folder, and folders are not offered yet. Pack it into an archive and offer that."
         case .tooManyEntries:
             "'\(subject)' has more than \(DocumentTree.entryLimit) entries. Pack it into an archive and offer that."
+        case .tooDeep:
+            "'\(subject)' lies more than \(EntryPath.maximumDepth) folders deep, or its path has more than "
+                + "\(EntryPath.maximumLength) bytes. Pack the folder into an archive and offer that."
         case .sourceChanged:
             "'\(subject)' changed while it was being sent. Save it, and accept it again."
         case .badRange:

@@ -47,6 +47,22 @@ static inline int baton_find_beneath(int folder, const char *name) {
     return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
 }
 
+/// As baton_open_beneath, for what is there already, and never across to another file system that is mounted there
+/// (-EXDEV): for removing, which must not reach what somebody only lent.
+static inline int baton_open_within(int folder, const char *name, uint64_t flags) {
+    struct open_how how;
+    memset(&how, 0, sizeof how);
+    how.flags = flags;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+    return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
+}
+
+/// getdents64(2): the next entries of an open folder, as bytes written (struct linux_dirent64: inode 8 bytes, offset 8,
+/// length 2, type 1, name with its NUL); 0 at the end. readdir(3) would own the descriptor.
+static inline int baton_read_folder(int folder, void *entries, size_t size) {
+    return baton_result(syscall(SYS_getdents64, folder, entries, size));
+}
+
 /// renameat2(2) with RENAME_NOREPLACE, which stdio.h hides without _GNU_SOURCE: moves a file within one folder and
 /// never replaces one. -EEXIST when `to` exists, -EINVAL where the file system cannot promise it.
 static inline int baton_rename_without_replacing(int folder, const char *from, const char *to) {
@@ -81,6 +97,26 @@ static inline int baton_start_writeback(int file, int64_t offset, int64_t length
 #else
     return baton_result(syscall(SYS_sync_file_range2, file, write, offset, length));
 #endif
+}
+
+/// fallocate(2) with FALLOC_FL_PUNCH_HOLE, hidden without _GNU_SOURCE: the bytes read as zeros and take no room any
+/// more. -EOPNOTSUPP where the file system cannot.
+static inline int baton_punch_hole(int file, int64_t offset, int64_t length) {
+    return baton_result(syscall(SYS_fallocate, file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length));
+}
+
+/// lseek(2) with SEEK_DATA, hidden without _GNU_SOURCE: where the next byte is, from `offset` on, that is in no hole.
+/// -ENXIO where there is none; -EINVAL where the file system cannot tell. It moves the file's own position.
+static inline int64_t baton_next_data(int file, int64_t offset) {
+    const int data = 3; /* SEEK_DATA */
+    long found = syscall(SYS_lseek, file, offset, data);
+    return found < 0 ? -(int64_t)errno : (int64_t)found;
+}
+
+/// syncfs(2), hidden without _GNU_SOURCE: makes durable all that was written to the file system that `file` is on. Since
+/// Linux 5.8 it tells when that failed.
+static inline int baton_synchronize_file_system(int file) {
+    return baton_result(syscall(SYS_syncfs, file));
 }
 
 /// The kind of file system that a file is on, as statfs(2) numbers them (all below 2^32); 0 where nobody can tell.

@@ -1,0 +1,130 @@
+import BatonEventLoop
+import CLinux
+import Glibc
+import SystemPackage
+
+/// The calls about what is in an open folder. Names are bytes, and the kernel is told to follow no link.
+extension SystemCalls {
+    /// Opens what a path of one or more names is beneath a folder: no component may be a link, and nothing leads out.
+    ///
+    /// - Throws: `tooManySymbolicLinkLevels` for a link, `improperLink` for a way out.
+    static func open(
+        _ path: some Collection<UInt8>, beneath folder: borrowing OwnedDescriptor, _ flags: Int32, mode: mode_t = 0
+    ) throws(Errno) -> OwnedDescriptor {
+        let number = folder.rawValue
+        return OwnedDescriptor(
+            takingOwnershipOf: try withName(path) { (path) throws(Errno) in
+                try kernel { baton_open_beneath(number, path, UInt64(flags | O_CLOEXEC), UInt64(mode)) }
+            })
+    }
+
+    /// The same for a folder that is on the same file system, and not another one that is mounted there.
+    static func openFolder(
+        _ name: some Collection<UInt8>, within folder: borrowing OwnedDescriptor
+    ) throws(Errno) -> OwnedDescriptor {
+        let number = folder.rawValue
+        let flags = UInt64(O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        return OwnedDescriptor(
+            takingOwnershipOf: try withName(name) { (name) throws(Errno) in
+                try kernel { baton_open_within(number, name, flags) }
+            })
+    }
+
+    /// What a name in a folder is; a link itself is described, not followed.
+    static func status(
+        ofName name: some Collection<UInt8>, in folder: borrowing OwnedDescriptor
+    ) throws(Errno) -> stat {
+        let number = folder.rawValue
+        return try withName(name) { (name) throws(Errno) in
+            var status = stat()
+            try call { fstatat(number, name, &status, AT_SYMLINK_NOFOLLOW) }
+            return status
+        }
+    }
+
+    /// Where a link leads, at most `limit` bytes of it.
+    static func target(
+        ofLink name: some Collection<UInt8>, in folder: borrowing OwnedDescriptor, limit: Int
+    ) throws(Errno) -> [UInt8] {
+        let number = folder.rawValue
+        var bytes = [UInt8](repeating: 0, count: limit)
+        let count = try withName(name) { (name) throws(Errno) in
+            try call {
+                bytes.withUnsafeMutableBytes { room in
+                    guard let start = room.baseAddress else { return 0 }
+                    return readlinkat(number, name, start.assumingMemoryBound(to: CChar.self), room.count)
+                }
+            }
+        }
+        bytes.removeLast(bytes.count - count)
+        return bytes
+    }
+
+    /// Makes a folder. One that is there already is an error.
+    static func makeFolder(
+        _ name: some Collection<UInt8>, in folder: borrowing OwnedDescriptor, mode: mode_t
+    ) throws(Errno) {
+        let number = folder.rawValue
+        try withName(name) { (name) throws(Errno) in
+            try call { mkdirat(number, name, mode) }
+        }
+    }
+
+    /// Removes a name that is no folder, or an empty folder.
+    static func remove(
+        _ name: some Collection<UInt8>, from folder: borrowing OwnedDescriptor, isFolder: Bool
+    ) throws(Errno) {
+        let number = folder.rawValue
+        try withName(name) { (name) throws(Errno) in
+            try call { unlinkat(number, name, isFolder ? AT_REMOVEDIR : 0) }
+        }
+    }
+
+    /// The names in a folder from where its descriptor stands, without the two dots; at most `limit` and what came with
+    /// the last of them: some 64 KiB of names.
+    static func names(in folder: borrowing OwnedDescriptor, atLeast limit: Int) throws(Errno) -> [[UInt8]] {
+        let number = folder.rawValue
+        var names: [[UInt8]] = []
+        try withUnsafeTemporaryAllocation(byteCount: 64 << 10, alignment: 8) { room throws(Errno) in
+            while names.count < limit {
+                let count = try kernel { baton_read_folder(number, room.baseAddress, room.count) }
+                if count == 0 { return }
+                append(UnsafeRawBufferPointer(rebasing: room[..<Int(count)]), to: &names)
+            }
+        }
+        return names
+    }
+
+    /// Takes entries apart: inode and offset (8 bytes each), length (2), type (1), and a name that ends with NUL.
+    private static func append(_ entries: UnsafeRawBufferPointer, to names: inout [[UInt8]]) {
+        let (lengthOffset, nameOffset) = (16, 19)
+        var position = 0
+        while position + nameOffset < entries.count {
+            let length = Int(entries.loadUnaligned(fromByteOffset: position + lengthOffset, as: UInt16.self))
+            let end = min(position + length, entries.count)
+            guard end > position + nameOffset else { return }
+            let name = entries[position + nameOffset..<end].prefix { $0 != 0 }
+            position = end
+            let dot = UInt8(ascii: ".")
+            if name.elementsEqual([dot]) || name.elementsEqual([dot, dot]) { continue }
+            names.append(Array(name))
+        }
+    }
+
+    /// Calls `body` with bytes as a C string.
+    @discardableResult
+    static func withName<Value: ~Copyable>(
+        _ name: some Collection<UInt8>, _ body: (UnsafePointer<CChar>) throws(Errno) -> Value
+    ) throws(Errno) -> Value {
+        try withUnsafeTemporaryAllocation(of: CChar.self, capacity: name.count + 1) { room throws(Errno) in
+            var end = 0
+            for byte in name {
+                room[end] = CChar(bitPattern: byte)
+                end += 1
+            }
+            room[end] = 0
+            guard let start = room.baseAddress else { throw Errno.invalidArgument }
+            return try body(UnsafePointer(start))
+        }
+    }
+}

@@ -1,0 +1,128 @@
+import BatonEventLoop
+import CLinux
+import Glibc
+import SystemPackage
+
+/// The files of a scanned document, to be opened one by one.
+///
+/// The folder is held open: what is beneath it is what is sent, whatever happens to its path. A document that is one file
+/// is opened by its path each time, so that a file that took its place shows. Every call blocks on the disk; safe to use
+/// from any thread.
+final class DocumentFiles: Sendable {
+    private enum Root: ~Copyable, Sendable {
+        case file
+        case folder(OwnedDescriptor)
+    }
+
+    /// What the document consists of.
+    let tree: DocumentTree
+
+    private let path: FilePath
+    private let root: Root
+
+    /// Opens the folder of a document, where it is one.
+    ///
+    /// - Throws: `missing`, `unreadable`, `sourceChanged` where it is no folder any more.
+    init(_ document: ScannedDocument) throws(DocumentError) {
+        tree = document.tree
+        path = document.path
+        guard tree.isFolder else {
+            root = .file
+            return
+        }
+        do {
+            root = .folder(try SystemCalls.open(path, O_RDONLY | O_DIRECTORY))
+        } catch {
+            guard error != .notDirectory else {
+                throw DocumentError(.sourceChanged, tree.label.description, underlyingError: error)
+            }
+            throw DocumentError(openingFailed: error, path)
+        }
+    }
+
+    /// Opens a file as it is now, which its version tells: no link is followed, and nothing but a file is opened for good.
+    ///
+    /// - Throws: `sourceChanged` where there is no such file any more, `unreadable`, `readFailed`.
+    func open(file index: Int) throws(DocumentError) -> OpenedFile {
+        let entry = tree.entry(ofFile: index).path
+        let name = tree.displayed(entry)
+        let flags = O_RDONLY | O_NONBLOCK | O_NOCTTY
+        do {
+            let file: OwnedDescriptor
+            switch root {
+            case .file: file = try SystemCalls.open(path, flags)
+            case .folder(let folder): file = try SystemCalls.open(entry.bytes, beneath: folder, flags)
+            }
+            return try OpenedFile(file, called: name)
+        } catch let error as DocumentError {
+            throw error
+        } catch let error as Errno {
+            let code: DocumentError.Code =
+                error == .permissionDenied || error == .notPermitted ? .unreadable : error.isAboutTheFile
+                ? .sourceChanged : .readFailed
+            throw DocumentError(code, name, underlyingError: error)
+        } catch {
+            throw DocumentError(.readFailed, name)
+        }
+    }
+}
+
+/// A file of a document that is being read.
+struct OpenedFile: ~Copyable, Sendable {
+    /// What is open: a regular file.
+    let descriptor: OwnedDescriptor
+    /// Its state when it was opened.
+    let version: FileVersion
+    /// Bytes that it had when it was opened.
+    let size: UInt64
+
+    private let name: String
+
+    fileprivate init(_ file: consuming OwnedDescriptor, called name: String) throws {
+        let status = try SystemCalls.status(of: file)
+        guard status.st_mode & S_IFMT == S_IFREG else { throw DocumentError(.sourceChanged, name) }
+        let identity = FileIdentity(status)
+        version = FileVersion(of: identity)
+        size = identity.size
+        descriptor = file
+        self.name = name
+    }
+
+    /// Its state now. It differs from ``version`` once the file was written to, or its path was given to another one.
+    ///
+    /// - Throws: `readFailed`.
+    func currentVersion() throws(DocumentError) -> FileVersion {
+        do {
+            return FileVersion(of: FileIdentity(try SystemCalls.status(of: descriptor)))
+        } catch {
+            throw DocumentError(.readFailed, name, underlyingError: error)
+        }
+    }
+
+    /// Whether any of these bytes is in no hole. True where the file system cannot tell.
+    func hasData(in range: Range<UInt64>) -> Bool {
+        guard let start = Int64(exactly: range.lowerBound) else { return true }
+        let found = baton_next_data(descriptor.rawValue, start)
+        guard found >= 0 else { return -found != Int64(ENXIO) }
+        return UInt64(found) < range.upperBound
+    }
+}
+
+extension DocumentTree {
+    /// An entry for people: the document's name and the path below it, escaped.
+    func displayed(_ entry: EntryPath) -> String {
+        entry.isRoot ? label.description : "\(label)/\(entry)"
+    }
+}
+
+extension Errno {
+    /// Whether opening failed because the path leads to nothing, or to something else than before.
+    fileprivate var isAboutTheFile: Bool {
+        switch self {
+        case .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .improperLink, .noSuchAddressOrDevice,
+            .isDirectory, .staleNFSFileHandle, .operationNotSupportedByDevice:
+            true
+        default: false
+        }
+    }
+}

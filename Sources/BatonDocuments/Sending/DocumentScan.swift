@@ -1,0 +1,89 @@
+import BatonEventLoop
+import Glibc
+public import SystemPackage
+
+/// Finds out what a document consists of.
+public enum DocumentScan {
+    /// How often a folder is walked that does not keep still, before that is an error.
+    private static let attempts = 3
+
+    /// Looks at a file or folder that a user wants to offer, and at everything in it, and makes sure that it can be read.
+    ///
+    /// Blocking: call it on a `BlockingExecutor`. `path` itself may be a link, because it is the user's own choice; links
+    /// in a folder are not followed. File systems that are mounted in the folder belong to it. Nothing is opened but
+    /// folders, and files that say they have no bytes.
+    ///
+    /// - Throws: `missing`, `unreadable` (with the name of what cannot be read), `notRegularFile`, `badName`,
+    ///   `tooManyEntries`, `tooDeep`, `tooLarge`, `sourceChanged` for a folder that changed each time it was walked.
+    public static func scan(_ path: FilePath) throws(DocumentError) -> ScannedDocument {
+        let status: stat
+        do {
+            status = try SystemCalls.status(at: path)
+        } catch {
+            throw DocumentError(openingFailed: error, path)
+        }
+        guard status.st_mode & S_IFMT == S_IFDIR else { return try scanFile(path) }
+        let label = try label(ofFolder: path)
+        for _ in 1..<attempts {
+            do {
+                return try scanFolder(path, label)
+            } catch {
+                guard error.code == .sourceChanged else { throw error }
+            }
+        }
+        return try scanFolder(path, label)
+    }
+
+    private static func scanFile(_ path: FilePath) throws(DocumentError) -> ScannedDocument {
+        let opened = try DocumentSource.open(path)
+        let (source, status): (DocumentSource, stat)
+        do {
+            source = opened.source
+            status = try SystemCalls.status(of: opened.file)
+        } catch {
+            throw DocumentError(openingFailed: error, path)
+        }
+        let identity = FileIdentity(status)
+        let tree = try DocumentTree(file: .init(status), called: source.label, modified: identity.modified)
+        return ScannedDocument(path: path, tree: tree, leftOut: .init())
+    }
+
+    private static func scanFolder(_ path: FilePath, _ label: DocumentLabel) throws(DocumentError) -> ScannedDocument {
+        let root: OwnedDescriptor
+        do {
+            root = try SystemCalls.open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK)
+        } catch {
+            throw DocumentError(openingFailed: error, path)
+        }
+        var walk = FolderWalk(path, label)
+        try walk.walk(root, at: .root)
+        return try walk.finish()
+    }
+
+    /// The last name of the path, or of what it stands for: `baton offer .` offers this folder under its own name.
+    private static func label(ofFolder path: FilePath) throws(DocumentError) -> DocumentLabel {
+        if path.lastComponent?.kind == .regular { return try DocumentLabel(of: path) }
+        do {
+            return try DocumentLabel(of: try FileLookup.resolved(path))
+        } catch let error as DocumentError {
+            throw error
+        } catch {
+            throw DocumentError(.badName, path.displayed)
+        }
+    }
+}
+
+extension DocumentEntry.File {
+    /// Bytes that a file has to lack on the disk to be taken for one with holes: what file systems keep in the inode, or
+    /// compress, makes small differences.
+    private static let sparseMargin: Int64 = 64 << 10
+
+    /// What a status says of a regular file.
+    init(_ status: stat) {
+        let identity = FileIdentity(status)
+        self.init(
+            size: identity.size, isExecutable: status.st_mode & S_IXUSR != 0,
+            isSparse: Int64(status.st_blocks) * 512 + Self.sparseMargin <= Int64(status.st_size),
+            version: FileVersion(of: identity))
+    }
+}

@@ -1,0 +1,163 @@
+import BatonEventLoop
+import Glibc
+import SystemPackage
+
+/// One walk through a folder, in the order of a manifest.
+///
+/// It holds one descriptor for each level, 65 at most, and the names of the folders on the way; with the entries that is
+/// bounded by the limits of ``DocumentTree``.
+struct FolderWalk {
+    private struct Place: Equatable {
+        let device: dev_t
+        let inode: ino_t
+    }
+
+    private let path: FilePath
+    private let label: DocumentLabel
+    private var builder: DocumentTree.Builder
+    private var leftOut = ScannedDocument.LeftOut()
+    /// Names that were read, with those that are still to be looked at.
+    private var nameCount = 1
+    /// The folders that are being walked: what is among them again is a loop, which mounts can make.
+    private var open: [Place] = []
+
+    init(_ path: FilePath, _ label: DocumentLabel) {
+        self.path = path
+        self.label = label
+        builder = DocumentTree.Builder(label)
+    }
+
+    /// The document, once the root was walked.
+    func finish() throws(DocumentError) -> ScannedDocument {
+        ScannedDocument(path: path, tree: try builder.finish(), leftOut: leftOut)
+    }
+
+    /// Takes a folder and all that is in it.
+    ///
+    /// - Throws: `sourceChanged` where an entry came or went meanwhile.
+    mutating func walk(_ folder: borrowing OwnedDescriptor, at entry: EntryPath) throws(DocumentError) {
+        let before = try status(of: folder, at: entry)
+        let place = Place(device: before.st_dev, inode: before.st_ino)
+        guard !open.contains(place) else { return leftOut.add(entry) }
+        open.append(place)
+        try builder.append(DocumentEntry(path: entry, kind: .folder, modified: FileIdentity(before).modified))
+        for name in try names(in: folder, at: entry) {
+            try take(name, in: folder, at: entry)
+        }
+        open.removeLast()
+        let (then, now) = (FileIdentity(before), FileIdentity(try status(of: folder, at: entry)))
+        guard then.modified == now.modified, then.changed == now.changed else {
+            throw DocumentError(.sourceChanged, displayed(entry))
+        }
+    }
+
+    private mutating func take(
+        _ name: [UInt8], in folder: borrowing OwnedDescriptor, at parent: EntryPath
+    ) throws(DocumentError) {
+        let entry = try parent.below(name, of: path)
+        do {
+            let status = try SystemCalls.status(ofName: name, in: folder)
+            let modified = FileIdentity(status).modified
+            switch status.st_mode & S_IFMT {
+            case S_IFDIR:
+                let child = try SystemCalls.open(name, beneath: folder, O_RDONLY | O_DIRECTORY | O_NONBLOCK)
+                try walk(child, at: entry)
+            case S_IFREG:
+                guard try isReadable(name, in: folder, isEmpty: status.st_size == 0) else { return leftOut.add(entry) }
+                try builder.append(DocumentEntry(path: entry, kind: .file(.init(status)), modified: modified))
+            case S_IFLNK:
+                let bytes = try SystemCalls.target(ofLink: name, in: folder, limit: LinkTarget.maximumLength + 1)
+                guard let target = LinkTarget(bytes, at: entry) else { return leftOut.add(entry) }
+                try builder.append(DocumentEntry(path: entry, kind: .link(target)))
+            default:
+                leftOut.add(entry)
+            }
+        } catch let error as Errno {
+            throw failure(error, entry)
+        } catch let error as DocumentError {
+            throw error
+        } catch {
+            throw DocumentError(.readFailed, displayed(entry))
+        }
+    }
+
+    /// Makes sure that this user may read a file.
+    ///
+    /// - Returns: whether it is one that has the size it says: files of the kernel say 0 bytes and have more.
+    private func isReadable(
+        _ name: [UInt8], in folder: borrowing OwnedDescriptor, isEmpty: Bool
+    ) throws(Errno) -> Bool {
+        let number = folder.rawValue
+        guard isEmpty else {
+            try SystemCalls.withName(name) { (name) throws(Errno) in
+                try SystemCalls.call { faccessat(number, name, R_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) }
+            }
+            return true
+        }
+        let file = try SystemCalls.open(name, beneath: folder, O_RDONLY | O_NONBLOCK | O_NOCTTY)
+        return try withUnsafeTemporaryAllocation(byteCount: 1, alignment: 1) { byte throws(Errno) in
+            do throws(Errno) {
+                return try SystemCalls.read(file, into: byte, at: 0) == 0
+            } catch .wouldBlock, .illegalSeek {
+                return false
+            }
+        }
+    }
+
+    private mutating func names(
+        in folder: borrowing OwnedDescriptor, at entry: EntryPath
+    ) throws(DocumentError) -> [[UInt8]] {
+        let room = DocumentTree.entryLimit - nameCount
+        var names: [[UInt8]]
+        do {
+            names = try SystemCalls.names(in: folder, atLeast: room + 1)
+        } catch {
+            throw failure(error, entry)
+        }
+        guard names.count <= room else { throw DocumentError(.tooManyEntries, path.displayed) }
+        nameCount += names.count
+        names.sort { one, other in
+            let order = memcmp(one, other, min(one.count, other.count))
+            return order == 0 ? one.count < other.count : order < 0
+        }
+        return names
+    }
+
+    private func status(of folder: borrowing OwnedDescriptor, at entry: EntryPath) throws(DocumentError) -> stat {
+        do {
+            return try SystemCalls.status(of: folder)
+        } catch {
+            throw failure(error, entry)
+        }
+    }
+
+    /// What it means that an entry could not be looked at: what is gone, or is something else by now, was changed.
+    private func failure(_ error: Errno, _ entry: EntryPath) -> DocumentError {
+        let code: DocumentError.Code =
+            switch error {
+            case .permissionDenied, .notPermitted: .unreadable
+            case .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .improperLink, .invalidArgument,
+                .staleNFSFileHandle, .noSuchAddressOrDevice:
+                .sourceChanged
+            default: .readFailed
+            }
+        return DocumentError(code, displayed(entry), underlyingError: error)
+    }
+
+    private func displayed(_ entry: EntryPath) -> String {
+        entry.isRoot ? path.displayed : "\(path.displayed)/\(entry)"
+    }
+}
+
+extension EntryPath {
+    /// The path of a name that a folder of this machine has.
+    ///
+    /// - Throws: `tooDeep` where a document cannot have it.
+    fileprivate func below(_ name: [UInt8], of path: FilePath) throws(DocumentError) -> EntryPath {
+        do {
+            return try appending(try DocumentLabel(name))
+        } catch {
+            throw DocumentError(.tooDeep, "\(path.displayed)/\(error.subject)")
+        }
+    }
+}

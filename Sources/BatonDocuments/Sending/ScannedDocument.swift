@@ -1,0 +1,51 @@
+public import SystemPackage
+
+/// A file or folder of this machine that is fit to be offered, with all that is in it.
+public struct ScannedDocument: Sendable {
+    /// Where it is. A relative path means the process's current folder: callers that offer it for later make it absolute.
+    public let path: FilePath
+    /// What it consists of.
+    public let tree: DocumentTree
+    /// What is in the folder and will not be sent.
+    public let leftOut: LeftOut
+
+    /// What a folder has that no document can have: links that lead outside, sockets, pipes and devices.
+    public struct LeftOut: Sendable, Hashable {
+        /// How many of them are named at most: 3.
+        public static let exampleLimit = 3
+
+        /// How many entries there are.
+        public private(set) var count = 0
+        /// The first of them.
+        public private(set) var examples: [EntryPath] = []
+
+        mutating func add(_ path: EntryPath) {
+            count += 1
+            if examples.count < Self.exampleLimit { examples.append(path) }
+        }
+
+        /// What the user is to be told; nil where nothing was left out.
+        public var message: String? {
+            guard count > 0 else { return nil }
+            let names = examples.map { "'\($0)'" }.joined(separator: ", ")
+            let more = count > examples.count ? " and \(count - examples.count) more" : ""
+            return "Not sent: \(names)\(more). Links that lead out of the folder, sockets, pipes and devices are left out."
+        }
+    }
+}
+
+extension FileVersion {
+    /// The version of a file in this state: XXH3-128 of inode, size and both times.
+    ///
+    /// The device's number is not in it: it changes with the order in which disks are found. Everything is kept as 8 bytes,
+    /// big endian. It tells states of one path apart and is no secret; it is no checksum of the content.
+    init(of identity: FileIdentity) {
+        let numbers = [
+            identity.inode, identity.size, UInt64(bitPattern: identity.modified.seconds),
+            UInt64(bitPattern: identity.modified.nanoseconds), UInt64(bitPattern: identity.changed.seconds),
+            UInt64(bitPattern: identity.changed.nanoseconds),
+        ].map(\.bigEndian)
+        let checksum = numbers.withUnsafeBytes { ChunkChecksum(of: $0) }
+        self.init(high: checksum.high, low: checksum.low)
+    }
+}
