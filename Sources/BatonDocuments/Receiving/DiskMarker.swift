@@ -7,8 +7,8 @@ import SystemPackage
 final class DiskMarker: Sendable {
     /// Bytes that are written between two of them: 128 MiB.
     static let byteInterval: UInt64 = 128 << 20
-    /// The longest time between two of them while something is written: 10 s.
-    static let timeInterval: Duration = .seconds(10)
+    /// The longest time between two of them while something is written, in nanoseconds: 10 s.
+    static let timeInterval: UInt64 = 10_000_000_000
 
     private enum State {
         case idle
@@ -25,8 +25,10 @@ final class DiskMarker: Sendable {
 
     /// Begins to synchronise, unless it is at it.
     ///
-    /// - Parameter count: the entries of the journal that are covered.
-    func begin(covering count: UInt64, _ file: @Sendable () throws(DocumentError) -> DescriptorToSynchronize) {
+    /// - Parameters:
+    ///   - count: the entries of the journal that are covered.
+    ///   - file: what is synchronised, and closed.
+    func begin(covering count: UInt64, _ file: consuming DescriptorToSynchronize) {
         let isIdle = state.withLock { state in
             switch state {
             case .idle:
@@ -36,10 +38,7 @@ final class DiskMarker: Sendable {
             }
         }
         guard isIdle else { return }
-        guard let target = try? SharedDescriptor(file()) else {
-            // Tried again after the next interval.
-            return state.withLock { $0 = .idle }
-        }
+        let target = SharedDescriptor(file)
         thread.submit { [self] in
             let isDurable = (try? target.descriptor.synchronize()) != nil
             // A disk that fails says so again when the document is put in place.

@@ -1,5 +1,5 @@
 import BatonEventLoop
-import Glibc
+import CLinux
 import SystemPackage
 
 /// What a document is written to until it is whole: a hidden file or folder beside its destination.
@@ -40,7 +40,7 @@ struct DescriptorToSynchronize: ~Copyable, Sendable {
     func synchronize() throws(Errno) {
         let number = file.rawValue
         if isFolder {
-            try SystemCalls.call { syncfs(number) }
+            try SystemCalls.kernel { baton_synchronize_file_system(number) }
         } else {
             try SystemCalls.synchronize(file)
         }

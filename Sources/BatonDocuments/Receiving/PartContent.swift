@@ -34,7 +34,7 @@ final class PartContent {
     private let marker: DiskMarker?
     private var state = State.receiving
     private var unmarkedByteCount: UInt64 = 0
-    private var lastMark = Instant.now
+    private var lastMark = MonotonicClock.nanoseconds()
 
     /// Makes the part of a document, and its journal.
     init(creating header: JournalHeader, at place: PartPlace) throws(DocumentError) {
@@ -113,8 +113,9 @@ final class PartContent {
         }
         guard let marker, unmarkedByteCount > 0, isMarkDue else { return }
         unmarkedByteCount = 0
-        lastMark = .now
-        marker.begin(covering: journal.entryCount) { () throws(DocumentError) in try part.descriptorToSynchronize() }
+        lastMark = MonotonicClock.nanoseconds()
+        guard let file = try? part.descriptorToSynchronize() else { return }
+        marker.begin(covering: journal.entryCount, file)
     }
 
     /// Puts the document in place, or throws what is wrong; then the part is still there.
@@ -145,7 +146,8 @@ final class PartContent {
     }
 
     private var isMarkDue: Bool {
-        unmarkedByteCount >= DiskMarker.byteInterval || Instant.now - lastMark >= DiskMarker.timeInterval
+        unmarkedByteCount >= DiskMarker.byteInterval
+            || MonotonicClock.nanoseconds() - lastMark >= DiskMarker.timeInterval
     }
 
     /// Reads chunks that may be there, and keeps those that are.
