@@ -1,4 +1,5 @@
 import BatonEventLoop
+import CLinux
 import Glibc
 import SystemPackage
 

@@ -35,7 +35,7 @@ struct ChunkEncoder: ~Copyable {
     mutating func encode(
         _ place: ChunkLayout.Place, of file: CurrentFile, to buffer: Buffer
     ) throws(DocumentError) {
-        let record = UnsafeMutableRawBufferPointer(rebasing: buffer.writable[...])
+        let record = UnsafeMutableRawBufferPointer(rebasing: buffer.writable[buffer.count...])
         record[1] = bottleneck.rawValue
         let start = MonotonicClock.nanoseconds()
         guard !file.isHole(place.range) else {
@@ -68,7 +68,7 @@ struct ChunkEncoder: ~Copyable {
         _ content: UnsafeRawBufferPointer, _ place: ChunkLayout.Place, _ file: CurrentFile
     ) throws(DocumentError) -> (ChunkRecord.Encoding, UnsafeRawBufferPointer)? {
         if let payload = try differences(of: content, place, file) { return (.delta, payload) }
-        guard compression?.isWorthTrying == true else { return nil }
+        guard compression != nil else { return nil }
         let room = makeScratch()
         guard let count = compression?.compress(content, into: room) else { return nil }
         return (.zstd, UnsafeRawBufferPointer(rebasing: room[..<count]))

@@ -159,7 +159,7 @@ public actor DocumentReader {
         var content: UInt64 = 0
         while let range = remaining.first {
             let place = document.tree.layout.place(of: range.lowerBound)
-            guard buffer.writable.count >= ChunkRecord.size(ofContent: place.size) || content == 0 else { break }
+            guard buffer.capacity - buffer.count >= ChunkRecord.size(ofContent: place.size) || content == 0 else { break }
             try encoder.encode(place, of: try file(place.file), to: buffer)
             content += UInt64(place.size)
             remaining[remaining.startIndex] = range.lowerBound + 1..<range.upperBound
