@@ -19,6 +19,10 @@ public actor DocumentWriter {
         public let verifiedByteCount: UInt64
         /// What the sender said last that it waits for.
         public let sender: Bottleneck
+        /// How long the disk took so far.
+        public let diskTime: Duration
+        /// How long comparing, decompressing and assembling took so far.
+        public let processorTime: Duration
     }
 
     private enum State {

@@ -27,6 +27,9 @@ final class PartContent {
     /// Bytes in them.
     private(set) var verifiedByteCount: UInt64
 
+    /// Nanoseconds that the disk took.
+    private(set) var diskTime: UInt64 = 0
+
     private let tree: DocumentTree
     private let part: any Part
     /// Nil where it could not be written: then a transfer that is interrupted begins anew.
@@ -80,6 +83,8 @@ final class PartContent {
 
     /// Takes what a record says.
     func take(_ event: ChunkVerifier.Event) throws(DocumentError) {
+        let start = MonotonicClock.nanoseconds()
+        defer { diskTime += MonotonicClock.nanoseconds() - start }
         switch event {
         case .content(let chunk, let offset, let bytes):
             let place = tree.layout.place(of: chunk)

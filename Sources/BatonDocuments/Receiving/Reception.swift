@@ -19,6 +19,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     private var content: PartContent?
     private var verifier: ChunkVerifier?
     private var decoder: ChunkDecoder
+    /// Nanoseconds that verifying and writing took.
+    private var total: UInt64 = 0
 
     /// Makes the thread, confines it, and makes the part on it, or opens the one of an earlier transfer.
     ///
@@ -103,6 +105,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     func write(_ bytes: Buffer) throws(DocumentError) -> DocumentWriter.Progress {
         try thread.perform { () throws(DocumentError) in
             let content = try self.requireContent()
+            let start = MonotonicClock.nanoseconds()
+            defer { self.total += MonotonicClock.nanoseconds() - start }
             do throws(DocumentError) {
                 try bytes.withBytes { (bytes) throws(DocumentError) in
                     try self.verifier?.receive(
@@ -157,7 +161,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     private func currentProgress() throws(DocumentError) -> DocumentWriter.Progress {
         DocumentWriter.Progress(
             verifiedByteCount: try requireContent().verifiedByteCount,
-            sender: verifier?.senderBottleneck ?? .unknown)
+            sender: verifier?.senderBottleneck ?? .unknown, diskTime: .nanoseconds(try requireContent().diskTime),
+            processorTime: .nanoseconds(total - min(total, try requireContent().diskTime)))
     }
 
     private func requireContent() throws(DocumentError) -> PartContent {

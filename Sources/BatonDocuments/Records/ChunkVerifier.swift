@@ -89,15 +89,29 @@ public struct ChunkVerifier: ~Copyable {
     public mutating func receive(
         _ bytes: UnsafeRawBufferPointer, decode: Decoder? = nil, handle: (Event) throws(DocumentError) -> Void
     ) throws(DocumentError) {
+        var taken = 0
+        while taken < bytes.count {
+            taken += try receiveRecord(UnsafeRawBufferPointer(rebasing: bytes[taken...]), decode: decode, handle: handle)
+        }
+    }
+
+    /// The same, to the end of the next record and no further.
+    ///
+    /// - Returns: how many bytes were taken: all, or up to the end of a record.
+    public mutating func receiveRecord(
+        _ bytes: UnsafeRawBufferPointer, decode: Decoder? = nil, handle: (Event) throws(DocumentError) -> Void
+    ) throws(DocumentError) -> Int {
         var rest = bytes[...]
+        let before = verifiedChunkCount
         do {
-            while !rest.isEmpty {
+            while !rest.isEmpty, verifiedChunkCount == before {
                 try receiveSome(&rest, decode, handle)
             }
         } catch {
             phase = .failed
             throw error
         }
+        return bytes.count - rest.count
     }
 
     /// Call it at the stream's end.

@@ -66,12 +66,11 @@ public actor DocumentReader {
     /// - Parameters:
     ///   - document: what was scanned when it was offered or last saved.
     ///   - ranges: which chunks, one range after the other; all by default.
-    ///   - encodings: what the receiver takes; plain content alone by default.
     ///   - pool: where the buffers come from. They need `ChunkRecord.capacity`.
     ///   - executor: the thread that blocks; one of its own by default.
     /// - Throws: `missing`, `unreadable`, `sourceChanged` when the document is another one now; `badRange`.
     public static func open(
-        _ document: ScannedDocument, ranges: [Range<UInt64>]? = nil, encodings: consuming Encodings = Encodings(),
+        _ document: ScannedDocument, ranges: [Range<UInt64>]? = nil,
         pool: BufferPool, executor: BlockingExecutor? = nil
     ) async throws(DocumentError) -> DocumentReader {
         let layout = document.tree.layout
@@ -81,13 +80,13 @@ public actor DocumentReader {
         }
         precondition(pool.bufferCapacity >= ChunkRecord.capacity, "a buffer of the pool has to hold a record")
         let executor = try BlockingExecutor.forDocument(executor, "baton-reader")
-        let reader = try DocumentReader(document, ranges, encodings, pool, executor)
+        let reader = try DocumentReader(document, ranges, pool, executor)
         try await reader.begin()
         return reader
     }
 
     private init(
-        _ document: ScannedDocument, _ ranges: [Range<UInt64>], _ encodings: consuming Encodings, _ pool: BufferPool,
+        _ document: ScannedDocument, _ ranges: [Range<UInt64>], _ pool: BufferPool,
         _ executor: BlockingExecutor
     ) throws(DocumentError) {
         self.document = document
@@ -95,7 +94,7 @@ public actor DocumentReader {
         self.executor = executor
         files = try DocumentFiles(document)
         remaining = ranges.filter { !$0.isEmpty }[...]
-        encoder = ChunkEncoder(encodings)
+        encoder = ChunkEncoder(Encodings())
     }
 
     /// The next chunks' records, or nil after the last: one whole chunk, or as many small ones as fit in a buffer.
@@ -126,6 +125,11 @@ public actor DocumentReader {
             state = .failed(error)
             throw error
         }
+    }
+
+    /// The receiver takes these from the next chunk on.
+    public func take(_ encodings: Encodings) {
+        encoder = ChunkEncoder(encodings)
     }
 
     /// Where the time went so far.
