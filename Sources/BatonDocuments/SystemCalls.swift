@@ -1,4 +1,5 @@
 import BatonEventLoop
+import CLinux
 import Glibc
 import SystemPackage
 
@@ -67,6 +68,23 @@ enum SystemCalls {
         var taken = 0
         while taken < bytes.count, let start = bytes.baseAddress {
             taken += try call { pwrite(number, start + taken, bytes.count - taken, off_t(offset) + taken) }
+        }
+    }
+
+    /// Sets when a file's content last changed. File systems that cannot are taken as done.
+    static func setTime(_ time: FileIdentity.Time, of file: borrowing OwnedDescriptor) throws(Errno) {
+        let number = file.rawValue
+        let modified = timespec(tv_sec: Int(time.seconds), tv_nsec: min(max(0, Int(time.nanoseconds)), 999_999_999))
+        // The time of the last access stays.
+        var times = (timespec(tv_sec: 0, tv_nsec: Int(baton_omitted_time())), modified)
+        do {
+            try withUnsafeMutablePointer(to: &times) { (times) throws(Errno) in
+                try times.withMemoryRebound(to: timespec.self, capacity: 2) { (times) throws(Errno) in
+                    _ = try call { futimens(number, times) }
+                }
+            }
+        } catch .notPermitted, .notSupported, .invalidArgument {
+            return
         }
     }
 

@@ -7,7 +7,6 @@
 #define BATON_CLINUX_SHIM_H
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/falloc.h>
 #include <linux/openat2.h>
 #include <stdint.h>
@@ -42,7 +41,7 @@ static inline int baton_open_beneath(int folder, const char *name, uint64_t flag
 static inline int baton_find_beneath(int folder, const char *name) {
     struct open_how how;
     memset(&how, 0, sizeof how);
-    how.flags = 010000000 /* O_PATH */ | O_CLOEXEC;
+    how.flags = 010000000 /* O_PATH */ | 02000000 /* O_CLOEXEC, whose fcntl.h would define struct stat here as well */;
     how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
     return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
 }
@@ -91,12 +90,6 @@ static inline int baton_start_writeback(int file, int64_t offset, int64_t length
 #else
     return baton_result(syscall(SYS_sync_file_range2, file, write, offset, length));
 #endif
-}
-
-/// fallocate(2) with FALLOC_FL_PUNCH_HOLE, hidden without _GNU_SOURCE: the bytes read as zeros and take no room any
-/// more. -EOPNOTSUPP where the file system cannot.
-static inline int baton_punch_hole(int file, int64_t offset, int64_t length) {
-    return baton_result(syscall(SYS_fallocate, file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length));
 }
 
 /// lseek(2) with SEEK_DATA, hidden without _GNU_SOURCE: where the next byte is, from `offset` on, that is in no hole.

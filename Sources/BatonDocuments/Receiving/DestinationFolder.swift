@@ -20,7 +20,7 @@ public final class DestinationFolder: Sendable {
     /// Whether its file system is one whose renaming is known never to replace, so that nobody has to try.
     let isKnownToName: Bool
 
-    private let file: OwnedDescriptor
+    let file: OwnedDescriptor
 
     /// Opens the folder, on a thread that may block. Links in the path are followed: it is the user's own.
     ///

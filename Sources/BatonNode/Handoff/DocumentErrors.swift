@@ -6,7 +6,7 @@ extension HandoffError {
     init(_ error: DocumentError) {
         let code: Code =
             switch error.code {
-            case .missing, .unreadable, .notRegularFile, .isFolder: .documentUnreadable
+            case .missing, .unreadable, .notRegularFile, .isFolder, .tooManyEntries, .tooDeep: .documentUnreadable
             case .sourceChanged: .documentChanged
             case .badRange: .invalidRequest
             case .destinationExists: .destinationExists

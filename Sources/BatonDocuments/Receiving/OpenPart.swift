@@ -1,0 +1,135 @@
+import BatonEventLoop
+import CLinux
+import Glibc
+import SystemPackage
+
+/// The folder of a part folder that was written to last, held open for the next file in it.
+final class OpenParent {
+    let path: EntryPath
+    let folder: OwnedDescriptor
+
+    init(_ path: EntryPath, _ folder: consuming OwnedDescriptor) {
+        self.path = path
+        self.folder = folder
+    }
+}
+
+/// The file of a part folder that is being written.
+final class OpenPart {
+    /// Files up to this size are not reserved: their bytes come at once.
+    private static let unreservedSize = UInt64(ChunkLayout.chunkSize)
+
+    let index: Int
+    let entry: DocumentEntry
+    let file: OwnedDescriptor
+
+    private let size: UInt64
+    private let isSparse: Bool
+    /// Whether it was made just now.
+    private let isNew: Bool
+    private var writebackStart: UInt64 = 0
+
+    /// Opens a file, or makes it.
+    ///
+    /// - Parameter isNew: it cannot be there yet.
+    /// - Throws: `fileExists` for one that is there all the same, `staleNFSFileHandle` for one that is none of ours.
+    init(
+        _ index: Int, _ entry: DocumentEntry, in parent: OpenParent, isNew: Bool, _ umask: mode_t
+    ) throws(Errno) {
+        self.index = index
+        self.entry = entry
+        self.isNew = isNew
+        size = entry.file?.size ?? 0
+        isSparse = entry.file?.isSparse ?? false
+        let mode = Self.mode(of: entry, umask) | 0o600
+        let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | (isNew ? O_EXCL : 0)
+        file = try SystemCalls.open(entry.path.name, beneath: parent.folder, flags, mode: mode)
+        guard !isNew else { return }
+        try SystemCalls.requireOwn(try SystemCalls.status(of: file))
+    }
+
+    /// Gives it its size, unless the next `count` bytes are all of it, and reserves the room where it has no holes.
+    func prepare(toHold count: Int) throws(Errno) {
+        if isNew, UInt64(count) == size { return }
+        let number = file.rawValue
+        let status = try SystemCalls.status(of: file)
+        if status.st_size != off_t(size) { try SystemCalls.call { ftruncate(number, off_t(size)) } }
+        guard isNew, !isSparse, size > Self.unreservedSize else { return }
+        do {
+            try SystemCalls.kernel { baton_reserve(number, 0, Int64(size)) }
+        } catch .notSupportedOnSocket, .notSupported, .noFunction {
+            return
+        }
+    }
+
+    /// Now and then starts to move what was written to the disk.
+    func startWriteback(from start: UInt64, to end: UInt64) {
+        guard end >= writebackStart + PartFile.writebackInterval else { return }
+        // Advice: where it is refused, synchronising does all of it.
+        _ = baton_start_writeback(file.rawValue, Int64(writebackStart), Int64(end - writebackStart))
+        writebackStart = end
+    }
+
+    /// Permissions of a file: what the umask leaves, and in any case that the owner may read it.
+    static func mode(of entry: DocumentEntry, _ umask: mode_t) -> mode_t {
+        (entry.file?.isExecutable == true ? 0o777 : 0o666) & ~umask | 0o400
+    }
+}
+
+extension EntryPath {
+    /// Its last name; none for the document itself.
+    var name: ArraySlice<UInt8> {
+        guard let slash = bytes.lastIndex(of: UInt8(ascii: "/")) else { return bytes[...] }
+        return bytes[(slash + 1)...]
+    }
+}
+
+extension SystemCalls {
+    /// Makes sure that a file is one that this user has made for the purpose: it has no second name elsewhere.
+    ///
+    /// - Throws: `staleNFSFileHandle`.
+    static func requireOwn(_ status: stat) throws(Errno) {
+        guard status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid(), status.st_nlink == 1 else {
+            throw .staleNFSFileHandle
+        }
+    }
+
+    /// Opens the folder of a path, and makes it and those that it is in where they are missing.
+    static func openOrMakeFolder(
+        _ path: EntryPath, beneath root: borrowing OwnedDescriptor, mode: mode_t
+    ) throws(Errno) -> OwnedDescriptor {
+        let flags = O_RDONLY | O_DIRECTORY
+        if path.isRoot { return try openFolder([UInt8(ascii: ".")], within: root) }
+        do {
+            return try open(path.bytes, beneath: root, flags)
+        } catch .noSuchFileOrDirectory {
+            var current = try openFolder([UInt8(ascii: ".")], within: root)
+            for name in path.names {
+                do {
+                    try makeFolder(name, in: current, mode: mode)
+                } catch .fileExists {}
+                current = try open(name, beneath: current, flags)
+            }
+            return current
+        }
+    }
+
+    /// Makes bytes of a file zeros that lie within its size: a hole where the file system has holes.
+    static func clear(_ range: Range<UInt64>, of file: borrowing OwnedDescriptor) throws(Errno) {
+        let number = file.rawValue
+        guard !range.isEmpty else { return }
+        do {
+            try kernel { baton_punch_hole(number, Int64(range.lowerBound), Int64(range.upperBound - range.lowerBound)) }
+        } catch .notSupportedOnSocket, .notSupported, .noFunction {
+            let zeros = [UInt8](repeating: 0, count: 64 << 10)
+            var next = range.lowerBound
+            while next < range.upperBound {
+                let count = min(zeros.count, Int(clamping: range.upperBound - next))
+                try zeros.withUnsafeBufferPointer { (zeros) throws(Errno) in
+                    try write(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(zeros)[..<count]), to: file, at: next)
+                }
+                next += UInt64(count)
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+import BatonEventLoop
+import Glibc
+import SystemPackage
+
+/// What an earlier transfer has left in a part folder and the document has no more: the source may have changed between.
+extension PartFolder {
+    /// Removes what is no entry of the document, and what is of another kind. Links go in any case: they are made last.
+    func removeStrangers() throws(DocumentError) {
+        var next = 1
+        try removeStrangers(in: root, at: .root, &next)
+    }
+
+    /// - Parameter next: the entry that comes next in the manifest: of this folder or after it.
+    private func removeStrangers(
+        in folder: borrowing OwnedDescriptor, at path: EntryPath, _ next: inout Int
+    ) throws(DocumentError) {
+        let names: [[UInt8]]
+        do {
+            names = try SystemCalls.names(in: folder, atLeast: FolderRemoval.nameLimit)
+        } catch {
+            throw failure(error, path)
+        }
+        var found = Set(names)
+        while next < tree.entryCount {
+            let entry = tree[next]
+            guard entry.path.parent == path else { break }
+            next += 1
+            let name = Array(entry.path.name)
+            do throws(Errno) {
+                guard found.contains(name), try isKind(of: entry, name, in: folder) else {
+                    skipContents(of: entry.path, &next)
+                    continue
+                }
+            } catch {
+                throw failure(error, entry.path)
+            }
+            found.remove(name)
+            guard case .folder = entry.kind else { continue }
+            let child: OwnedDescriptor
+            do {
+                child = try SystemCalls.openFolder(name, within: folder)
+            } catch {
+                throw failure(error, entry.path)
+            }
+            try removeStrangers(in: child, at: entry.path, &next)
+        }
+        for name in found {
+            do {
+                try remove(name, from: folder)
+            } catch {
+                throw failure(error, path)
+            }
+        }
+    }
+
+    private func isKind(
+        of entry: DocumentEntry, _ name: [UInt8], in folder: borrowing OwnedDescriptor
+    ) throws(Errno) -> Bool {
+        let kind = try SystemCalls.status(ofName: name, in: folder).st_mode & S_IFMT
+        switch entry.kind {
+        case .file: return kind == S_IFREG
+        case .folder: return kind == S_IFDIR
+        case .link: return false
+        }
+    }
+
+    /// What is in a folder that is not there is not there either.
+    private func skipContents(of path: EntryPath, _ next: inout Int) {
+        while next < tree.entryCount, tree[next].path.bytes.starts(with: path.bytes + [UInt8(ascii: "/")]) {
+            next += 1
+        }
+    }
+
+    private func remove(_ name: [UInt8], from folder: borrowing OwnedDescriptor) throws(Errno) {
+        do {
+            try SystemCalls.remove(name, from: folder, isFolder: false)
+        } catch .isDirectory {
+            let child = try SystemCalls.openFolder(name, within: folder)
+            try FolderRemoval.removeContents(of: child)
+            try SystemCalls.remove(name, from: folder, isFolder: true)
+        }
+    }
+}

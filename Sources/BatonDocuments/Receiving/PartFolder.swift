@@ -1,0 +1,258 @@
+import BatonEventLoop
+import CLinux
+import Glibc
+import SystemPackage
+
+/// The folder that a document of many files is written to until it is whole: hidden, beside its destination, and for this
+/// user alone.
+///
+/// It stays where it is until it is committed or discarded, also when this object goes. Belongs to the thread that made
+/// it. Every call blocks on the disk. At most four descriptors are open: the folder, the one that was written to last, a
+/// file in it, and for a moment another.
+final class PartFolder {
+    /// What the document consists of.
+    let tree: DocumentTree
+    /// Tells it from another folder of its name.
+    let inode: UInt64
+
+    let destination: DestinationFolder
+    let root: OwnedDescriptor
+    let umask: mode_t
+
+    private let name: [UInt8]
+    /// Files that are there: made now, or looked at.
+    private var known: [Bool]
+    /// Whether everything that is in it was made by this object.
+    private let isNew: Bool
+    private var current: OpenPart?
+    private var parent: OpenParent?
+    private var isOver = false
+
+    /// Makes the folder, with nothing in it.
+    ///
+    /// - Parameters:
+    ///   - name: what it is called until it is whole (``PartFileName``).
+    ///   - umask: the permission bits that the user does not want.
+    /// - Throws: `destinationExists`, `destinationNotWritable`, `destinationFull`, `destinationUnsuitable`, `badName`, ...
+    ///   Nothing is left behind then.
+    init(
+        creating tree: DocumentTree, named name: [UInt8], in destination: DestinationFolder,
+        umask: mode_t = ProcessUmask.current
+    ) throws(DocumentError) {
+        try tree.requireLinksInside()
+        try destination.requireAbsent(tree.label)
+        try destination.requireRoom(for: tree)
+        try destination.requireNaming(of: tree.label)
+        guard let root = try destination.makeFolder(name, for: tree.label) else {
+            throw DocumentError(.writeFailed, tree.label.description, underlyingError: .fileExists)
+        }
+        do {
+            inode = UInt64(try SystemCalls.status(of: root).st_ino)
+        } catch {
+            throw DocumentError(writingFailed: error, tree.label)
+        }
+        self.tree = tree
+        self.destination = destination
+        self.name = name
+        self.umask = umask
+        self.root = root
+        known = Array(repeating: false, count: tree.layout.fileCount)
+        isNew = true
+    }
+
+    /// Opens the folder of an earlier transfer, and removes from it what the document, as it is now, has not.
+    ///
+    /// - Throws: `incomplete` where there is no such folder any more.
+    init(
+        reopening tree: DocumentTree, named name: [UInt8], inode: UInt64, in destination: DestinationFolder,
+        umask: mode_t = ProcessUmask.current
+    ) throws(DocumentError) {
+        try tree.requireLinksInside()
+        try destination.requireAbsent(tree.label)
+        guard let root = try destination.reopenFolder(name, inode: inode, for: tree.label) else {
+            throw DocumentError(.incomplete, tree.label.description)
+        }
+        self.tree = tree
+        self.inode = inode
+        self.destination = destination
+        self.name = name
+        self.umask = umask
+        self.root = root
+        known = Array(repeating: false, count: tree.layout.fileCount)
+        isNew = false
+        try removeStrangers()
+    }
+
+    /// Writes bytes of a file, which is made if need be, with the folders that it is in.
+    func write(_ bytes: UnsafeRawBufferPointer, toFile index: Int, at offset: UInt64) throws(DocumentError) {
+        let size = tree.layout.size(ofFile: index)
+        guard offset <= size, UInt64(bytes.count) <= size - offset else {
+            throw DocumentError(.excess, tree.displayed(tree.entry(ofFile: index).path))
+        }
+        let part = try open(index, toHold: bytes.count)
+        do {
+            try SystemCalls.write(bytes, to: part.file, at: offset)
+        } catch {
+            throw failure(error, part.entry.path)
+        }
+        part.startWriteback(from: offset, to: offset + UInt64(bytes.count))
+    }
+
+    /// Makes bytes of a file zeros, and a hole where the file system has holes.
+    func clear(_ range: Range<UInt64>, ofFile index: Int) throws(DocumentError) {
+        let part = try open(index, toHold: 0)
+        do {
+            try SystemCalls.clear(range, of: part.file)
+        } catch {
+            throw failure(error, part.entry.path)
+        }
+    }
+
+    /// Reads bytes of a file as they are now.
+    ///
+    /// - Returns: how many: fewer than asked for where the file ends before, 0 where it is not there.
+    func read(file index: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(DocumentError) -> Int {
+        guard let part = try openExisting(index) else { return 0 }
+        do {
+            return try SystemCalls.read(part.file, into: bytes, at: offset)
+        } catch {
+            throw DocumentError(.readFailed, tree.displayed(part.entry.path), underlyingError: error)
+        }
+    }
+
+    /// Drops the content of a file whose source has changed.
+    func reset(file index: Int) throws(DocumentError) {
+        guard let part = try openExisting(index) else { return }
+        let (number, size) = (part.file.rawValue, off_t(tree.layout.size(ofFile: index)))
+        do {
+            try SystemCalls.call { ftruncate(number, 0) }
+            try SystemCalls.call { ftruncate(number, size) }
+        } catch {
+            throw failure(error, part.entry.path)
+        }
+    }
+
+    /// Another descriptor of the folder, through which its file system can be synchronised from another thread.
+    func duplicateRoot() throws(DocumentError) -> OwnedDescriptor {
+        do {
+            return try SystemCalls.openFolder([UInt8(ascii: ".")], within: root)
+        } catch {
+            throw DocumentError(.busy, tree.label.description, underlyingError: error)
+        }
+    }
+
+    /// Makes durable all that was written.
+    func synchronize() throws(DocumentError) {
+        let number = root.rawValue
+        do {
+            try SystemCalls.kernel { baton_synchronize_file_system(number) }
+        } catch {
+            throw failure(error, .root)
+        }
+    }
+
+    /// Makes sure that everything is there, gives it permissions, times and links, makes it durable, and gives the folder
+    /// its name, never in the place of something else.
+    ///
+    /// - Throws: `incomplete` where a file is missing or too short, `destinationExists`, `destinationUnsuitable` where two
+    ///   entries have become one, ... The folder is still there then, to be committed again or discarded.
+    func commit() throws(DocumentError) -> FilePath {
+        current = nil
+        parent = nil
+        var finishing = FolderFinishing(self)
+        try finishing.finish()
+        try synchronize()
+        guard destination.holdsFolder(name, inode: inode) else {
+            throw DocumentError(.writeFailed, tree.label.description, underlyingError: .noSuchFileOrDirectory)
+        }
+        try destination.rename(name, to: tree.label)
+        // As with a part file: what stands under the name now has to be what was received.
+        guard destination.holdsFolder(tree.label.bytes, inode: inode) else {
+            throw DocumentError(.writeFailed, tree.label.description, underlyingError: .staleNFSFileHandle)
+        }
+        isOver = true
+        // It has its name; only a power cut in the next seconds could take that away.
+        try? destination.synchronize()
+        return destination.path(of: tree.label)
+    }
+
+    /// Removes the folder and all that is in it, unless it was committed.
+    ///
+    /// - Returns: whether it is gone: not when the disk, or something that was put into it, stands in the way.
+    @discardableResult
+    func discard() -> Bool {
+        guard !isOver else { return true }
+        isOver = true
+        current = nil
+        parent = nil
+        guard (try? FolderRemoval.removeContents(of: root)) != nil else { return false }
+        guard destination.holdsFolder(name, inode: inode) else { return true }
+        return (try? SystemCalls.remove(name, from: destination.file, isFolder: true)) != nil
+    }
+
+    /// What it means that something could not be made, written or named.
+    func failure(_ error: Errno, _ entry: EntryPath) -> DocumentError {
+        let failure = DocumentError(creatingFailed: error, tree.label, in: destination.path)
+        let isAboutTheEntry = [.badName, .tooLarge, .writeFailed].contains(failure.code)
+        return isAboutTheEntry ? DocumentError(failure.code, tree.displayed(entry), underlyingError: error) : failure
+    }
+
+    /// The folder of this path in it, made if need be; the last one stays open.
+    func folder(at path: EntryPath) throws(Errno) -> OpenParent {
+        if let parent, parent.path == path { return parent }
+        let opened = OpenParent(path, try SystemCalls.openOrMakeFolder(path, beneath: root, mode: folderMode))
+        parent = opened
+        return opened
+    }
+
+    /// Permissions of folders: what the umask leaves, and in any case the owner's.
+    var folderMode: mode_t { 0o777 & ~umask | 0o700 }
+
+    /// - Parameter count: bytes that are written at once: a file that has no more gets its size by that.
+    private func open(_ index: Int, toHold count: Int) throws(DocumentError) -> OpenPart {
+        if let current, current.index == index { return current }
+        let entry = tree.entry(ofFile: index)
+        current = nil
+        do {
+            let folder = try folder(at: entry.path.parent)
+            let part = try OpenPart(index, entry, in: folder, isNew: isNew && !known[index], umask)
+            try part.prepare(toHold: count)
+            known[index] = true
+            current = part
+            return part
+        } catch .fileExists {
+            // Nobody else makes files here: to this file system two names are one.
+            throw DocumentError(.destinationUnsuitable, destination.path.displayed, underlyingError: .fileExists)
+        } catch {
+            throw failure(error, entry.path)
+        }
+    }
+
+    private func openExisting(_ index: Int) throws(DocumentError) -> OpenPart? {
+        if let current, current.index == index { return current }
+        guard !isNew || known[index] else { return nil }
+        let entry = tree.entry(ofFile: index)
+        do {
+            _ = try SystemCalls.open(entry.path.bytes, beneath: root, O_RDONLY | O_NONBLOCK)
+        } catch .noSuchFileOrDirectory {
+            return nil
+        } catch {
+            throw failure(error, entry.path)
+        }
+        return try open(index, toHold: 0)
+    }
+}
+
+extension DocumentTree {
+    /// Makes sure that no link leads out from where it stands: a target was checked for one path and could be given to
+    /// another entry.
+    fileprivate func requireLinksInside() throws(DocumentError) {
+        for index in 0..<entryCount {
+            let entry = self[index]
+            guard case .link(let target) = entry.kind else { continue }
+            guard LinkTarget(target.bytes, at: entry.path) == target else {
+                throw DocumentError(.badName, displayed(entry.path))
+            }
+        }
+    }
+}
