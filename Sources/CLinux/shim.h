@@ -76,6 +76,12 @@ static inline int baton_reserve(int file, int64_t offset, int64_t length) {
     return baton_result(syscall(SYS_fallocate, file, FALLOC_FL_KEEP_SIZE, offset, length));
 }
 
+/// fallocate(2) with FALLOC_FL_PUNCH_HOLE: makes bytes zeros and gives their room back. -EOPNOTSUPP where the file system
+/// has no holes.
+static inline int baton_punch_hole(int file, int64_t offset, int64_t length) {
+    return baton_result(syscall(SYS_fallocate, file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length));
+}
+
 /// UTIME_OMIT of utimensat(2), which sys/stat.h hides without _GNU_SOURCE.
 static inline long baton_omitted_time(void) {
     return (1l << 30) - 2l;

@@ -49,6 +49,28 @@ struct ChunkSet: Sendable, Hashable {
         ranges.reduce(0) { $0 + layout.byteCount(of: $1) }
     }
 
+    /// Whether any of these chunks is there.
+    func containsAny(_ chunks: Range<UInt64>) -> Bool {
+        !chunks.isEmpty && missing(in: chunks) != [chunks]
+    }
+
+    /// The chunks of another version of a document that are of files of the same version, as numbered there.
+    func carried(from before: DocumentTree, to after: DocumentTree) -> ChunkSet {
+        var files: [[UInt8]: Int] = [:]
+        for file in 0..<before.layout.fileCount { files[before.entry(ofFile: file).path.bytes] = file }
+        var carried = ChunkSet()
+        for file in 0..<after.layout.fileCount {
+            let entry = after.entry(ofFile: file)
+            guard
+                let version = entry.file?.version, version != .none, let old = files[entry.path.bytes],
+                before.entry(ofFile: old).file?.version == version
+            else { continue }
+            let (from, to) = (before.layout.chunks(ofFile: old), after.layout.chunks(ofFile: file))
+            for (number, chunk) in zip(from, to) where contains(number) { carried.insert(chunk) }
+        }
+        return carried
+    }
+
     /// How many ranges begin at or before a chunk.
     private func position(of chunk: UInt64) -> Int {
         // Nearly always behind the last one.

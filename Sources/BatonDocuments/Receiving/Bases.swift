@@ -4,6 +4,9 @@ public import SystemPackage
 
 /// A file of this device that a document may be built upon: an older copy of it.
 public final class BasisFile: Sendable {
+    /// How many files a document can be built upon: 16.
+    public static let limit = 16
+
     /// Bytes of it that are used.
     let size: UInt64
     let file: OwnedDescriptor
@@ -49,8 +52,6 @@ public struct SignatureBatch: Sendable {
 ///
 /// Belongs to one thread, which reads them.
 final class Bases {
-    /// The most files: 16.
-    static let limit = 16
     private static let batchSize = 32 << 10
 
     private(set) var files: [BasisFile]
@@ -59,7 +60,7 @@ final class Bases {
     private var next = 0
 
     init(_ files: [BasisFile]) {
-        self.files = Array(files.prefix(Self.limit))
+        self.files = Array(files.prefix(BasisFile.limit))
     }
 
     /// How large the pieces are that signatures are of; nil where there is nothing to build upon.
@@ -70,7 +71,7 @@ final class Bases {
 
     /// Adds the part of another version of the document. It is in use from then on, and goes with ``removeStale()``.
     func add(_ unfinished: UnfinishedDocument, at place: PartPlace) {
-        guard files.count < Self.limit, place.ledger.take(unfinished.record) else { return }
+        guard files.count < BasisFile.limit, place.ledger.take(unfinished.record) else { return }
         stale.append((unfinished.record, place))
         // A folder's files have no part of their own.
         guard !unfinished.header.tree.isFolder, let file = BasisFile(unfinished, at: place) else { return }

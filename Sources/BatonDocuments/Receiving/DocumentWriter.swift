@@ -137,7 +137,7 @@ public actor DocumentWriter {
         _ folder: DestinationFolder, _ origin: String, _ ledger: PartFileLedger, _ copies: [FilePath]
     ) throws(DocumentError) {
         var bases: [BasisFile] = []
-        for copy in copies.prefix(Bases.limit) { bases.append(try BasisFile(opening: copy)) }
+        for copy in copies.prefix(BasisFile.limit) { bases.append(try BasisFile(opening: copy)) }
         state = .receiving(try Reception(of: tree, from: origin, in: folder, ledger: ledger, against: bases))
     }
 

@@ -7,6 +7,9 @@ import SystemPackage
 /// Belongs to one thread; every call blocks on the disk. It is over with ``commit()``, ``discard()`` or ``keep()``; dropped
 /// before, it is discarded.
 protocol Part: AnyObject {
+    /// Where it is, and who remembers it.
+    var record: PartFileRecord { get }
+
     /// Writes bytes of a file of the document.
     func write(_ bytes: UnsafeRawBufferPointer, toFile file: Int, at offset: UInt64) throws(DocumentError)
 

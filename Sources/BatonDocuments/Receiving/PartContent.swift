@@ -4,10 +4,10 @@ import Glibc
 import SystemPackage
 
 /// Where a part is made, and by whose leave.
-struct PartPlace {
+struct PartPlace: Sendable {
     let folder: DestinationFolder
     let ledger: PartFileLedger
-    let umask: UInt32
+    let umask: mode_t
 }
 
 /// A part together with its journal: what of the document is there, and for how long.
@@ -42,27 +42,25 @@ final class PartContent {
     /// Makes the part of a document, and its journal.
     init(creating header: JournalHeader, at place: PartPlace) throws(DocumentError) {
         tree = header.tree
-        let part = try PartFile(
-            for: tree.label, Self.file(of: tree), modified: tree[0].modified, in: place.folder, ledger: place.ledger,
-            umask: place.umask)
-        self.part = part
+        if let file = tree[0].file {
+            part = try PartFile(for: tree.label, file, modified: tree[0].modified, at: place)
+        } else {
+            part = try RecordedPartFolder(creating: tree, at: place)
+        }
         journal = try? TransferJournal.create(at: place.ledger.journal(of: part.record), header)
         verified = ChunkSet()
         verifiedByteCount = 0
         marker = Self.marker(for: tree)
     }
 
-    /// Goes on with the part of an earlier transfer.
+    /// Goes on with the part of an earlier transfer of the same version.
     ///
     /// - Returns: nil when there is nothing to go on with; what is there stays then.
     init?(reopening unfinished: UnfinishedDocument, at place: PartPlace) throws(DocumentError) {
         guard place.ledger.take(unfinished.record) else { return nil }
         guard
             let opened = try? TransferJournal.open(unfinished.journal),
-            let part = try? PartFile(
-                reopening: unfinished.record, for: unfinished.header.tree.label,
-                Self.file(of: unfinished.header.tree), modified: unfinished.header.tree[0].modified, in: place.folder,
-                ledger: place.ledger, umask: place.umask)
+            let part = try? Self.reopen(unfinished.record, opened.content.header.tree, at: place)
         else {
             place.ledger.release(unfinished.record)
             return nil
@@ -75,6 +73,47 @@ final class PartContent {
         marker = Self.marker(for: tree)
         try compare(opened.content.unsure)
         verifiedByteCount = verified.byteCount(in: tree.layout)
+    }
+
+    /// Goes on with the folder of another version: files of the same version are left, the others begin anew.
+    ///
+    /// - Returns: nil when there is nothing to go on with; what is there stays then.
+    init?(
+        adopting stale: UnfinishedDocument, for header: JournalHeader, at place: PartPlace
+    ) throws(DocumentError) {
+        guard header.tree.isFolder, stale.header.tree.isFolder, place.ledger.take(stale.record) else { return nil }
+        guard
+            let before = (try? TransferJournal.open(stale.journal))??.content,
+            let folder = try? RecordedPartFolder(reopening: stale.record, header.tree, at: place)
+        else {
+            place.ledger.release(stale.record)
+            return nil
+        }
+        tree = header.tree
+        part = folder
+        verified = before.verified.carried(from: before.header.tree, to: header.tree)
+        for file in 0..<tree.layout.fileCount where !verified.containsAny(tree.layout.chunks(ofFile: file)) {
+            try folder.reset(file: file)
+        }
+        verifiedByteCount = verified.byteCount(in: tree.layout)
+        marker = Self.marker(for: tree)
+        // What is said of these chunks has to hold after a power cut as well: no checksum of them is known any more.
+        guard (try? folder.descriptorToSynchronize().synchronize()) != nil else { return }
+        journal = try? TransferJournal.create(at: stale.journal, header)
+        for range in verified.ranges {
+            for chunk in range { journal?.append(chunk, ChunkChecksum(high: 0, low: 0)) }
+        }
+        if let journal { journal.mark(journal.entryCount) }
+    }
+
+    private static func reopen(
+        _ record: PartFileRecord, _ tree: DocumentTree, at place: PartPlace
+    ) throws(DocumentError) -> any Part {
+        if let file = tree[0].file {
+            try PartFile(reopening: record, for: tree.label, file, modified: tree[0].modified, at: place)
+        } else {
+            try RecordedPartFolder(reopening: record, tree, at: place)
+        }
     }
 
     deinit {
@@ -185,11 +224,6 @@ final class PartContent {
             }
             start += piece.count
         }
-    }
-
-    private static func file(of tree: DocumentTree) throws(DocumentError) -> DocumentEntry.File {
-        guard let file = tree[0].file else { throw DocumentError(.isFolder, tree.label.description) }
-        return file
     }
 
     /// Small documents are on the disk before a mark would be due.

@@ -42,17 +42,17 @@ final class PartFile: Part {
     ///
     /// - Parameters:
     ///   - entry: what it is to become.
-    ///   - umask: the permission bits that the user does not want.
+    ///   - place: where it is made.
     /// - Throws: `destinationExists`, `destinationNotWritable`, `destinationFull`, `badName`, `tooLarge`, ... Nothing is
     ///   left behind then.
     convenience init(
         for label: DocumentLabel, _ entry: DocumentEntry.File, modified: FileIdentity.Time? = nil,
-        in folder: DestinationFolder, ledger: PartFileLedger, umask: mode_t = ProcessUmask.current
+        at place: PartPlace
     ) throws(DocumentError) {
-        try folder.requireAbsent(label)
-        let made = try Self.make(label, folder, ledger)
+        try place.folder.requireAbsent(label)
+        let made = try Self.make(label, place.folder, place.ledger)
         let record = made.record
-        self.init(label, entry, modified, folder, ledger, made.takeFile(), record, umask)
+        self.init(label, entry, modified, place, made.takeFile(), record)
         // From here on `deinit` cleans up, also when this initialiser throws.
         try requireNaming()
         try reserve(entry)
@@ -63,14 +63,13 @@ final class PartFile: Part {
     /// - Throws: `incomplete` where it is not what was recorded; what stands there stays then.
     convenience init(
         reopening record: PartFileRecord, for label: DocumentLabel, _ entry: DocumentEntry.File,
-        modified: FileIdentity.Time? = nil, in folder: DestinationFolder, ledger: PartFileLedger,
-        umask: mode_t = ProcessUmask.current
+        modified: FileIdentity.Time? = nil, at place: PartPlace
     ) throws(DocumentError) {
-        try folder.requireAbsent(label)
-        guard let file = try folder.reopenFile(record.name, inode: record.inode, for: label) else {
+        try place.folder.requireAbsent(label)
+        guard let file = try place.folder.reopenFile(record.name, inode: record.inode, for: label) else {
             throw DocumentError(.incomplete, label.description)
         }
-        self.init(label, entry, modified, folder, ledger, file, record, umask)
+        self.init(label, entry, modified, place, file, record)
         do {
             try reserve(entry)
         } catch {
@@ -82,17 +81,16 @@ final class PartFile: Part {
 
     private init(
         _ label: DocumentLabel, _ entry: DocumentEntry.File, _ modified: FileIdentity.Time?,
-        _ folder: DestinationFolder, _ ledger: PartFileLedger, _ file: consuming OwnedDescriptor,
-        _ record: PartFileRecord, _ umask: mode_t
+        _ place: PartPlace, _ file: consuming OwnedDescriptor, _ record: PartFileRecord
     ) {
         self.label = label
-        self.folder = folder
-        self.ledger = ledger
+        folder = place.folder
+        ledger = place.ledger
         self.file = file
         self.record = record
         self.modified = modified
         // The owner may read it in any case; set-id and sticky bits never come.
-        mode = (entry.isExecutable ? 0o777 : 0o666) & ~umask | 0o400
+        mode = (entry.isExecutable ? 0o777 : 0o666) & ~place.umask | 0o400
     }
 
     deinit {
@@ -116,27 +114,10 @@ final class PartFile: Part {
     }
 
     func clear(_ range: Range<UInt64>, ofFile _: Int) throws(DocumentError) {
-        let number = file.rawValue
         do {
-            try SystemCalls.kernel {
-                baton_punch_hole(number, Int64(range.lowerBound), Int64(range.upperBound - range.lowerBound))
-            }
-        } catch .notSupportedOnSocket, .notSupported, .noFunction {
-            try writeZeros(range)
+            try SystemCalls.clear(range, of: file)
         } catch {
             throw DocumentError(writingFailed: error, label)
-        }
-    }
-
-    private func writeZeros(_ range: Range<UInt64>) throws(DocumentError) {
-        let zeros = [UInt8](repeating: 0, count: 64 << 10)
-        var next = range.lowerBound
-        while next < range.upperBound {
-            let count = min(zeros.count, Int(range.upperBound - next))
-            try zeros.withUnsafeBufferPointer { (zeros) throws(DocumentError) in
-                try write(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(zeros)[..<count]), toFile: 0, at: next)
-            }
-            next += UInt64(count)
         }
     }
 

@@ -1,3 +1,4 @@
+import BatonEventLoop
 import CLinux
 import Glibc
 import SystemPackage
@@ -78,13 +79,27 @@ struct PartFileRecord: Equatable {
             return .unreachable
         }
         let terminated = name.map { CChar(bitPattern: $0) } + [0]
-        guard
-            let status = try? SystemCalls.status(of: terminated, in: folder), status.st_mode & S_IFMT == S_IFREG,
-            inode == 0 ? status.st_size == 0 : status.st_ino == inode
-        else { return .doesNotFit }
+        guard let status = try? SystemCalls.status(of: terminated, in: folder) else { return .doesNotFit }
+        if status.st_mode & S_IFMT == S_IFDIR { return removeFolder(from: folder) }
+        guard status.st_mode & S_IFMT == S_IFREG, inode == 0 ? status.st_size == 0 : status.st_ino == inode else {
+            return .doesNotFit
+        }
         do {
             try SystemCalls.remove(terminated, from: folder)
             return .removed
+        } catch {
+            return .unreachable
+        }
+    }
+
+    private func removeFolder(from parent: borrowing OwnedDescriptor) -> Removal {
+        do {
+            guard inode != 0 else {
+                // Only an empty one can be ours.
+                try SystemCalls.remove(name, from: parent, isFolder: true)
+                return .removed
+            }
+            return try FolderRemoval.remove(name, inode: inode, from: parent) ? .removed : .doesNotFit
         } catch {
             return .unreachable
         }

@@ -55,8 +55,10 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
                 self.content = content
                 break
             }
-            // What is of another version is what the new one is compared with, and goes when that is whole.
-            for stale in found where stale.header.tree.isSameVersion(as: tree) == false {
+            // A folder of another version is gone on with; a file is what the new one is compared with, and goes when
+            // that is whole.
+            for stale in found where !stale.header.tree.isSameVersion(as: tree) {
+                if self.content == nil { self.content = try PartContent(adopting: stale, for: header, at: place) }
                 self.bases.add(stale, at: place)
             }
             if self.content == nil { self.content = try PartContent(creating: header, at: place) }
