@@ -2012,6 +2012,9 @@ public nonisolated struct WireAcceptRequest: Sendable {
   /// older copies of the document, absolute, at most 16: what they have is not sent
   public var against: [Data] = []
 
+  /// Look, and take nothing over: with streams the document can be read as long as the stream is open.
+  public var look: Bool = false
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -5770,7 +5773,7 @@ nonisolated extension WireWithdrawResponse: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".AcceptRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_id\0\u{3}device_id\0\u{1}destination\0\u{1}streams\0\u{3}to_application\0\u{1}application\0\u{1}against\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_id\0\u{3}device_id\0\u{1}destination\0\u{1}streams\0\u{3}to_application\0\u{1}application\0\u{1}against\0\u{1}look\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5785,6 +5788,7 @@ nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._M
       case 5: try { try decoder.decodeSingularBoolField(value: &self.toApplication) }()
       case 6: try { try decoder.decodeSingularStringField(value: &self.application) }()
       case 7: try { try decoder.decodeRepeatedBytesField(value: &self.against) }()
+      case 8: try { try decoder.decodeSingularBoolField(value: &self.look) }()
       default: break
       }
     }
@@ -5812,6 +5816,9 @@ nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._M
     if !self.against.isEmpty {
       try visitor.visitRepeatedBytesField(value: self.against, fieldNumber: 7)
     }
+    if self.look != false {
+      try visitor.visitSingularBoolField(value: self.look, fieldNumber: 8)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -5823,6 +5830,7 @@ nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._M
     if lhs.toApplication != rhs.toApplication {return false}
     if lhs.application != rhs.application {return false}
     if lhs.against != rhs.against {return false}
+    if lhs.look != rhs.look {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -45,6 +45,9 @@ public actor DocumentReader {
         public var disk = Duration.zero
         /// Comparing, compressing and checking.
         public var processor = Duration.zero
+
+        /// No time.
+        public init() {}
     }
 
     /// What is read.

@@ -255,7 +255,7 @@ struct ControlService: Sendable {
         let (summary, origin) = try await activities.find(id, on: request.deviceID)
         var plan = Handoff.Plan(
             activity: summary, origin: origin, destination: destination, keepsClaim: request.streams,
-            printsOnly: !request.toApplication && !request.streams && destination == nil,
+            printsOnly: request.look || (!request.toApplication && !request.streams && destination == nil),
             copies: try Self.copies(in: request))
         // Which application may open a page says the page's host, unless the user does.
         if request.toApplication, summary.type == ActivityType.browsingWeb, request.application.isEmpty {

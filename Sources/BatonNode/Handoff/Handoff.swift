@@ -194,9 +194,8 @@ actor Handoff {
             let (_, stream) = try await connection.request(.activityList(.init()))
             await stream.finish()
             var offered: [WireActivitySummary] = []
-            for try await activity in stream.records(of: WireActivitySummary.self) where offered.count < Self.listBound {
-                offered.append(activity)
-            }
+            var records = stream.records(of: WireActivitySummary.self).makeAsyncIterator()
+            while offered.count < Self.listBound, let activity = try await records.next() { offered.append(activity) }
             return offered
         }
         guard !offered.contains(where: { $0.id == activityID }) else { return nil }
@@ -262,7 +261,8 @@ actor Handoff {
 
         var continued = WireAcceptEvent.Continued()
         let hasDocument = arrival.payload.summary.kind == .document
-        let document = HandoffDocument(documents, place: arrival.localDocument?.path) { [weak self] in
+        let document = HandoffDocument(documents, place: arrival.localDocument?.path) {
+            [weak self] () throws(HandoffError) in
             guard let self else { throw HandoffError(.noSuchClaim, "the activity has been let go") }
             return try await presentClaim()
         }
@@ -294,7 +294,7 @@ actor Handoff {
     /// Whether nobody takes the activity over: its payload is printed, its document is not fetched, or it belongs to a
     /// team's applications, of which there is none here. Its application keeps it then.
     private func isLook(hasDocument: Bool) -> Bool {
-        guard continuing == nil, !plan.keepsClaim else { return false }
+        guard continuing == nil, !plan.keepsClaim || plan.printsOnly else { return false }
         guard !plan.printsOnly, !hasDocument else { return plan.destination == nil }
         return plan.activity.kind == .application && !plan.activity.hasWebPage_p
             && TeamTag(plan.activity.teamTag) != TeamTag.none

@@ -1,6 +1,7 @@
 import BatonDocuments
 import BatonMessages
 import FoundationEssentials
+import SwiftProtobuf
 
 /// What a document consists of, as one device tells another.
 extension WireDocumentEntry {

@@ -3,6 +3,7 @@ import BatonEventLoop
 import BatonMessages
 import BatonProtocol
 import BatonTransport
+import SwiftProtobuf
 
 /// What is known of a transfer on this side while it runs: how it goes, and what it waits for.
 final class TransferReport: Sendable {

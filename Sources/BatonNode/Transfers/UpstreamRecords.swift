@@ -2,6 +2,7 @@ import BatonDocuments
 import BatonMessages
 import BatonProtocol
 import BatonTransport
+import FoundationEssentials
 
 /// What the continuing device says while it is sent a document: first which bytes it has, then how far it is.
 actor UpstreamRecords {
@@ -27,8 +28,9 @@ actor UpstreamRecords {
             switch kind {
             case .signatures(let batch):
                 do {
-                    try batch.pieces.withUnsafeBytes { (bytes) throws(DeltaError) in
-                        try index.append(bytes, basis: Int(batch.basis))
+                    let pieces = Array(batch.pieces)
+                    try pieces.withUnsafeBufferPointer { (pieces) throws(DeltaError) in
+                        try index.append(UnsafeRawBufferPointer(pieces), basis: Int(batch.basis))
                     }
                 } catch {
                     throw HandoffError(.invalidRequest, "the signatures cannot be read: \(error)")
