@@ -60,9 +60,9 @@ struct DeltaFixture {
         return target.withUnsafeBytes { bytes in
             let count = encoder.encode(
                 UnsafeRawBufferPointer(rebasing: bytes[range]), at: UInt64(range.lowerBound), into: room
-            ) { (offset, ahead_) in
-                let count = min(ahead(), ahead_.count, bytes.count - Int(offset))
-                UnsafeMutableRawBufferPointer(rebasing: ahead_[..<count])
+            ) { (offset, place) in
+                let count = min(ahead(), place.count, bytes.count - Int(offset))
+                UnsafeMutableRawBufferPointer(rebasing: place[..<count])
                     .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[Int(offset)..<Int(offset) + count]))
                 return count
             }
