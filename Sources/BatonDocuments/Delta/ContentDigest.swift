@@ -24,7 +24,8 @@ public struct ContentDigest: Sendable, Hashable {
 
     /// Writes the digest to the first 32 bytes of `bytes`.
     public func write(to bytes: UnsafeMutableRawBufferPointer) {
-        withUnsafeBytes(of: words) { UnsafeMutableRawBufferPointer(rebasing: bytes[..<Self.byteCount]).copyMemory(from: $0) }
+        let place = UnsafeMutableRawBufferPointer(rebasing: bytes[..<Self.byteCount])
+        withUnsafeBytes(of: words) { place.copyMemory(from: $0) }
     }
 
     /// Whether the two are the same.
