@@ -5,6 +5,10 @@ import BatonProtocol
 struct TransferRetry: Sendable {
     /// How long a device that has gone is waited for, from the last byte on: 10 minutes.
     static let patience: Duration = .seconds(600)
+    /// How often in a row a transfer may fail before anything of it was sent, with a device that can be reached: 5.
+    static let failureLimit = 5
+    /// Failures further apart than this are not in a row: 10 s.
+    static let failureMemory: Duration = .seconds(10)
     /// How often in a row a document may change before anything of it was sent: 16.
     static let changeLimit = 16
     /// The time between two attempts to reach the device, at first: 250 ms; it doubles up to ``longestPause``.
@@ -25,6 +29,8 @@ struct TransferRetry: Sendable {
     private var bytes: UInt64 = 0
     private var lastProgress: Instant
     private var changes = 0
+    private var failures = 0
+    private var lastFailure: Instant?
 
     init(now: Instant) {
         lastProgress = now
@@ -36,6 +42,7 @@ struct TransferRetry: Sendable {
         self.bytes = bytes
         lastProgress = now
         changes = 0
+        failures = 0
     }
 
     /// What to do about an error of the transfer.
@@ -47,8 +54,11 @@ struct TransferRetry: Sendable {
             // Whoever writes to it gets the time to finish.
             return .describeAgain(after: min(Self.shortestPause * (1 << min(changes, 4)), Self.longestPause))
         case .connectionLost, .peerUnreachable, .timedOut, .noSuchClaim, .nodeStopping:
+            // A device that was away for a while begins anew.
+            failures = now - (lastFailure ?? now) < Self.failureMemory ? failures + 1 : 1
+            lastFailure = now
             let end = lastProgress + Self.patience
-            return now < end ? .waitForDevice(until: end) : .giveUp
+            return now < end && failures <= Self.failureLimit ? .waitForDevice(until: end) : .giveUp
         case .unspecified, .internal, .unsupported, .invalidRequest, .noSuchActivity, .ambiguousActivity, .claimHeld,
             .streamsUnsupported, .userInfoTooLarge, .documentUnreadable, .destinationExists, .destinationUnwritable,
             .destinationFull, .corrupted, .applicationGone, .versionUnreadable, .applicationNotStarted, .handoffOff,
