@@ -7,10 +7,19 @@ import Testing
 
 @Suite("Folders of many small files")
 struct FolderSpeedTests {
-    /// A build without optimisation, with other tests beside it, takes several times what a release build does.
-    private static let slack = 20.0
+    /// Processor time of this thread, which other tests and processes do not add to.
+    private static func processorTime(_ body: () throws -> Void) throws -> Duration {
+        func now() -> Duration {
+            var time = timespec()
+            clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+            return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+        }
+        let before = now()
+        try body()
+        return now() - before
+    }
 
-    @Test("10,000 files of 4 KiB are scanned, read and written without a cost for each that would show")
+    @Test("10,000 files of 4 KiB cost little processor time each")
     func manySmallFiles() throws {
         let scratch = try ScratchFolder()
         let target = try scratch.makeFolder("destination")
@@ -20,14 +29,13 @@ struct FolderSpeedTests {
             _ = try scratch.makeFolder("folder/\(outer)")
             for inner in 0..<100 { try scratch.makeFile("folder/\(outer)/\(inner)", content) }
         }
-        let clock = ContinuousClock()
         var document: ScannedDocument?
-        let scanning = try clock.measure { document = try DocumentScan.scan(folder) }
+        let scanning = try Self.processorTime { document = try DocumentScan.scan(folder) }
         let scanned = try #require(document)
         #expect(scanned.tree.layout.fileCount == 10_000)
         let files = try DocumentFiles(scanned)
         var bytes = [UInt8](repeating: 0, count: 4096)
-        let reading = try clock.measure {
+        let reading = try Self.processorTime {
             for index in 0..<10_000 {
                 let opened = try files.open(file: index)
                 let count = try bytes.withUnsafeMutableBytes { try SystemCalls.read(opened.descriptor, into: $0, at: 0) }
@@ -35,13 +43,13 @@ struct FolderSpeedTests {
             }
         }
         let part = try PartFolder(creating: scanned.tree, named: FolderFixture.partName, in: try DestinationFolder(target))
-        let writing = try clock.measure {
+        let writing = try Self.processorTime {
             for index in 0..<10_000 { try part.write(content, toFile: index, at: 0) }
         }
         try part.synchronize()
-        let committing = try clock.measure { _ = try part.commit() }
+        let committing = try Self.processorTime { _ = try part.commit() }
         print("10,000 files: scanned in \(scanning), read in \(reading), written in \(writing), put in place in \(committing)")
-        #expect(reading < .seconds(0.2 * Self.slack))
-        #expect(writing < .seconds(0.3 * Self.slack))
+        // Ten times what a release build takes on a slow machine: this build is not optimised.
+        #expect(reading < .seconds(2) && writing < .seconds(4))
     }
 }
