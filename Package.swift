@@ -58,6 +58,7 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CDNSSD", providers: [.apt(["libavahi-compat-libdnssd-dev"])]),
         .systemLibrary(name: "CXXHash", pkgConfig: "libxxhash", providers: [.apt(["libxxhash-dev"])]),
+        .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
         .systemLibrary(name: "CLinux"),
         // Without pkgConfig, which would link it: see its shim.
         .systemLibrary(name: "CCURL", providers: [.apt(["libcurl4-openssl-dev"])]),
@@ -80,7 +81,7 @@ let package = Package(
             exclude: ["Guide.md"]),
         room("BatonFoundation", ["Baton"]),
         room("BatonWeb", ["BatonTLS", "BatonEventLoop", "CCURL", logging]),
-        room("BatonDocuments", ["BatonProtocol", "BatonEventLoop", "CXXHash", "CLinux", system]),
+        room("BatonDocuments", ["BatonProtocol", "BatonEventLoop", "CXXHash", "CZstd", "CLinux", crypto, system]),
         room("BatonApplications", ["BatonEventLoop", crypto, subprocess, system]),
         room(
             "BatonNode",

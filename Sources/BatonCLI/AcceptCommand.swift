@@ -19,6 +19,9 @@ struct AcceptCommand: AsyncParsableCommand {
             the current directory, or into --to, never over an existing file, and its path is printed; of anything \
             else the fields are printed.
 
+            A document that stopped coming goes on by itself when the device is back within 10 minutes; later, or after \
+            ^C, `baton accept` goes on with what has come, which is kept for a week.
+
             ^C cancels. When the terminal goes away the node goes on, and the document arrives all the same.
 
             EXAMPLES:
@@ -62,6 +65,19 @@ struct AcceptCommand: AsyncParsableCommand {
     @Flag(name: .long, help: "Open the document with the desktop's default application.")
     var open = false
 
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "An older copy of the document, here: what it has is not sent. Can be given several times.",
+            valueName: "path"))
+    var against: [String] = []
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "Print these bytes of the document, and take nothing over.", valueName: "start-end"))
+    var range: String?
+
     @OptionGroup var output: JSONOption
 
     func validate() throws {
@@ -78,6 +94,15 @@ struct AcceptCommand: AsyncParsableCommand {
         }
         if open, stream || print {
             throw ValidationError("--open is for documents; \(stream ? "--stream" : "--print") fetches none")
+        }
+        if let range {
+            guard ByteRange(range) != nil else { throw ValidationError(ByteRange.problem) }
+            if stream || print || open || to != nil || application != nil || output.json || !against.isEmpty {
+                throw ValidationError("--range prints bytes, and goes with the choice of an activity alone")
+            }
+        }
+        if !against.isEmpty, stream || print {
+            throw ValidationError("--against is for documents; \(stream ? "--stream" : "--print") fetches none")
         }
         if let from, from.isEmpty {
             throw ValidationError("--from takes the name of a device, as `baton devices` shows")
@@ -105,13 +130,19 @@ struct AcceptCommand: AsyncParsableCommand {
         var request = WireAcceptRequest()
         request.activityID = .init(activity.id)
         request.deviceID = activity.deviceID
-        request.streams = stream
-        if activity.kind == .document, !stream, !print {
+        let range = range.flatMap(ByteRange.init)
+        if range != nil, activity.kind != .document {
+            throw CommandError.failed("\(activity.shownTitle) is no document: --range prints bytes of one")
+        }
+        request.streams = stream || range != nil
+        request.look = range != nil
+        request.against = against.map { .init(CommandEnvironment.absolute($0).string.utf8) }
+        if activity.kind == .document, !stream, !print, range == nil {
             let folder = CommandEnvironment.absolute(to ?? ".")
             try DestinationCheck.check(folder)
             request.destination = .init(folder.string.utf8)
         }
-        request.toApplication = !stream && !print
+        request.toApplication = !stream && !print && range == nil
         request.application = application ?? ""
         var handoff = try await client.accept(request)
         if !handoff.choices.isEmpty {
@@ -120,7 +151,7 @@ struct AcceptCommand: AsyncParsableCommand {
         }
         let outcome = try await AcceptRun(
             client: client, handoff: handoff, activity: activity, reporter: reporter, isStream: stream,
-            isFetching: !request.destination.isEmpty
+            isFetching: !request.destination.isEmpty, range: range
         ).run()
         if request.toApplication { await AcceptedOpening(isJSON: output.json).open(outcome, documents: open) }
     }

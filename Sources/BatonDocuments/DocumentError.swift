@@ -43,6 +43,10 @@ public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible 
         case incomplete
         /// More bytes came than the document has.
         case excess
+        /// An older copy that the document is built upon changed meanwhile.
+        case basisChanged
+        /// What came is no record of a chunk.
+        case badRecord
         /// Reading from the disk failed.
         case readFailed
         /// Writing to the disk failed.
@@ -114,6 +118,10 @@ public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible 
             "'\(subject)' did not arrive whole and was dropped. Accept it again."
         case .excess:
             "The other device sent more than '\(subject)' has. Update Baton there, and accept it again."
+        case .basisChanged:
+            "The older copy that '\(subject)' is built upon changed. Accept it again."
+        case .badRecord:
+            "What came of '\(subject)' cannot be read. Update Baton on both devices, and accept it again."
         case .readFailed:
             "Reading '\(subject)' failed\(reason). Check the disk it is on."
         case .writeFailed:

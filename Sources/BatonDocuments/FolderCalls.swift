@@ -127,4 +127,21 @@ extension SystemCalls {
             return try body(UnsafePointer(start))
         }
     }
+
+    /// Sets when a file's content last changed. File systems that cannot are taken as done.
+    static func setTime(_ time: FileIdentity.Time, of file: borrowing OwnedDescriptor) throws(Errno) {
+        let number = file.rawValue
+        let modified = timespec(tv_sec: Int(time.seconds), tv_nsec: min(max(0, Int(time.nanoseconds)), 999_999_999))
+        // The time of the last access stays.
+        var times = (timespec(tv_sec: 0, tv_nsec: Int(baton_omitted_time())), modified)
+        do {
+            try withUnsafeMutablePointer(to: &times) { (times) throws(Errno) in
+                try times.withMemoryRebound(to: timespec.self, capacity: 2) { (times) throws(Errno) in
+                    _ = try call { futimens(number, times) }
+                }
+            }
+        } catch .notPermitted, .notSupported, .invalidArgument {
+            return
+        }
+    }
 }

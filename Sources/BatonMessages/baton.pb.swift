@@ -69,6 +69,95 @@ public nonisolated enum WireActivityKind: SwiftProtobuf.Enum, Swift.CaseIterable
 
 }
 
+public nonisolated enum WireDocumentEntryKind: SwiftProtobuf.Enum, Swift.CaseIterable {
+  public typealias RawValue = Int
+  case file // = 0
+  case folder // = 1
+  case link // = 2
+  case UNRECOGNIZED(Int)
+
+  public init() {
+    self = .file
+  }
+
+  public init?(rawValue: Int) {
+    switch rawValue {
+    case 0: self = .file
+    case 1: self = .folder
+    case 2: self = .link
+    default: self = .UNRECOGNIZED(rawValue)
+    }
+  }
+
+  public var rawValue: Int {
+    switch self {
+    case .file: return 0
+    case .folder: return 1
+    case .link: return 2
+    case .UNRECOGNIZED(let i): return i
+    }
+  }
+
+  // The compiler won't synthesize support with the UNRECOGNIZED case.
+  public static let allCases: [WireDocumentEntryKind] = [
+    .file,
+    .folder,
+    .link,
+  ]
+
+}
+
+/// What a transfer waits for, seen from the device that tells it.
+public nonisolated enum WireTransferBottleneck: SwiftProtobuf.Enum, Swift.CaseIterable {
+  public typealias RawValue = Int
+  case unknown // = 0
+  case link // = 1
+  case diskHere // = 2
+  case diskThere // = 3
+  case processorHere // = 4
+  case processorThere // = 5
+  case UNRECOGNIZED(Int)
+
+  public init() {
+    self = .unknown
+  }
+
+  public init?(rawValue: Int) {
+    switch rawValue {
+    case 0: self = .unknown
+    case 1: self = .link
+    case 2: self = .diskHere
+    case 3: self = .diskThere
+    case 4: self = .processorHere
+    case 5: self = .processorThere
+    default: self = .UNRECOGNIZED(rawValue)
+    }
+  }
+
+  public var rawValue: Int {
+    switch self {
+    case .unknown: return 0
+    case .link: return 1
+    case .diskHere: return 2
+    case .diskThere: return 3
+    case .processorHere: return 4
+    case .processorThere: return 5
+    case .UNRECOGNIZED(let i): return i
+    }
+  }
+
+  // The compiler won't synthesize support with the UNRECOGNIZED case.
+  public static let allCases: [WireTransferBottleneck] = [
+    .unknown,
+    .link,
+    .diskHere,
+    .diskThere,
+    .processorHere,
+    .processorThere,
+  ]
+
+}
+
 /// The first message of a stream.
 public nonisolated struct WireRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
@@ -1077,35 +1166,78 @@ public nonisolated struct WireDocumentManifestResponse: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 1 in this version
   public var entries: UInt64 = 0
 
   /// for display
   public var totalSize: UInt64 = 0
 
+  /// entries of a folder that cannot be carried, for display
+  public var leftOut: UInt64 = 0
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 }
 
+/// The first entry is the document itself, the others are what is in it.
 public nonisolated struct WireDocumentEntry: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// a label, never a path
+  /// of the first a label, never a path; of the others the path below it
   public var name: Data = Data()
 
-  /// what counts
+  /// of a file: what counts
   public var size: UInt64 = 0
 
+  /// a file
   public var executable: Bool = false
+
+  public var kind: WireDocumentEntryKind = .file
+
+  /// not set for links
+  public var modified: WireTimestamp {
+    get {_modified ?? WireTimestamp()}
+    set {_modified = newValue}
+  }
+  /// Returns true if `modified` has been explicitly set.
+  public var hasModified: Bool {self._modified != nil}
+  /// Clears the value of `modified`. Subsequent reads from it will return its default value.
+  public mutating func clearModified() {self._modified = nil}
+
+  /// of a link
+  public var linkTarget: Data = Data()
+
+  /// a file with holes
+  public var sparse: Bool = false
+
+  /// of a file, 16 bytes: two files of one version have the same bytes
+  public var version: Data = Data()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public init() {}
+
+  fileprivate var _modified: WireTimestamp? = nil
+}
+
+/// Since 1970.
+public nonisolated struct WireTimestamp: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var seconds: Int64 = 0
+
+  public var nanoseconds: UInt32 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 }
 
+/// DATA of the requester: records DocumentUpstream, signatures first where piece_size is set, then END.
 public nonisolated struct WireDocumentRangesRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1113,35 +1245,130 @@ public nonisolated struct WireDocumentRangesRequest: Sendable {
 
   public var claimID: Data = Data()
 
-  /// one in this version
-  public var ranges: [WireDocumentRange] = []
+  /// 1 to 1024 of them
+  public var ranges: [WireChunkRange] = []
+
+  /// what an application looks at meanwhile, and no part of the transfer
+  public var preview: Bool = false
+
+  /// 0: no signatures follow
+  public var pieceSize: UInt64 = 0
+
+  /// chunks may come as zstd
+  public var takesCompressed: Bool = false
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 }
 
-public nonisolated struct WireDocumentRange: Sendable {
+/// Chunks, numbered through all files of the manifest.
+public nonisolated struct WireChunkRange: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// index in the manifest
-  public var entry: UInt64 = 0
+  public var first: UInt64 = 0
 
-  /// a multiple of the chunk size, at most the entry's size
-  public var offset: UInt64 = 0
-
-  /// 0: to the end of the entry; otherwise the range ends at a multiple of the chunk size or with the entry.
-  public var length: UInt64 = 0
+  public var count: UInt64 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 }
 
-/// DATA: the ranges back to back, in chunks with their checksums, then END; RESET(source changed) when the document
-/// is not what the manifest said.
+public nonisolated struct WireDocumentUpstream: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  public var kind: WireDocumentUpstream.OneOf_Kind? = nil
+
+  public var signatures: WireDocumentUpstream.Signatures {
+    get {
+      if case .signatures(let v)? = kind {return v}
+      return WireDocumentUpstream.Signatures()
+    }
+    set {kind = .signatures(newValue)}
+  }
+
+  public var signaturesEnd: WireDocumentUpstream.SignaturesEnd {
+    get {
+      if case .signaturesEnd(let v)? = kind {return v}
+      return WireDocumentUpstream.SignaturesEnd()
+    }
+    set {kind = .signaturesEnd(newValue)}
+  }
+
+  public var report: WireDocumentUpstream.Report {
+    get {
+      if case .report(let v)? = kind {return v}
+      return WireDocumentUpstream.Report()
+    }
+    set {kind = .report(newValue)}
+  }
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  public nonisolated enum OneOf_Kind: Equatable, Sendable {
+    case signatures(WireDocumentUpstream.Signatures)
+    case signaturesEnd(WireDocumentUpstream.SignaturesEnd)
+    case report(WireDocumentUpstream.Report)
+
+  }
+
+  /// Pieces of older copies that the requester has.
+  public nonisolated struct Signatures: Sendable {
+    // SwiftProtobuf.Message conformance is added in an extension below. See the
+    // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+    // methods supported on all messages.
+
+    /// which copy
+    public var basis: UInt32 = 0
+
+    /// at most 56 KiB
+    public var pieces: Data = Data()
+
+    public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+    public init() {}
+  }
+
+  public nonisolated struct SignaturesEnd: Sendable {
+    // SwiftProtobuf.Message conformance is added in an extension below. See the
+    // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+    // methods supported on all messages.
+
+    public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+    public init() {}
+  }
+
+  /// How far the requester is, some five times a second.
+  public nonisolated struct Report: Sendable {
+    // SwiftProtobuf.Message conformance is added in an extension below. See the
+    // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+    // methods supported on all messages.
+
+    /// of the whole document
+    public var verifiedBytes: UInt64 = 0
+
+    /// what it waits for at its side: as in a chunk record
+    public var bottleneck: UInt32 = 0
+
+    /// the document is whole and in place: the last report
+    public var committed: Bool = false
+
+    public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+    public init() {}
+  }
+
+  public init() {}
+}
+
+/// DATA: the chunks' records back to back, then END; RESET(source changed) when the document is not what the manifest
+/// said.
 public nonisolated struct WireDocumentRangesResponse: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1714,11 +1941,17 @@ public nonisolated struct WireProgressReport: Sendable {
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
+  /// verified and written at the continuing device
   public var bytes: UInt64 = 0
 
   public var total: UInt64 = 0
 
   public var device: String = String()
+
+  public var bottleneck: WireTransferBottleneck = .unknown
+
+  /// of an earlier transfer, and not sent again
+  public var resumedBytes: UInt64 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1775,6 +2008,12 @@ public nonisolated struct WireAcceptRequest: Sendable {
 
   /// the identifier of the one to give it to; empty: the node chooses
   public var application: String = String()
+
+  /// older copies of the document, absolute, at most 16: what they have is not sent
+  public var against: [Data] = []
+
+  /// Look, and take nothing over: with streams the document can be read as long as the stream is open.
+  public var look: Bool = false
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1872,6 +2111,14 @@ public nonisolated struct WireAcceptEvent: Sendable {
     set {kind = .failed(newValue)}
   }
 
+  public var interrupted: WireAcceptEvent.Interrupted {
+    get {
+      if case .interrupted(let v)? = kind {return v}
+      return WireAcceptEvent.Interrupted()
+    }
+    set {kind = .interrupted(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Kind: Equatable, Sendable {
@@ -1880,7 +2127,36 @@ public nonisolated struct WireAcceptEvent: Sendable {
     case progress(WireProgressReport)
     case continued(WireAcceptEvent.Continued)
     case failed(WireFailure)
+    case interrupted(WireAcceptEvent.Interrupted)
 
+  }
+
+  /// The document stopped coming, and goes on by itself.
+  public nonisolated struct Interrupted: Sendable {
+    // SwiftProtobuf.Message conformance is added in an extension below. See the
+    // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+    // methods supported on all messages.
+
+    public var cause: WireFailure {
+      get {_cause ?? WireFailure()}
+      set {_cause = newValue}
+    }
+    /// Returns true if `cause` has been explicitly set.
+    public var hasCause: Bool {self._cause != nil}
+    /// Clears the value of `cause`. Subsequent reads from it will return its default value.
+    public mutating func clearCause() {self._cause = nil}
+
+    /// verified and written
+    public var keptBytes: UInt64 = 0
+
+    /// until the transfer is given up; 0: it goes on at once
+    public var waitsSeconds: UInt32 = 0
+
+    public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+    public init() {}
+
+    fileprivate var _cause: WireFailure? = nil
   }
 
   public nonisolated struct WillContinue: Sendable {
@@ -2350,6 +2626,14 @@ fileprivate nonisolated let _protobuf_package = "baton.v1"
 
 nonisolated extension WireActivityKind: SwiftProtobuf._ProtoNameProviding {
   public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0APPLICATION\0\u{1}DOCUMENT\0\u{1}WEB\0")
+}
+
+nonisolated extension WireDocumentEntryKind: SwiftProtobuf._ProtoNameProviding {
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0DOCUMENT_ENTRY_KIND_FILE\0\u{1}DOCUMENT_ENTRY_KIND_FOLDER\0\u{1}DOCUMENT_ENTRY_KIND_LINK\0")
+}
+
+nonisolated extension WireTransferBottleneck: SwiftProtobuf._ProtoNameProviding {
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0TRANSFER_BOTTLENECK_UNKNOWN\0\u{1}TRANSFER_BOTTLENECK_LINK\0\u{1}TRANSFER_BOTTLENECK_DISK_HERE\0\u{1}TRANSFER_BOTTLENECK_DISK_THERE\0\u{1}TRANSFER_BOTTLENECK_PROCESSOR_HERE\0\u{1}TRANSFER_BOTTLENECK_PROCESSOR_THERE\0")
 }
 
 nonisolated extension WireRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
@@ -3904,7 +4188,7 @@ nonisolated extension WireDocumentManifestRequest: SwiftProtobuf.Message, SwiftP
 
 nonisolated extension WireDocumentManifestResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".DocumentManifestResponse"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entries\0\u{3}total_size\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entries\0\u{3}total_size\0\u{3}left_out\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3914,6 +4198,7 @@ nonisolated extension WireDocumentManifestResponse: SwiftProtobuf.Message, Swift
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularUInt64Field(value: &self.entries) }()
       case 2: try { try decoder.decodeSingularUInt64Field(value: &self.totalSize) }()
+      case 3: try { try decoder.decodeSingularUInt64Field(value: &self.leftOut) }()
       default: break
       }
     }
@@ -3926,12 +4211,16 @@ nonisolated extension WireDocumentManifestResponse: SwiftProtobuf.Message, Swift
     if self.totalSize != 0 {
       try visitor.visitSingularUInt64Field(value: self.totalSize, fieldNumber: 2)
     }
+    if self.leftOut != 0 {
+      try visitor.visitSingularUInt64Field(value: self.leftOut, fieldNumber: 3)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireDocumentManifestResponse, rhs: WireDocumentManifestResponse) -> Bool {
     if lhs.entries != rhs.entries {return false}
     if lhs.totalSize != rhs.totalSize {return false}
+    if lhs.leftOut != rhs.leftOut {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3939,7 +4228,7 @@ nonisolated extension WireDocumentManifestResponse: SwiftProtobuf.Message, Swift
 
 nonisolated extension WireDocumentEntry: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".DocumentEntry"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}size\0\u{1}executable\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{1}size\0\u{1}executable\0\u{1}kind\0\u{1}modified\0\u{3}link_target\0\u{1}sparse\0\u{1}version\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3950,12 +4239,21 @@ nonisolated extension WireDocumentEntry: SwiftProtobuf.Message, SwiftProtobuf._M
       case 1: try { try decoder.decodeSingularBytesField(value: &self.name) }()
       case 2: try { try decoder.decodeSingularUInt64Field(value: &self.size) }()
       case 3: try { try decoder.decodeSingularBoolField(value: &self.executable) }()
+      case 4: try { try decoder.decodeSingularEnumField(value: &self.kind) }()
+      case 5: try { try decoder.decodeSingularMessageField(value: &self._modified) }()
+      case 6: try { try decoder.decodeSingularBytesField(value: &self.linkTarget) }()
+      case 7: try { try decoder.decodeSingularBoolField(value: &self.sparse) }()
+      case 8: try { try decoder.decodeSingularBytesField(value: &self.version) }()
       default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.name.isEmpty {
       try visitor.visitSingularBytesField(value: self.name, fieldNumber: 1)
     }
@@ -3965,6 +4263,21 @@ nonisolated extension WireDocumentEntry: SwiftProtobuf.Message, SwiftProtobuf._M
     if self.executable != false {
       try visitor.visitSingularBoolField(value: self.executable, fieldNumber: 3)
     }
+    if self.kind != .file {
+      try visitor.visitSingularEnumField(value: self.kind, fieldNumber: 4)
+    }
+    try { if let v = self._modified {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    } }()
+    if !self.linkTarget.isEmpty {
+      try visitor.visitSingularBytesField(value: self.linkTarget, fieldNumber: 6)
+    }
+    if self.sparse != false {
+      try visitor.visitSingularBoolField(value: self.sparse, fieldNumber: 7)
+    }
+    if !self.version.isEmpty {
+      try visitor.visitSingularBytesField(value: self.version, fieldNumber: 8)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3972,6 +4285,46 @@ nonisolated extension WireDocumentEntry: SwiftProtobuf.Message, SwiftProtobuf._M
     if lhs.name != rhs.name {return false}
     if lhs.size != rhs.size {return false}
     if lhs.executable != rhs.executable {return false}
+    if lhs.kind != rhs.kind {return false}
+    if lhs._modified != rhs._modified {return false}
+    if lhs.linkTarget != rhs.linkTarget {return false}
+    if lhs.sparse != rhs.sparse {return false}
+    if lhs.version != rhs.version {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireTimestamp: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".Timestamp"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}seconds\0\u{1}nanoseconds\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularSInt64Field(value: &self.seconds) }()
+      case 2: try { try decoder.decodeSingularUInt32Field(value: &self.nanoseconds) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.seconds != 0 {
+      try visitor.visitSingularSInt64Field(value: self.seconds, fieldNumber: 1)
+    }
+    if self.nanoseconds != 0 {
+      try visitor.visitSingularUInt32Field(value: self.nanoseconds, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireTimestamp, rhs: WireTimestamp) -> Bool {
+    if lhs.seconds != rhs.seconds {return false}
+    if lhs.nanoseconds != rhs.nanoseconds {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -3979,7 +4332,7 @@ nonisolated extension WireDocumentEntry: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireDocumentRangesRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".DocumentRangesRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}claim_id\0\u{1}ranges\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}claim_id\0\u{1}ranges\0\u{1}preview\0\u{3}piece_size\0\u{3}takes_compressed\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3989,6 +4342,9 @@ nonisolated extension WireDocumentRangesRequest: SwiftProtobuf.Message, SwiftPro
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularBytesField(value: &self.claimID) }()
       case 2: try { try decoder.decodeRepeatedMessageField(value: &self.ranges) }()
+      case 3: try { try decoder.decodeSingularBoolField(value: &self.preview) }()
+      case 4: try { try decoder.decodeSingularUInt64Field(value: &self.pieceSize) }()
+      case 5: try { try decoder.decodeSingularBoolField(value: &self.takesCompressed) }()
       default: break
       }
     }
@@ -4001,20 +4357,32 @@ nonisolated extension WireDocumentRangesRequest: SwiftProtobuf.Message, SwiftPro
     if !self.ranges.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.ranges, fieldNumber: 2)
     }
+    if self.preview != false {
+      try visitor.visitSingularBoolField(value: self.preview, fieldNumber: 3)
+    }
+    if self.pieceSize != 0 {
+      try visitor.visitSingularUInt64Field(value: self.pieceSize, fieldNumber: 4)
+    }
+    if self.takesCompressed != false {
+      try visitor.visitSingularBoolField(value: self.takesCompressed, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireDocumentRangesRequest, rhs: WireDocumentRangesRequest) -> Bool {
     if lhs.claimID != rhs.claimID {return false}
     if lhs.ranges != rhs.ranges {return false}
+    if lhs.preview != rhs.preview {return false}
+    if lhs.pieceSize != rhs.pieceSize {return false}
+    if lhs.takesCompressed != rhs.takesCompressed {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
 }
 
-nonisolated extension WireDocumentRange: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
-  public static let protoMessageName: String = _protobuf_package + ".DocumentRange"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entry\0\u{1}offset\0\u{1}length\0")
+nonisolated extension WireChunkRange: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".ChunkRange"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}first\0\u{1}count\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4022,31 +4390,204 @@ nonisolated extension WireDocumentRange: SwiftProtobuf.Message, SwiftProtobuf._M
       // allocates stack space for every case branch when no optimizations are
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
-      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.entry) }()
-      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.offset) }()
-      case 3: try { try decoder.decodeSingularUInt64Field(value: &self.length) }()
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.first) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.count) }()
       default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    if self.entry != 0 {
-      try visitor.visitSingularUInt64Field(value: self.entry, fieldNumber: 1)
+    if self.first != 0 {
+      try visitor.visitSingularUInt64Field(value: self.first, fieldNumber: 1)
     }
-    if self.offset != 0 {
-      try visitor.visitSingularUInt64Field(value: self.offset, fieldNumber: 2)
-    }
-    if self.length != 0 {
-      try visitor.visitSingularUInt64Field(value: self.length, fieldNumber: 3)
+    if self.count != 0 {
+      try visitor.visitSingularUInt64Field(value: self.count, fieldNumber: 2)
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
-  public static func ==(lhs: WireDocumentRange, rhs: WireDocumentRange) -> Bool {
-    if lhs.entry != rhs.entry {return false}
-    if lhs.offset != rhs.offset {return false}
-    if lhs.length != rhs.length {return false}
+  public static func ==(lhs: WireChunkRange, rhs: WireChunkRange) -> Bool {
+    if lhs.first != rhs.first {return false}
+    if lhs.count != rhs.count {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDocumentUpstream: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".DocumentUpstream"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}signatures\0\u{3}signatures_end\0\u{1}report\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try {
+        var v: WireDocumentUpstream.Signatures?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .signatures(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .signatures(v)
+        }
+      }()
+      case 2: try {
+        var v: WireDocumentUpstream.SignaturesEnd?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .signaturesEnd(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .signaturesEnd(v)
+        }
+      }()
+      case 3: try {
+        var v: WireDocumentUpstream.Report?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .report(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .report(v)
+        }
+      }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    switch self.kind {
+    case .signatures?: try {
+      guard case .signatures(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    }()
+    case .signaturesEnd?: try {
+      guard case .signaturesEnd(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+    }()
+    case .report?: try {
+      guard case .report(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    }()
+    case nil: break
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireDocumentUpstream, rhs: WireDocumentUpstream) -> Bool {
+    if lhs.kind != rhs.kind {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDocumentUpstream.Signatures: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = WireDocumentUpstream.protoMessageName + ".Signatures"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}basis\0\u{1}pieces\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt32Field(value: &self.basis) }()
+      case 2: try { try decoder.decodeSingularBytesField(value: &self.pieces) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.basis != 0 {
+      try visitor.visitSingularUInt32Field(value: self.basis, fieldNumber: 1)
+    }
+    if !self.pieces.isEmpty {
+      try visitor.visitSingularBytesField(value: self.pieces, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireDocumentUpstream.Signatures, rhs: WireDocumentUpstream.Signatures) -> Bool {
+    if lhs.basis != rhs.basis {return false}
+    if lhs.pieces != rhs.pieces {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDocumentUpstream.SignaturesEnd: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = WireDocumentUpstream.protoMessageName + ".SignaturesEnd"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireDocumentUpstream.SignaturesEnd, rhs: WireDocumentUpstream.SignaturesEnd) -> Bool {
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireDocumentUpstream.Report: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = WireDocumentUpstream.protoMessageName + ".Report"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}verified_bytes\0\u{1}bottleneck\0\u{1}committed\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularUInt64Field(value: &self.verifiedBytes) }()
+      case 2: try { try decoder.decodeSingularUInt32Field(value: &self.bottleneck) }()
+      case 3: try { try decoder.decodeSingularBoolField(value: &self.committed) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if self.verifiedBytes != 0 {
+      try visitor.visitSingularUInt64Field(value: self.verifiedBytes, fieldNumber: 1)
+    }
+    if self.bottleneck != 0 {
+      try visitor.visitSingularUInt32Field(value: self.bottleneck, fieldNumber: 2)
+    }
+    if self.committed != false {
+      try visitor.visitSingularBoolField(value: self.committed, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireDocumentUpstream.Report, rhs: WireDocumentUpstream.Report) -> Bool {
+    if lhs.verifiedBytes != rhs.verifiedBytes {return false}
+    if lhs.bottleneck != rhs.bottleneck {return false}
+    if lhs.committed != rhs.committed {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -5117,7 +5658,7 @@ nonisolated extension WireOfferEvent.Withdrawn: SwiftProtobuf.Message, SwiftProt
 
 nonisolated extension WireProgressReport: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".ProgressReport"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}bytes\0\u{1}total\0\u{1}device\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}bytes\0\u{1}total\0\u{1}device\0\u{1}bottleneck\0\u{3}resumed_bytes\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5128,6 +5669,8 @@ nonisolated extension WireProgressReport: SwiftProtobuf.Message, SwiftProtobuf._
       case 1: try { try decoder.decodeSingularUInt64Field(value: &self.bytes) }()
       case 2: try { try decoder.decodeSingularUInt64Field(value: &self.total) }()
       case 3: try { try decoder.decodeSingularStringField(value: &self.device) }()
+      case 4: try { try decoder.decodeSingularEnumField(value: &self.bottleneck) }()
+      case 5: try { try decoder.decodeSingularUInt64Field(value: &self.resumedBytes) }()
       default: break
       }
     }
@@ -5143,6 +5686,12 @@ nonisolated extension WireProgressReport: SwiftProtobuf.Message, SwiftProtobuf._
     if !self.device.isEmpty {
       try visitor.visitSingularStringField(value: self.device, fieldNumber: 3)
     }
+    if self.bottleneck != .unknown {
+      try visitor.visitSingularEnumField(value: self.bottleneck, fieldNumber: 4)
+    }
+    if self.resumedBytes != 0 {
+      try visitor.visitSingularUInt64Field(value: self.resumedBytes, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -5150,6 +5699,8 @@ nonisolated extension WireProgressReport: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.bytes != rhs.bytes {return false}
     if lhs.total != rhs.total {return false}
     if lhs.device != rhs.device {return false}
+    if lhs.bottleneck != rhs.bottleneck {return false}
+    if lhs.resumedBytes != rhs.resumedBytes {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -5222,7 +5773,7 @@ nonisolated extension WireWithdrawResponse: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".AcceptRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_id\0\u{3}device_id\0\u{1}destination\0\u{1}streams\0\u{3}to_application\0\u{1}application\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_id\0\u{3}device_id\0\u{1}destination\0\u{1}streams\0\u{3}to_application\0\u{1}application\0\u{1}against\0\u{1}look\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5236,6 +5787,8 @@ nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._M
       case 4: try { try decoder.decodeSingularBoolField(value: &self.streams) }()
       case 5: try { try decoder.decodeSingularBoolField(value: &self.toApplication) }()
       case 6: try { try decoder.decodeSingularStringField(value: &self.application) }()
+      case 7: try { try decoder.decodeRepeatedBytesField(value: &self.against) }()
+      case 8: try { try decoder.decodeSingularBoolField(value: &self.look) }()
       default: break
       }
     }
@@ -5260,6 +5813,12 @@ nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._M
     if !self.application.isEmpty {
       try visitor.visitSingularStringField(value: self.application, fieldNumber: 6)
     }
+    if !self.against.isEmpty {
+      try visitor.visitRepeatedBytesField(value: self.against, fieldNumber: 7)
+    }
+    if self.look != false {
+      try visitor.visitSingularBoolField(value: self.look, fieldNumber: 8)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -5270,6 +5829,8 @@ nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._M
     if lhs.streams != rhs.streams {return false}
     if lhs.toApplication != rhs.toApplication {return false}
     if lhs.application != rhs.application {return false}
+    if lhs.against != rhs.against {return false}
+    if lhs.look != rhs.look {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -5356,7 +5917,7 @@ nonisolated extension WireInstalledApplication: SwiftProtobuf.Message, SwiftProt
 
 nonisolated extension WireAcceptEvent: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".AcceptEvent"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}will_continue\0\u{1}payload\0\u{1}progress\0\u{1}continued\0\u{1}failed\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}will_continue\0\u{1}payload\0\u{1}progress\0\u{1}continued\0\u{1}failed\0\u{1}interrupted\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5429,6 +5990,19 @@ nonisolated extension WireAcceptEvent: SwiftProtobuf.Message, SwiftProtobuf._Mes
           self.kind = .failed(v)
         }
       }()
+      case 6: try {
+        var v: WireAcceptEvent.Interrupted?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .interrupted(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .interrupted(v)
+        }
+      }()
       default: break
       }
     }
@@ -5460,6 +6034,10 @@ nonisolated extension WireAcceptEvent: SwiftProtobuf.Message, SwiftProtobuf._Mes
       guard case .failed(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
     }()
+    case .interrupted?: try {
+      guard case .interrupted(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
+    }()
     case nil: break
     }
     try unknownFields.traverse(visitor: &visitor)
@@ -5467,6 +6045,50 @@ nonisolated extension WireAcceptEvent: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
   public static func ==(lhs: WireAcceptEvent, rhs: WireAcceptEvent) -> Bool {
     if lhs.kind != rhs.kind {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireAcceptEvent.Interrupted: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = WireAcceptEvent.protoMessageName + ".Interrupted"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}cause\0\u{3}kept_bytes\0\u{3}waits_seconds\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._cause) }()
+      case 2: try { try decoder.decodeSingularUInt64Field(value: &self.keptBytes) }()
+      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.waitsSeconds) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._cause {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    if self.keptBytes != 0 {
+      try visitor.visitSingularUInt64Field(value: self.keptBytes, fieldNumber: 2)
+    }
+    if self.waitsSeconds != 0 {
+      try visitor.visitSingularUInt32Field(value: self.waitsSeconds, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireAcceptEvent.Interrupted, rhs: WireAcceptEvent.Interrupted) -> Bool {
+    if lhs._cause != rhs._cause {return false}
+    if lhs.keptBytes != rhs.keptBytes {return false}
+    if lhs.waitsSeconds != rhs.waitsSeconds {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -42,6 +42,7 @@ let package = Package(
         .systemLibrary(name: "COpenSSL", path: "Sources/COpenSSL", pkgConfig: "openssl"),
         .systemLibrary(name: "CDNSSD", path: "Sources/CDNSSD"),
         .systemLibrary(name: "CXXHash", path: "Sources/CXXHash", pkgConfig: "libxxhash"),
+        .systemLibrary(name: "CZstd", path: "Sources/CZstd", pkgConfig: "libzstd"),
         .systemLibrary(name: "CLinux", path: "Sources/CLinux"),
         .systemLibrary(name: "CCURL", path: "Sources/CCURL"),
 
@@ -62,7 +63,7 @@ let package = Package(
             "Baton", ["BatonTransport", "BatonMessages", "BatonProtocol", "BatonEventLoop", logging, protobuf, system],
             exclude: ["Guide.md"]),
         room("BatonWeb", ["BatonTLS", "BatonEventLoop", "CCURL", logging]),
-        room("BatonDocuments", ["BatonProtocol", "BatonEventLoop", "CXXHash", "CLinux", system]),
+        room("BatonDocuments", ["BatonProtocol", "BatonEventLoop", "CXXHash", "CZstd", "CLinux", crypto, system]),
         room("BatonApplications", ["BatonEventLoop", crypto, subprocess, system]),
         room(
             "BatonNode",

@@ -14,6 +14,8 @@ actor AcceptReporter {
     private let progress: ProgressLine
     private var started: Instant?
     private var hasFailed = false
+    /// Bytes of an earlier transfer.
+    private var resumed: UInt64 = 0
 
     init(isJSON: Bool, isStream: Bool, progress: ProgressLine = ProgressLine()) {
         self.isJSON = isJSON
@@ -51,10 +53,42 @@ actor AcceptReporter {
         if isJSON {
             try emit(
                 "progress",
-                [JSONValue.Member("bytes", .count(event.bytes)), JSONValue.Member("total", .count(event.total))])
+                [
+                    JSONValue.Member("bytes", .count(event.bytes)), JSONValue.Member("total", .count(event.total)),
+                    JSONValue.Member("resumed", .count(event.resumedBytes)),
+                    JSONValue.Member("bottleneck", .string(event.bottleneck.text)),
+                ])
         } else {
-            await progress.update(activity.shownTitle, bytes: event.bytes, total: event.total)
+            resumed = event.resumedBytes
+            await progress.update(
+                activity.shownTitle, bytes: event.bytes, total: event.total, bottleneck: event.bottleneck)
         }
+    }
+
+    /// The document stopped coming, and goes on by itself.
+    func interrupted(_ event: WireAcceptEvent.Interrupted, _ activity: ListedActivity) async throws {
+        let error = CommandError(HandoffError(event.cause))
+        if isJSON {
+            try emit(
+                "interrupted",
+                [
+                    JSONValue.Member("code", .string(error.code)),
+                    JSONValue.Member("message", .string(event.cause.message)),
+                    JSONValue.Member("kept", .count(event.keptBytes)),
+                    JSONValue.Member("waits", .count(UInt64(event.waitsSeconds))),
+                ])
+            return
+        }
+        let kept = event.keptBytes > 0 ? "; \(HumanUnits.bytes(event.keptBytes)) of it are kept" : ""
+        let next =
+            event.waitsSeconds > 0
+            ? "waiting for \(SafeText.escaped(activity.device)) for up to \(Self.minutes(event.waitsSeconds)); ^C ends"
+            : "going on with what differs"
+        await progress.say("\(SafeText.sentence(event.cause.message))\(kept): \(next)")
+    }
+
+    private static func minutes(_ seconds: UInt32) -> String {
+        seconds < 90 ? "\(seconds) s" : "\((seconds + 30) / 60) minutes"
     }
 
     func continued(_ event: WireAcceptEvent.Continued) async throws {
@@ -99,7 +133,9 @@ actor AcceptReporter {
         guard elapsed > 0.05 else { return HumanUnits.bytes(bytes) }
         let tenths = Int((elapsed * 10).rounded())
         let duration = seconds < 60 ? "\(tenths / 10).\(tenths % 10) s" : HumanUnits.duration(time)
-        return "\(HumanUnits.bytes(bytes)) in \(duration), \(HumanUnits.rate(Double(bytes) / elapsed))"
+        let came = bytes - min(bytes, resumed)
+        let before = resumed > 0 ? " (\(HumanUnits.bytes(resumed)) were here)" : ""
+        return "\(HumanUnits.bytes(bytes))\(before) in \(duration), \(HumanUnits.rate(Double(came) / elapsed))"
     }
 
     private static func members(_ application: WireInstalledApplication?) -> [JSONValue.Member] {

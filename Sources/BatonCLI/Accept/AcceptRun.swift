@@ -13,6 +13,8 @@ struct AcceptRun: Sendable {
     let isStream: Bool
     /// A document is fetched, so that the payload is not what the user waits for.
     let isFetching: Bool
+    /// The bytes of the document that are printed, and nothing else of it.
+    var range: ByteRange?
 
     /// What came of it.
     struct Outcome: Sendable {
@@ -64,6 +66,7 @@ struct AcceptRun: Sendable {
             }
             if try await handle(event, &outcome) {
                 if isStream { try await pumpStream(pump) }
+                if let range { try await printBytes(range) }
                 await handoff.finish()
                 return outcome
             }
@@ -78,9 +81,12 @@ struct AcceptRun: Sendable {
         case .payload(let payload):
             outcome.payload = payload
             try await reporter.payload(
-                payload, activity, isResult: !isStream && !isFetching && handoff.application == nil)
+                payload, activity,
+                isResult: !isStream && !isFetching && range == nil && handoff.application == nil)
         case .progress(let progress):
             try await reporter.progressed(progress, activity)
+        case .interrupted(let interruption):
+            try await reporter.interrupted(interruption, activity)
         case .continued(let continued):
             outcome.continued = continued
             try await reporter.continued(continued)
@@ -91,6 +97,18 @@ struct AcceptRun: Sendable {
             break
         }
         return false
+    }
+
+    /// Prints bytes of the document as they come, a piece after the other.
+    private func printBytes(_ range: ByteRange) async throws {
+        var next = range.start
+        while next < range.end {
+            let length = Int(min(range.end - next, ByteRange.pieceSize))
+            let bytes = try await client.readDocument(ofHandoff: handoff.id, at: next, length: length)
+            try Output.bytes(Array(bytes))
+            guard bytes.count == length else { return }
+            next += UInt64(length)
+        }
     }
 
     private func pumpStream(_ task: PumpTask) async throws {

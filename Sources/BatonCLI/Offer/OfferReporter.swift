@@ -50,9 +50,11 @@ actor OfferReporter {
                 [
                     Self.device(event.device), JSONValue.Member("bytes", .count(event.bytes)),
                     JSONValue.Member("total", .count(event.total)),
+                    JSONValue.Member("bottleneck", .string(event.bottleneck.text)),
                 ])
         } else {
-            await progress.update(SafeText.escaped(event.device), bytes: event.bytes, total: event.total)
+            await progress.update(
+                SafeText.escaped(event.device), bytes: event.bytes, total: event.total, bottleneck: event.bottleneck)
         }
     }
 

@@ -1,5 +1,6 @@
 import BatonDocuments
 import BatonEventLoop
+import BatonMessages
 import BatonProtocol
 import Glibc
 import SystemPackage
@@ -17,7 +18,7 @@ actor ProgressLine {
     private let width: @Sendable () -> Int
     private let now: @Sendable () -> Instant
 
-    private var transfers: [(name: String, progress: TransferProgress)] = []
+    private var transfers: [(name: String, progress: TransferProgress, bottleneck: WireTransferBottleneck)] = []
     private var lastDrawn: Instant?
     private var isDrawn = false
 
@@ -35,14 +36,19 @@ actor ProgressLine {
 
     /// Takes note of a transfer and shows it when it is time to.
     ///
-    /// - Parameter name: tells transfers apart, and stands in front where there is more than one; safe to show.
-    func update(_ name: String, bytes: UInt64, total: UInt64) {
+    /// - Parameters:
+    ///   - name: tells transfers apart, and stands in front where there is more than one; safe to show.
+    ///   - bottleneck: what it waits for.
+    func update(
+        _ name: String, bytes: UInt64, total: UInt64, bottleneck: WireTransferBottleneck = .unknown
+    ) {
         let time = now()
         if let index = transfers.firstIndex(where: { $0.name == name && $0.progress.total == total }) {
             transfers[index].progress.update(bytes: bytes, now: time)
+            transfers[index].bottleneck = bottleneck
         } else {
             transfers.removeAll { $0.name == name }
-            transfers.append((name, TransferProgress(total: total, bytes: bytes, now: time)))
+            transfers.append((name, TransferProgress(total: total, bytes: bytes, now: time), bottleneck))
         }
         let interval = isTerminal ? Self.redrawInterval : Self.plainInterval
         guard let last = lastDrawn else {
@@ -85,7 +91,8 @@ actor ProgressLine {
             write("\r" + line(time, width: width()) + "\u{1B}[K")
         } else {
             for transfer in transfers {
-                write("\(transfer.name): \(Self.percent(transfer.progress)), \(transfer.progress.summary(now: time))\n")
+                let facts = Self.facts(transfer.progress, transfer.bottleneck, now: time)
+                write("\(transfer.name): \(Self.percent(transfer.progress)), \(facts)\n")
             }
         }
     }
@@ -97,12 +104,17 @@ actor ProgressLine {
             let parts = transfers.map { "\($0.name) \(Self.percent($0.progress))" }
             return DisplayWidth.clip(parts.joined(separator: ", "), to: room)
         }
-        return Self.line(transfer.name, transfer.progress, now: time, room: room)
+        return Self.line(transfer.name, transfer.progress, transfer.bottleneck, now: time, room: room)
     }
 
-    /// Name, bar, percent, bytes, rate and time left, as far as they fit: the bar gives way first, then the name.
-    static func line(_ name: String, _ progress: TransferProgress, now: Instant, room: Int) -> String {
-        let facts = "\(percent(progress))  \(progress.summary(now: now))"
+    /// Name, bar, percent, bytes, rate, time left and what is waited for, as far as they fit: the last gives way first,
+    /// then the bar, then the name.
+    static func line(
+        _ name: String, _ progress: TransferProgress, _ bottleneck: WireTransferBottleneck = .unknown, now: Instant,
+        room: Int
+    ) -> String {
+        var facts = "\(percent(progress))  \(Self.facts(progress, bottleneck, now: now))"
+        if room - DisplayWidth.of(facts) < 16 { facts = "\(percent(progress))  \(Self.facts(progress, .unknown, now: now))" }
         let left = room - DisplayWidth.of(facts) - 2
         guard left >= 8 else { return DisplayWidth.clip(facts, to: room) }
         let shownName = DisplayWidth.clip(name, to: max(left * 2 / 3, 8))
@@ -113,7 +125,17 @@ actor ProgressLine {
         return shownName + "  " + bar + "  " + facts
     }
 
+    /// All that is known of a transfer.
+    private static func facts(
+        _ progress: TransferProgress, _ bottleneck: WireTransferBottleneck, now: Instant
+    ) -> String {
+        guard !progress.isComplete else { return "\(HumanUnits.bytes(progress.total)), writing to the disk" }
+        let limit = bottleneck == .unknown ? "" : ", \(bottleneck.text)"
+        return progress.summary(now: now) + limit
+    }
+
+    /// The line goes when all is verified and in place: until then it is not 100 %.
     private static func percent(_ progress: TransferProgress) -> String {
-        "\(Int(progress.fraction * 100))%"
+        "\(min(99, Int(progress.fraction * 100)))%"
     }
 }

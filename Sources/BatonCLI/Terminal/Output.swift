@@ -14,8 +14,13 @@ enum Output {
 
     /// Prints a line of bytes as they are, such as a path, which need not be text.
     static func line(bytes: [UInt8]) throws(CommandError) {
+        try Self.bytes(bytes + [UInt8(ascii: "\n")])
+    }
+
+    /// Prints bytes of the result as they are.
+    static func bytes(_ bytes: [UInt8]) throws(CommandError) {
         do {
-            try FileDescriptor.standardOutput.writeAll(bytes + [UInt8(ascii: "\n")])
+            try FileDescriptor.standardOutput.writeAll(bytes)
         } catch {
             throw .failed("standard output cannot be written to: \(error)")
         }

@@ -14,6 +14,12 @@ public struct ChunkChecksum: Sendable, Hashable {
         self.init { baton_xxh3_128(bytes.baseAddress, bytes.count, $0) }
     }
 
+    /// The checksum of these halves.
+    init(high: UInt64, low: UInt64) {
+        self.high = high
+        self.low = low
+    }
+
     /// The checksum that stands at `bytes` in its canonical form (big endian). There have to be 16 bytes.
     public init(canonical bytes: UnsafeRawBufferPointer) {
         high = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self))

@@ -21,7 +21,10 @@ public enum ChunkRecord {
     /// Bytes of the checksum that follows.
     public static let checksumSize = 16
     /// Bytes of the largest record: what a buffer needs to hold one. What is encoded is never larger than the content.
-    public static let capacity = headerSize + lengthSize + ChunkLayout.chunkSize + checksumSize
+    public static let capacity = size(ofContent: ChunkLayout.chunkSize)
+
+    /// Bytes that a record of so much content takes at the most.
+    public static func size(ofContent size: Int) -> Int { headerSize + lengthSize + size + checksumSize }
 }
 
 /// What a transfer waits for most: the part of it that would have to be faster.

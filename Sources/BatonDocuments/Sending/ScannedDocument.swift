@@ -9,6 +9,24 @@ public struct ScannedDocument: Sendable {
     /// What is in the folder and will not be sent.
     public let leftOut: LeftOut
 
+    /// A file that was inspected.
+    ///
+    /// - Throws: `tooLarge`.
+    public init(_ source: DocumentSource) throws(DocumentError) {
+        path = source.path
+        tree = try DocumentTree(
+            file: .init(
+                size: source.size, isExecutable: source.permissions & 0o100 != 0,
+                version: FileVersion(of: source.identity)), called: source.label, modified: source.identity.modified)
+        leftOut = LeftOut()
+    }
+
+    init(path: FilePath, tree: DocumentTree, leftOut: LeftOut) {
+        self.path = path
+        self.tree = tree
+        self.leftOut = leftOut
+    }
+
     /// What a folder has that no document can have: links that lead outside, sockets, pipes and devices.
     public struct LeftOut: Sendable, Hashable {
         /// How many of them are named at most: 3.

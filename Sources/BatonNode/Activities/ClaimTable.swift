@@ -97,7 +97,7 @@ struct ClaimTable {
     }
 
     /// Notes what the holder was told of the document.
-    mutating func setDocument(_ document: DocumentSource, of id: ClaimID) {
+    mutating func setDocument(_ document: ScannedDocument, of id: ClaimID) {
         claims[id]?.document = document
     }
 
@@ -135,7 +135,7 @@ struct Claim: Sendable {
     /// Its application was told of a failure.
     var hasFailed = false
     /// The document as its holder was told of it, once it asked for the manifest.
-    var document: DocumentSource?
+    var document: ScannedDocument?
     /// When it lapses; `nil` while a connection to its holder is there.
     var lapsesAt: Instant?
 }

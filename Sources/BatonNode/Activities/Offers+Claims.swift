@@ -48,11 +48,11 @@ extension Offers {
         guard !checks.contains(.given), let activity = offers.last?.activity else {
             throw HandoffError(.noSuchClaim, "the activity is not claimed by this device, or the claim has lapsed")
         }
-        return Claim(activity: activity, device: device, number: 0, document: activity.document)
+        return Claim(activity: activity, device: device, number: 0, document: activity.document.flatMap { try? ScannedDocument($0) })
     }
 
     /// Notes what a claim's holder was told of the document: that, and nothing else, is what it is then sent.
-    func setDocument(_ document: DocumentSource, of id: ClaimID) {
+    func setDocument(_ document: ScannedDocument, of id: ClaimID) {
         claims.setDocument(document, of: id)
     }
 
@@ -60,7 +60,7 @@ extension Offers {
     func setContinued(_ id: ClaimID, by device: PeerName) throws(HandoffError) {
         let claim = try claim(id, of: device)
         claims.setContinued(id)
-        report(.continued(device.taken(bytes: claim.document?.size ?? 0)), of: claim.activity.id)
+        report(.continued(device.taken(bytes: claim.document?.tree.size ?? 0)), of: claim.activity.id)
     }
 
     /// What a claim was made for has failed: its application is told once, however many things fail.

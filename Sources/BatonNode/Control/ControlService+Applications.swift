@@ -53,7 +53,8 @@ extension WireRequest.OneOf_Kind {
     var hasInput: Bool {
         switch self {
         case .continuationStream, .offer, .register: true
-        case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .accountState, .status,
+        case .documentRanges(let request): !request.preview
+        case .activityList, .payload, .documentManifest, .continued, .release, .accountState, .status,
             .devices, .activities, .withdraw, .accept, .handoffSwitch, .documentRead, .access, .adoptState, .willSave,
             .willContinue, .continueActivity, .didFail:
             false

@@ -255,7 +255,8 @@ struct ControlService: Sendable {
         let (summary, origin) = try await activities.find(id, on: request.deviceID)
         var plan = Handoff.Plan(
             activity: summary, origin: origin, destination: destination, keepsClaim: request.streams,
-            printsOnly: !request.toApplication && !request.streams && destination == nil)
+            printsOnly: request.look || (!request.toApplication && !request.streams && destination == nil),
+            copies: try Self.copies(in: request))
         // Which application may open a page says the page's host, unless the user does.
         if request.toApplication, summary.type == ActivityType.browsingWeb, request.application.isEmpty {
             plan.recipient = .applicationOfPage
@@ -276,6 +277,20 @@ struct ControlService: Sendable {
         try await handoffs.insert(handoff)
         await run(handoff, for: stream)
         await handoffs.remove(handoff)
+    }
+
+    private static func copies(in request: WireAcceptRequest) throws(HandoffError) -> [FilePath] {
+        guard request.against.count <= BasisFile.limit else {
+            throw HandoffError(.invalidRequest, "at most \(BasisFile.limit) older copies can be named")
+        }
+        var copies: [FilePath] = []
+        for copy in request.against {
+            guard let path = FilePath(bytes: copy), path.isAbsolute else {
+                throw HandoffError(.invalidRequest, "the path of an older copy has to be absolute")
+            }
+            copies.append(path)
+        }
+        return copies
     }
 
     /// Runs a handoff and tells the application of it.

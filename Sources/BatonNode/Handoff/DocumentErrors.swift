@@ -15,7 +15,8 @@ extension HandoffError {
                 .writeFailed:
                 .destinationUnwritable
             case .destinationFull: .destinationFull
-            case .checksumMismatch, .excess: .corrupted
+            case .checksumMismatch, .excess, .badRecord: .corrupted
+            case .basisChanged: .documentChanged
             case .incomplete: .connectionLost
             case .readFailed: .documentUnreadable
             case .stateUnavailable: .internal

@@ -20,10 +20,12 @@ extension Handoff {
                 $0.isLocal = true
             }
         } else if let document {
-            let entry = try await document.entry()
+            let tree = try await document.tree()
             description = .with {
-                $0.size = entry.size
-                if let folder = plan.destination?.path.bytes { $0.path = Data(folder + Array("/".utf8) + entry.name) }
+                $0.size = tree.size
+                if let folder = plan.destination?.path.bytes {
+                    $0.path = Data(folder + Array("/".utf8) + tree.label.bytes)
+                }
             }
         }
         do {
@@ -44,33 +46,5 @@ extension Handoff {
         guard let told = continuing else { return }
         continuing = nil
         await told.didFail(error)
-    }
-
-    /// Fetches the document, and tells whoever asked and the application how it goes.
-    func fetch(
-        _ document: HandoffDocument, into destination: DestinationFolder, from connection: Connection, _ claim: ClaimID
-    ) async throws(HandoffError) -> (path: Data, size: UInt64) {
-        let reporter = DocumentReporter(to: continuation)
-        let events = eventContinuation
-        do {
-            let (path, size) = try await documents.fetch(
-                from: connection, claim: claim, title: plan.activity.title, into: destination, acceptedBy: plan.rule,
-                describedAs: document.entry()
-            ) { progress in
-                events.yield(.with { $0.progress = progress })
-                reporter.report(.progress(progress))
-            }
-            if let place = FilePath(bytes: path) {
-                await document.setArrived(at: place)
-                if let application = continuing?.application.identifier { await files.grant(place, to: application) }
-            }
-            reporter.report(.arrived(Data(path)))
-            return (Data(path), size)
-        } catch {
-            reporter.report(.failed(error.failure))
-            await reporter.end()
-            hasToldOfDocument = true
-            throw error
-        }
     }
 }

@@ -7,6 +7,8 @@ import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf
 
+import struct SystemPackage.FilePath
+
 /// One handoff on the continuing device, from the user's yes to *continued* or to one typed error.
 ///
 /// What happens is told through ``events``, which end with `continued` or `failed`.
@@ -17,6 +19,8 @@ actor Handoff {
     private static let payloadDeadline = Duration.seconds(10)
     /// How long the origin may take for any other answer.
     private static let answerDeadline = Duration.seconds(10)
+    /// Activities of one device that are looked through.
+    private static let listBound = 64
     /// How long an application has to hear that its document failed.
     private static let reportDeadline = Duration.seconds(5)
 
@@ -44,6 +48,8 @@ actor Handoff {
         var printsOnly = false
         /// The rule that accepts it; `nil` where the user does.
         var rule: AcceptPolicy.Rule?
+        /// Older copies of the document on this device: what they have is not sent.
+        var copies: [FilePath] = []
     }
 
     nonisolated let id = HandoffID()
@@ -64,12 +70,15 @@ actor Handoff {
     /// The application has the failure of its document as the last report.
     var hasToldOfDocument = false
     private var isNodeStopping = false
+    /// Under which id the origin offers the activity: another one when it was offered anew.
+    private var activityID: Data
 
     init(
         _ plan: Plan, connections: PeerConnections, documents: DocumentService, applications: Applications,
         files: SharedFiles
     ) {
         self.plan = plan
+        activityID = plan.activity.id
         self.connections = connections
         self.documents = documents
         self.applications = applications
@@ -148,7 +157,7 @@ actor Handoff {
     }
 
     /// The claim, and a connection to present it on: another one where that which it came by has ended.
-    private func presentClaim() async throws(HandoffError) -> (Connection, ClaimID) {
+    func presentClaim() async throws(HandoffError) -> (Connection, ClaimID) {
         guard let (connection, claim) = held else {
             throw HandoffError(.noSuchClaim, "the activity has not been continued")
         }
@@ -159,6 +168,41 @@ actor Handoff {
         await connections.letGo(of: connection)
         await connections.hold(fresh)
         return (fresh, claim)
+    }
+
+    /// Makes sure that the origin knows the claim; where it has forgotten it, asks for the activity again.
+    ///
+    /// What is offered under another id since counts as the same when it is of the same title and type, and alone in
+    /// that.
+    func renewClaim() async throws(HandoffError) {
+        let (connection, claim) = try await presentClaim()
+        do {
+            return _ = try await documents.describe(from: connection, claim: claim)
+        } catch {
+            guard error.code == .noSuchClaim else { throw error }
+        }
+        activityID = try await relocate(connection) ?? activityID
+        let payload = try await fetchPayload(from: connection)
+        guard payload.summary.kind == .document else {
+            throw HandoffError(.noSuchActivity, "\(plan.origin.name) no longer offers the document")
+        }
+    }
+
+    /// The id under which the origin offers the activity now; `nil` where it is as it was.
+    private func relocate(_ connection: Connection) async throws(HandoffError) -> Data? {
+        let offered = try await withDeadline(Self.answerDeadline, "\(plan.origin.name) did not answer") {
+            let (_, stream) = try await connection.request(.activityList(.init()))
+            await stream.finish()
+            var offered: [WireActivitySummary] = []
+            var records = stream.records(of: WireActivitySummary.self).makeAsyncIterator()
+            while offered.count < Self.listBound, let activity = try await records.next() { offered.append(activity) }
+            return offered
+        }
+        guard !offered.contains(where: { $0.id == activityID }) else { return nil }
+        let same = offered.filter {
+            $0.type == plan.activity.type && $0.title == plan.activity.title && $0.kind == plan.activity.kind
+        }
+        return same.count == 1 ? same[0].id : nil
     }
 
     /// The document, for reading.
@@ -217,7 +261,11 @@ actor Handoff {
 
         var continued = WireAcceptEvent.Continued()
         let hasDocument = arrival.payload.summary.kind == .document
-        let document = HandoffDocument(documents, on: connection, claim: claim, place: arrival.localDocument?.path)
+        let document = HandoffDocument(documents, place: arrival.localDocument?.path) {
+            [weak self] () throws(HandoffError) in
+            guard let self else { throw HandoffError(.noSuchClaim, "the activity has been let go") }
+            return try await presentClaim()
+        }
         if hasDocument { heldDocument = document }
         if let continuing {
             do {
@@ -233,16 +281,20 @@ actor Handoff {
         if let local = arrival.localDocument, continuing != nil {
             (continued.path, continued.bytes) = (Data(local.path.bytes), local.size)
         } else if let destination = plan.destination, hasDocument {
-            (continued.path, continued.bytes) = try await fetch(document, into: destination, from: connection, claim)
+            (continued.path, continued.bytes) = try await fetch(document, into: destination, copies: plan.copies)
         }
-        if !isLook(hasDocument: hasDocument) { try await reportContinued(connection, claim) }
+        if !isLook(hasDocument: hasDocument) {
+            // The document may have come by another connection, and under another claim, than the payload.
+            let (connection, claim) = hasDocument ? try await presentClaim() : (connection, claim)
+            try await reportContinued(connection, claim)
+        }
         return continued
     }
 
     /// Whether nobody takes the activity over: its payload is printed, its document is not fetched, or it belongs to a
     /// team's applications, of which there is none here. Its application keeps it then.
     private func isLook(hasDocument: Bool) -> Bool {
-        guard continuing == nil, !plan.keepsClaim else { return false }
+        guard continuing == nil, !plan.keepsClaim || plan.printsOnly else { return false }
         guard !plan.printsOnly, !hasDocument else { return plan.destination == nil }
         return plan.activity.kind == .application && !plan.activity.hasWebPage_p
             && TeamTag(plan.activity.teamTag) != TeamTag.none
@@ -250,7 +302,7 @@ actor Handoff {
 
     private func fetchPayload(from connection: Connection) async throws(HandoffError) -> WireActivityPayload {
         let answer = try await withDeadline(Self.payloadDeadline, "\(plan.origin.name) did not send the activity") {
-            [id = plan.activity.id] in
+            [id = activityID] in
             let (response, stream) = try await connection.request(.payload(.with { $0.activityID = id }))
             await stream.finish()
             return response
@@ -258,10 +310,11 @@ actor Handoff {
         guard case .payload(let response) = answer, let claim = ClaimID(response.claimID) else {
             throw HandoffError(.internal, "\(plan.origin.name) gave an answer that cannot be read")
         }
+        if let before = held { await connections.letGo(of: before.connection) }
         held = (connection, claim)
         await connections.hold(connection)
         let payload = response.payload
-        guard payload.summary.id == plan.activity.id else {
+        guard payload.summary.id == activityID else {
             throw HandoffError(.internal, "\(plan.origin.name) sent another activity than the one asked for")
         }
         try requireAccepted(payload.summary)

@@ -1,3 +1,4 @@
+import BatonDocuments
 import BatonMessages
 import BatonProtocol
 import BatonTransport
@@ -10,30 +11,32 @@ actor HandoffDocument {
     /// The most bytes of one read: 16 MiB.
     static let readBound: UInt64 = 16 << 20
 
+    /// Gives the claim, and a connection to present it on.
+    typealias Presenting = @Sendable () async throws(HandoffError) -> (Connection, ClaimID)
+
     private let documents: DocumentService
-    private let connection: Connection
-    private let claim: ClaimID
+    private let present: Presenting
     private let queue = ReadQueue()
-    private var description: Task<WireDocumentEntry, any Error>?
+    private var description: Task<DocumentTree, any Error>?
     /// Where it is on this device; `nil` until it has arrived.
     private var place: FilePath?
 
     /// - Parameter place: where this device has it already.
-    init(_ documents: DocumentService, on connection: Connection, claim: ClaimID, place: FilePath? = nil) {
+    init(_ documents: DocumentService, place: FilePath? = nil, presenting present: @escaping Presenting) {
         self.documents = documents
-        self.connection = connection
-        self.claim = claim
+        self.present = present
         self.place = place
     }
 
     /// What the origin describes it as. It is asked once, because what it sends from then on is that and nothing else.
-    func entry() async throws(HandoffError) -> WireDocumentEntry {
-        let asking: Task<WireDocumentEntry, any Error>
+    func tree() async throws(HandoffError) -> DocumentTree {
+        let asking: Task<DocumentTree, any Error>
         if let description {
             asking = description
         } else {
-            asking = Task { [documents, connection, claim] in
-                try await documents.manifestEntry(from: connection, claim: claim)
+            asking = Task { [documents, present] in
+                let (connection, claim) = try await present()
+                return try await documents.describe(from: connection, claim: claim)
             }
             description = asking
         }
@@ -44,6 +47,11 @@ actor HandoffDocument {
             if !Task.isCancelled { description = nil }
             throw HandoffError(wrapping: error)
         }
+    }
+
+    /// It may be another one now: the origin is asked again.
+    func forgetDescription() {
+        description = nil
     }
 
     /// It is whole, and there.
@@ -62,7 +70,9 @@ actor HandoffDocument {
             if let place {
                 try await documents.read(range, ofFileAt: place, to: stream)
             } else {
-                try await documents.read(range, of: entry(), from: connection, claim: claim, to: stream)
+                let tree = try await tree()
+                let (connection, claim) = try await present()
+                try await documents.read(range, of: tree, from: connection, claim: claim, to: stream)
             }
             await queue.leave()
         } catch {

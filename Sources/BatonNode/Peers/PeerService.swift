@@ -27,7 +27,7 @@ struct PeerService: Sendable {
         let stream = incoming.stream
         do {
             let request = try WireRequest.decode(incoming.request)
-            if case .continuationStream = request {} else { await stream.ignoreInput() }
+            if !request.hasInput { await stream.ignoreInput() }
             if case .accountState = request {} else { try await exchange.requireCurrent(device.id) }
             switch request {
             case .accountState(let request):

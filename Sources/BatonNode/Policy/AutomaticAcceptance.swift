@@ -150,6 +150,8 @@ actor AutomaticAcceptance {
                     "\(what) is here: \(NameDisplay.escaped(continued.path)), \(HumanUnits.bytes(continued.bytes))")
             case .failed(let failure):
                 logger.warning("\(what) was not taken over: \(failure.message)")
+            case .interrupted(let interruption):
+                logger.notice("\(what) stopped coming, and goes on by itself: \(interruption.cause.message)")
             case .willContinue, .payload, .progress, nil:
                 break
             }

@@ -17,21 +17,22 @@ extension DocumentService {
     func read(
         _ range: Range<UInt64>, ofFileAt path: FilePath, to stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        let source = try await inspect(path)
-        let part = try DocumentPart(range, ofSize: source.size)
+        let document = try await scan(path)
+        let part = try DocumentPart(range, of: document.tree)
         let reader: DocumentReader
         do {
-            reader = try await DocumentReader.open(source, chunks: part.chunks, pool: pool)
+            reader = try await DocumentReader.open(document, ranges: [part.chunks], pool: pool)
         } catch {
             throw HandoffError(error)
         }
         try await stream.respond(.documentRead(.init()))
         do {
-            for chunk in part.chunks {
-                guard let buffer = try await reader.next() else { break }
-                defer { pool.release(buffer) }
-                buffer.keep(part.bytes(of: chunk))
-                try await hand(buffer, to: stream)
+            var verifier = try part.verifier()
+            let buffer = try await pool.acquire()
+            defer { pool.release(buffer) }
+            while let records = try await reader.next() {
+                defer { pool.release(records.buffer) }
+                try await hand(records.buffer, of: part, through: &verifier, by: buffer, to: stream)
             }
             await stream.finish()
         } catch {
@@ -44,26 +45,26 @@ extension DocumentService {
     ///
     /// - Parameters:
     ///   - range: what the document does not have is left out.
-    ///   - entry: what the origin described it as.
+    ///   - tree: what the origin described it as.
     func read(
-        _ range: Range<UInt64>, of entry: WireDocumentEntry, from connection: Connection, claim: ClaimID,
+        _ range: Range<UInt64>, of tree: DocumentTree, from connection: Connection, claim: ClaimID,
         to stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        let part = try DocumentPart(range, ofSize: entry.size)
+        let part = try DocumentPart(range, of: tree)
         guard !part.chunks.isEmpty else {
             try await stream.respond(.documentRead(.init()))
             return await stream.finish()
         }
-        let whole = part.wholeChunks
-        // A length of 0 would be the transfer to the end.
-        let origin = try await requestRange(
+        let origin = try await requestRanges(
             .with {
-                $0.offset = whole.lowerBound
-                $0.length = whole.upperBound - whole.lowerBound
-            }, from: connection, claim: claim)
+                $0.claimID = Data(claim.bytes)
+                $0.ranges = [WireChunkRange(part.chunks)]
+                $0.preview = true
+            }, from: connection)
+        await origin.finish()
         do {
             try await stream.respond(.documentRead(.init()))
-            try await relay(part, of: entry, from: origin, to: stream)
+            try await relay(part, from: origin, to: stream)
             await stream.finish()
         } catch {
             await origin.reset(.cancelled)
@@ -71,19 +72,13 @@ extension DocumentService {
         }
     }
 
-    /// Takes records apart, and hands on what was asked for of each chunk once its checksum has come.
+    /// Hands on what was asked for of each chunk once its checksum has come.
     private func relay(
-        _ part: DocumentPart, of entry: WireDocumentEntry, from origin: BatonTransport.Stream,
-        to stream: BatonTransport.Stream
+        _ part: DocumentPart, from origin: BatonTransport.Stream, to stream: BatonTransport.Stream
     ) async throws {
-        let label = try DocumentLabel(entry.name)
-        guard var verifier = ChunkVerifier(layout: part.layout, chunks: part.chunks, label: label) else {
-            throw HandoffError(.internal, "the document is larger than any file")
-        }
+        var verifier = try part.verifier()
         let buffer = try await pool.acquire()
         defer { pool.release(buffer) }
-        var chunk = part.chunks.lowerBound
-        var recordRest = part.layout.size(of: chunk) + ChunkRecord.checksumSize
         var spent: Buffer?
         while !verifier.isComplete {
             let last = spent
@@ -92,32 +87,28 @@ extension DocumentService {
                     stallDeadline, "nothing more of the document came", { try await origin.read(reusing: last) })
             else { return try verifier.finish() }
             spent = received
-            var taken = 0
-            while taken < received.count {
-                guard !verifier.isComplete else { throw DocumentError(.excess, label.description) }
-                let piece = min(recordRest, received.count - taken)
-                let wanted = part.bytes(of: chunk)
-                let chunkStart = part.layout.offset(of: chunk)
-                try received.withBytes { (bytes) throws(DocumentError) in
-                    let slice = UnsafeRawBufferPointer(rebasing: bytes[taken..<taken + piece])
-                    try verifier.receive(slice) { (event) throws(DocumentError) in
-                        guard case .content(let offset, let content) = event else { return }
-                        let start = Int(offset - chunkStart)
-                        let kept = wanted.clamped(to: start..<start + content.count)
-                        let part = content[kept.lowerBound - start..<kept.upperBound - start]
-                        _ = buffer.append(UnsafeRawBufferPointer(rebasing: part))
-                    }
-                }
-                taken += piece
-                recordRest -= piece
-                guard recordRest == 0 else { continue }
-                try await hand(buffer, to: stream)
-                buffer.count = 0
-                chunk += 1
-                if chunk < part.chunks.upperBound {
-                    recordRest = part.layout.size(of: chunk) + ChunkRecord.checksumSize
+            try await hand(received, of: part, through: &verifier, by: buffer, to: stream)
+        }
+    }
+
+    /// Takes records apart, and hands on what is wanted of each chunk that was verified.
+    ///
+    /// - Parameter buffer: holds the chunk that is under way.
+    private func hand(
+        _ records: Buffer, of part: DocumentPart, through verifier: inout ChunkVerifier, by buffer: Buffer,
+        to stream: BatonTransport.Stream
+    ) async throws {
+        var taken = 0
+        while taken < records.count {
+            let before = verifier.verifiedChunkCount
+            taken += try records.withBytes { (bytes) throws(DocumentError) in
+                try verifier.receiveRecord(UnsafeRawBufferPointer(rebasing: bytes[taken...])) {
+                    (event) throws(DocumentError) in part.keep(event, in: buffer)
                 }
             }
+            guard verifier.verifiedChunkCount > before else { continue }
+            try await hand(buffer, to: stream)
+            buffer.count = 0
         }
     }
 
@@ -136,40 +127,50 @@ extension DocumentService {
 }
 
 /// Bytes of a document that an application wants, and the chunks that hold them.
-struct DocumentPart: Sendable, Hashable {
-    let layout: ChunkLayout
+struct DocumentPart: Sendable {
+    /// What the document is.
+    let tree: DocumentTree
     /// Cut to what the document has.
     let range: Range<UInt64>
     let chunks: Range<UInt64>
 
-    /// - Throws: `internal` for a size that no file can have.
-    init(_ range: Range<UInt64>, ofSize size: UInt64) throws(HandoffError) {
-        guard let layout = ChunkLayout(documentSize: size) else {
-            throw HandoffError(.internal, "the document is larger than any file")
-        }
-        self.layout = layout
-        self.range = range.clamped(to: 0..<size)
-        chunks = layout.chunks(covering: self.range)
+    /// - Throws: `invalidRequest` for a folder, which has no bytes of its own.
+    init(_ range: Range<UInt64>, of tree: DocumentTree) throws(HandoffError) {
+        guard !tree.isFolder else { throw HandoffError(.invalidRequest, "a folder has no bytes to read") }
+        self.tree = tree
+        self.range = range.clamped(to: 0..<tree.size)
+        chunks = tree.layout.chunks(covering: self.range)
     }
-
-    /// The bytes of all its chunks.
-    var wholeChunks: Range<UInt64> { layout.offset(of: chunks.lowerBound)..<layout.offset(of: chunks.upperBound) }
 
     /// Which bytes of a chunk are wanted, counted from its start.
     func bytes(of chunk: UInt64) -> Range<Int> {
-        let start = layout.offset(of: chunk)
-        let wanted = range.clamped(to: start..<layout.offset(of: chunk + 1))
+        let start = tree.layout.offset(of: chunk)
+        let wanted = range.clamped(to: start..<tree.layout.offset(of: chunk + 1))
         return Int(wanted.lowerBound - start)..<Int(wanted.upperBound - start)
     }
-}
 
-extension Buffer {
-    /// Keeps these bytes alone.
-    fileprivate func keep(_ range: Range<Int>) {
-        let bytes = writable
-        UnsafeMutableRawBufferPointer(rebasing: bytes[..<range.count])
-            .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[range]))
-        count = range.count
+    /// What compares the chunks' checksums.
+    fileprivate func verifier() throws(DocumentError) -> ChunkVerifier {
+        guard let verifier = ChunkVerifier(layout: tree.layout, ranges: [chunks], label: tree.label) else {
+            throw DocumentError(.badRange, tree.label.description)
+        }
+        return verifier
+    }
+
+    /// Keeps what is wanted of a chunk's content.
+    fileprivate func keep(_ event: ChunkVerifier.Event, in buffer: Buffer) {
+        switch event {
+        case .content(let chunk, let offset, let content):
+            let kept = bytes(of: chunk).clamped(to: offset..<offset + content.count)
+            _ = buffer.append(
+                UnsafeRawBufferPointer(rebasing: content[kept.lowerBound - offset..<kept.upperBound - offset]))
+        case .zeros(let chunk):
+            let wanted = bytes(of: chunk)
+            UnsafeMutableRawBufferPointer(rebasing: buffer.writable[buffer.count..<buffer.count + wanted.count])
+                .initializeMemory(as: UInt8.self, repeating: 0)
+            buffer.count += wanted.count
+        case .verified: break
+        }
     }
 }
 

@@ -1,3 +1,5 @@
+import BatonEventLoop
+import CLinux
 import Glibc
 import SystemPackage
 
@@ -7,6 +9,7 @@ import SystemPackage
 /// random tag. A record that was cut short by a crash does not parse and names nothing.
 struct PartFileRecord: Equatable {
     static let suffix = ".part-record"
+    static let journalSuffix = ".journal"
     /// As many as the largest inode has.
     static let inodeDigits = 20
     /// PATH_MAX, NAME_MAX, the digits and the NULs, rounded up: what is longer is no record.
@@ -71,18 +74,32 @@ struct PartFileRecord: Equatable {
     ///
     /// A record without inode is of a process that died between recording and making the file, or just after: then
     /// only an empty file of the (random) name can be ours.
-    func removePartFile() -> Removal {
+    func removePart() -> Removal {
         guard let folder = try? SystemCalls.open(folder, O_RDONLY | O_DIRECTORY | O_NONBLOCK) else {
             return .unreachable
         }
         let terminated = name.map { CChar(bitPattern: $0) } + [0]
-        guard
-            let status = try? SystemCalls.status(of: terminated, in: folder), status.st_mode & S_IFMT == S_IFREG,
-            inode == 0 ? status.st_size == 0 : status.st_ino == inode
-        else { return .doesNotFit }
+        guard let status = try? SystemCalls.status(of: terminated, in: folder) else { return .doesNotFit }
+        if status.st_mode & S_IFMT == S_IFDIR { return removeFolder(from: folder) }
+        guard status.st_mode & S_IFMT == S_IFREG, inode == 0 ? status.st_size == 0 : status.st_ino == inode else {
+            return .doesNotFit
+        }
         do {
             try SystemCalls.remove(terminated, from: folder)
             return .removed
+        } catch {
+            return .unreachable
+        }
+    }
+
+    private func removeFolder(from parent: borrowing OwnedDescriptor) -> Removal {
+        do {
+            guard inode != 0 else {
+                // Only an empty one can be ours.
+                try SystemCalls.remove(name, from: parent, isFolder: true)
+                return .removed
+            }
+            return try FolderRemoval.remove(name, inode: inode, from: parent) ? .removed : .doesNotFit
         } catch {
             return .unreachable
         }

@@ -3,15 +3,14 @@ import CLinux
 import Glibc
 import SystemPackage
 
-/// The file that a document is written to until it is whole: hidden, beside its destination, and gone unless it is
-/// committed.
+/// The file that a document of one file is written to until it is whole: hidden, beside its destination, and gone unless
+/// it is committed or kept.
 ///
 /// Belongs to the thread that made it. Every call blocks on the disk, `deinit` as well.
-final class PartFile {
+final class PartFile: Part {
     private enum State {
         case open
-        case committed
-        case discarded
+        case over
     }
 
     /// Bytes written between two pushes towards the disk: 32 MiB. Measured with 1 GiB: the last `fsync` falls from 240
@@ -32,31 +31,66 @@ final class PartFile {
     private let folder: DestinationFolder
     private let ledger: PartFileLedger
     private let file: OwnedDescriptor
-    private let record: PartFileRecord
-    private let umask: mode_t
+    /// Where it is, and who remembers it.
+    let record: PartFileRecord
+    private let mode: mode_t
+    private let modified: FileIdentity.Time?
     private var state = State.open
     private var writebackStart: UInt64 = 0
 
-    /// Makes the part file and reserves `size` bytes for it.
+    /// Makes the part file and reserves room for it.
     ///
-    /// - Parameter umask: the permission bits that the user does not want.
+    /// - Parameters:
+    ///   - entry: what it is to become.
+    ///   - place: where it is made.
     /// - Throws: `destinationExists`, `destinationNotWritable`, `destinationFull`, `badName`, `tooLarge`, ... Nothing is
     ///   left behind then.
-    init(
-        for label: DocumentLabel, size: UInt64, in folder: DestinationFolder, ledger: PartFileLedger,
-        umask: mode_t = ProcessUmask.current
+    convenience init(
+        for label: DocumentLabel, _ entry: DocumentEntry.File, modified: FileIdentity.Time? = nil,
+        at place: PartPlace
     ) throws(DocumentError) {
-        try folder.requireAbsent(label)
-        let made = try Self.make(label, folder, ledger)
-        self.label = label
-        self.folder = folder
-        self.ledger = ledger
-        self.umask = umask
-        record = made.record
-        file = made.takeFile()
+        try place.folder.requireAbsent(label)
+        let made = try Self.make(label, place.folder, place.ledger)
+        let record = made.record
+        self.init(label, entry, modified, place, made.takeFile(), record)
         // From here on `deinit` cleans up, also when this initialiser throws.
         try requireNaming()
-        try reserve(size)
+        try reserve(entry)
+    }
+
+    /// Opens the part file of an earlier transfer, to go on with it. What it has is left alone.
+    ///
+    /// - Throws: `incomplete` where it is not what was recorded; what stands there stays then.
+    convenience init(
+        reopening record: PartFileRecord, for label: DocumentLabel, _ entry: DocumentEntry.File,
+        modified: FileIdentity.Time? = nil, at place: PartPlace
+    ) throws(DocumentError) {
+        try place.folder.requireAbsent(label)
+        guard let file = try place.folder.reopenFile(record.name, inode: record.inode, for: label) else {
+            throw DocumentError(.incomplete, label.description)
+        }
+        self.init(label, entry, modified, place, file, record)
+        do {
+            try reserve(entry)
+        } catch {
+            // It is as good as it was.
+            keep()
+            throw error
+        }
+    }
+
+    private init(
+        _ label: DocumentLabel, _ entry: DocumentEntry.File, _ modified: FileIdentity.Time?,
+        _ place: PartPlace, _ file: consuming OwnedDescriptor, _ record: PartFileRecord
+    ) {
+        self.label = label
+        folder = place.folder
+        ledger = place.ledger
+        self.file = file
+        self.record = record
+        self.modified = modified
+        // The owner may read it in any case; set-id and sticky bits never come.
+        mode = (entry.isExecutable ? 0o777 : 0o666) & ~place.umask | 0o400
     }
 
     deinit {
@@ -64,7 +98,7 @@ final class PartFile {
     }
 
     /// Writes bytes at an offset, and now and then starts to move them to the disk.
-    func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(DocumentError) {
+    func write(_ bytes: UnsafeRawBufferPointer, toFile _: Int, at offset: UInt64) throws(DocumentError) {
         do {
             try SystemCalls.write(bytes, to: file, at: offset)
         } catch {
@@ -79,13 +113,41 @@ final class PartFile {
         }
     }
 
-    /// Makes the content durable, gives it its permissions and its name, and makes that durable.
+    func clear(_ range: Range<UInt64>, ofFile _: Int) throws(DocumentError) {
+        do {
+            try SystemCalls.clear(range, of: file)
+        } catch {
+            throw DocumentError(writingFailed: error, label)
+        }
+    }
+
+    func read(
+        file _: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer
+    ) throws(DocumentError) -> Int {
+        do {
+            return try SystemCalls.read(file, into: bytes, at: offset)
+        } catch {
+            throw DocumentError(.readFailed, label.description, underlyingError: error)
+        }
+    }
+
+    func descriptorToSynchronize() throws(DocumentError) -> DescriptorToSynchronize {
+        let number = file.rawValue
+        do {
+            return DescriptorToSynchronize(
+                file: OwnedDescriptor(
+                    takingOwnershipOf: try SystemCalls.call { fcntl(number, F_DUPFD_CLOEXEC, 0) }), isFolder: false)
+        } catch {
+            throw DocumentError(.busy, label.description, underlyingError: error)
+        }
+    }
+
+    func commit() throws(DocumentError) -> FilePath { try commit(withLink: false) }
+
+    /// As ``commit()``.
     ///
-    /// - Parameter permissions: the origin's bits; set-id and sticky bits and what the umask takes away are dropped, and
-    ///   the owner may read it in any case.
-    /// - Throws: `destinationExists`, ... The part file is still there then, to be discarded.
-    func commit(permissions: UInt16, withLink: Bool = false) throws(DocumentError) -> FilePath {
-        let mode = mode_t(permissions & 0o777 | 0o400) & ~umask
+    /// - Parameter withLink: takes the road of file systems that cannot rename without replacing at once.
+    func commit(withLink: Bool) throws(DocumentError) -> FilePath {
         let number = file.rawValue
         do throws(Errno) {
             do throws(Errno) {
@@ -94,6 +156,7 @@ final class PartFile {
                 // FAT and its kin have no permissions to set.
                 guard error == .notPermitted || error == .notSupported else { throw error }
             }
+            if let modified { try SystemCalls.setTime(modified, of: file) }
             try SystemCalls.synchronize(file)
         } catch {
             throw DocumentError(writingFailed: error, label)
@@ -107,7 +170,7 @@ final class PartFile {
         guard folder.holds(label.bytes, inode: record.inode) else {
             throw DocumentError(.writeFailed, label.description, underlyingError: .staleNFSFileHandle)
         }
-        state = .committed
+        state = .over
         ledger.remove(record)
         do {
             try folder.synchronize()
@@ -121,9 +184,15 @@ final class PartFile {
     /// Removes the part file, once. Something else that somebody put under its name stays.
     func discard() {
         guard case .open = state else { return }
-        state = .discarded
+        state = .over
         if folder.holds(record.name, inode: record.inode) { folder.remove(record.name) }
         ledger.remove(record)
+    }
+
+    func keep() {
+        guard case .open = state else { return }
+        state = .over
+        ledger.release(record)
     }
 
     /// Makes sure, before a byte is asked for, that the file system can name a file without replacing another.
@@ -137,29 +206,39 @@ final class PartFile {
         try folder.rename(other.name, toPartFile: record.name, for: label)
     }
 
-    private func reserve(_ size: UInt64) throws(DocumentError) {
+    /// Sets the size, and reserves the room unless the document has holes.
+    private func reserve(_ entry: DocumentEntry.File) throws(DocumentError) {
+        let size = entry.size
         guard size > 0 else { return }
         guard size <= UInt64(Int64.max) else { throw DocumentError(.tooLarge, label.description) }
         let number = file.rawValue
-        // Asked first: reserving more than there is would fill the disk for everybody before it fails.
-        try requireRoom(size)
-        do {
-            try SystemCalls.kernel { baton_reserve(number, 0, Int64(size)) }
-        } catch .notSupportedOnSocket, .notSupported, .noFunction {
-            return
+        do throws(Errno) {
+            if !entry.isSparse {
+                // Asked first: reserving more than there is would fill the disk for everybody before it fails.
+                let reserved = UInt64(try SystemCalls.status(of: file).st_blocks) * 512
+                try requireRoom(size - min(size, reserved))
+                do throws(Errno) {
+                    try SystemCalls.kernel { baton_reserve(number, 0, Int64(size)) }
+                } catch {
+                    guard error == .notSupportedOnSocket || error == .notSupported || error == .noFunction else {
+                        throw error
+                    }
+                }
+            }
+            try SystemCalls.call { ftruncate(number, off_t(size)) }
         } catch {
             throw DocumentError(writingFailed: error, label)
         }
     }
 
     /// What is free now has to be enough; on file systems that cannot reserve, nobody keeps it for us.
-    private func requireRoom(_ size: UInt64) throws(DocumentError) {
+    private func requireRoom(_ size: UInt64) throws(Errno) {
         let number = file.rawValue
         var status = statvfs()
         guard (try? SystemCalls.call { fstatvfs(number, &status) }) != nil, status.f_blocks > 0 else { return }
         let (free, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
         if !overflow, free < size {
-            throw DocumentError(.destinationFull, label.description, underlyingError: .noSpace)
+            throw .noSpace
         }
     }
 

@@ -147,6 +147,29 @@ public final class DestinationFolder: Sendable {
         }
     }
 
+    /// Opens a file of this folder again that an earlier transfer has begun: a regular file of this inode, of this user.
+    ///
+    /// - Returns: nil when there is none.
+    func reopenFile(_ name: [UInt8], inode: UInt64, for label: DocumentLabel) throws(DocumentError) -> OwnedDescriptor? {
+        let terminated = name.map { CChar(bitPattern: $0) } + [0]
+        let folder = file.rawValue
+        do {
+            let number = try SystemCalls.kernel {
+                baton_open_beneath(folder, terminated, UInt64(O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), 0)
+            }
+            let found = OwnedDescriptor(takingOwnershipOf: number)
+            let status = try SystemCalls.status(of: found)
+            guard status.st_mode & S_IFMT == S_IFREG, status.st_ino == inode, status.st_uid == geteuid() else {
+                return nil
+            }
+            return found
+        } catch .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .isDirectory, .improperLink {
+            return nil
+        } catch {
+            throw DocumentError(creatingFailed: error, label, in: path)
+        }
+    }
+
     /// Gives a file of this folder its final name, never in the place of another.
     ///
     /// - Parameter withLink: takes the road of file systems that cannot rename without replacing at once.

@@ -1,0 +1,169 @@
+public import BatonProtocol
+
+/// Decides, chunk by chunk, whether compressing is worth its time.
+///
+/// It is where the link is what everything waits for, and saves more time there than the compressor takes. Both are
+/// measured, none is assumed:
+///
+/// - The document begins plain. While the link makes the sender wait for 30 % of the time or more, one chunk is tried
+///   (the *probe*): at once the first time, then every 5 s, or after 50 times of what it took where that is longer, so
+///   that probing costs 2 % at the most. A link that nobody waits for is never probed.
+/// - A chunk pays when the compressor's time and the link's time for what is left are together at most 85 % of the
+///   link's time for the plain chunk. Then chunks are compressed until that rises above 95 %, taken over the last 0.2 s
+///   or so: content that does not shrink is sent plain again within a second (or after one chunk, on a link where that
+///   takes longer).
+/// - Where compressing leaves the link without work, it can no longer be told how fast the link is. So it is *measured*
+///   with plain chunks, for 0.1 s or four chunks, again at most every 5 s and for 2 % of the time.
+/// - Compressing that was given up within 10 s of its begin doubles the time until the next probe, up to 60 s: at the
+///   border of what pays, or where content alternates, the policy comes to rest.
+///
+/// A pure value: time comes in with every call, on a monotonic clock. One for each stream of chunks.
+public struct CompressionPolicy: Sendable {
+    /// What became of a chunk.
+    public struct Outcome: Sendable, Hashable {
+        /// Bytes of the chunk's content.
+        public let contentSize: Int
+        /// Bytes that were sent for it.
+        public let wireSize: Int
+        /// How long the compressor took; nil where it was not asked. Its failure (sent plain) counts with its time.
+        public let compressing: Duration?
+        /// How long the sender waited, since the outcome before, because the link took no more.
+        public let waiting: Duration
+
+        /// An outcome with these measures.
+        public init(contentSize: Int, wireSize: Int, compressing: Duration?, waiting: Duration) {
+            self.contentSize = contentSize
+            self.wireSize = wireSize
+            self.compressing = compressing
+            self.waiting = waiting
+        }
+    }
+
+    /// The time between two probes, and between two measurements of the link.
+    public static let probeInterval: Duration = .seconds(5)
+    /// The longest time between two probes, where compressing was often begun and given up.
+    public static let longestProbeInterval: Duration = .seconds(60)
+    /// Probing and measuring take at most one part in so many of the time.
+    static let probeShare = 50
+    /// The part of the time that has to be waited for the link before a chunk is tried.
+    static let waitingShare = 0.3
+    /// The part of the time below which the link counts as idle.
+    static let idleShare = 0.05
+    /// The part of the plain time that compressing has to stay below: to begin, and to go on.
+    static let (beginning, going) = (0.85, 0.95)
+    /// Compressing that is given up earlier than this was a mistake.
+    static let settled: Duration = .seconds(10)
+    /// How long a measurement of the link takes, and the chunks that it takes at least.
+    static let (measurement, measuredChunks) = (Duration.milliseconds(100), 4)
+
+    private enum Mode: Sendable {
+        case plain(nextProbe: Instant)
+        /// One chunk was asked to be compressed at `start`.
+        case probing(start: Instant)
+        /// The link has been without work since `idle`.
+        case compressing(start: Instant, idle: Instant?, nextMeasurement: Instant)
+        /// Sending plain chunks since `start`; `hasWaited` once the queues on the way are full.
+        case measuring(start: Instant, chunks: Int, hasWaited: Bool, compressingSince: Instant)
+    }
+
+    private var mode: Mode
+    private var interval = probeInterval
+    private var costs: CompressionCosts
+
+    /// A policy for chunks that begin now.
+    public init(now: Instant) {
+        mode = .plain(nextProbe: now)
+        costs = CompressionCosts(now: now)
+    }
+
+    /// Whether chunks are compressed at present (a probe does not count).
+    public var isCompressing: Bool {
+        switch mode {
+        case .compressing: true
+        case .plain, .probing, .measuring: false
+        }
+    }
+
+    /// Whether to try to compress the next chunk. Ask once for each, and tell the outcome with `record`.
+    ///
+    /// Chunks may be asked for before the outcomes of earlier ones are told.
+    public mutating func shouldCompress(now: Instant) -> Bool {
+        switch mode {
+        case .compressing:
+            return true
+        case .measuring:
+            return false
+        case .plain(let nextProbe):
+            guard now >= nextProbe, costs.waitingShare >= Self.waitingShare else { return false }
+        case .probing(let start):
+            // The chunk may never have been sent (a stream that was reset): ask for another one.
+            guard now >= start + interval else { return false }
+        }
+        mode = .probing(start: now)
+        return true
+    }
+
+    /// Takes note of what became of a chunk. `now` is when the link had taken it.
+    public mutating func record(_ outcome: Outcome, now: Instant) {
+        costs.add(outcome, now: now)
+        switch mode {
+        case .plain:
+            costs.updateLink()
+        case .probing:
+            guard let took = outcome.compressing else { return costs.updateLink() }
+            costs.beginTries(with: outcome)
+            if costs.share <= Self.beginning {
+                begin(now, idle: nil, nextMeasurement: now)
+            } else {
+                mode = .plain(nextProbe: now + max(interval, took * Self.probeShare))
+            }
+        case .compressing(let start, let idle, let nextMeasurement):
+            goOn(start, idle, nextMeasurement, now)
+        case .measuring(let start, let chunks, let hasWaited, let compressingSince):
+            guard outcome.compressing == nil else { return }
+            guard hasWaited || costs.waitingShare < Self.waitingShare else {
+                costs.forgetLink()
+                mode = .measuring(start: now, chunks: 0, hasWaited: true, compressingSince: compressingSince)
+                return
+            }
+            guard now >= start + Self.measurement, chunks + 1 >= Self.measuredChunks else {
+                mode = .measuring(
+                    start: start, chunks: chunks + 1, hasWaited: hasWaited, compressingSince: compressingSince)
+                return
+            }
+            conclude(start, compressingSince, now)
+        }
+    }
+
+    private mutating func begin(_ start: Instant, idle: Instant?, nextMeasurement: Instant) {
+        mode = .compressing(start: start, idle: idle, nextMeasurement: nextMeasurement)
+    }
+
+    private mutating func goOn(_ start: Instant, _ idle: Instant?, _ nextMeasurement: Instant, _ now: Instant) {
+        let isIdle = costs.waitingShare < Self.idleShare
+        if !isIdle { costs.updateLink() }
+        guard costs.share <= Self.going else { return giveUp(since: start, now) }
+        let idle = isIdle ? idle ?? now : nil
+        if let idle, now >= idle + Self.measurement, now >= nextMeasurement {
+            costs.forgetLink()
+            mode = .measuring(start: now, chunks: 0, hasWaited: false, compressingSince: start)
+        } else {
+            begin(start, idle: idle, nextMeasurement: nextMeasurement)
+        }
+    }
+
+    /// Ends a measurement of the link.
+    private mutating func conclude(_ start: Instant, _ compressingSince: Instant, _ now: Instant) {
+        costs.updateLink()
+        guard costs.share <= Self.beginning else { return giveUp(since: compressingSince, now) }
+        begin(
+            compressingSince, idle: nil,
+            nextMeasurement: now + max(Self.probeInterval, (now - start) * Self.probeShare))
+    }
+
+    private mutating func giveUp(since start: Instant, _ now: Instant) {
+        interval =
+            now - start < Self.settled ? min(interval * 2, Self.longestProbeInterval) : Self.probeInterval
+        mode = .plain(nextProbe: now + interval)
+    }
+}

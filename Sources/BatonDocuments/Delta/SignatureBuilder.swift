@@ -1,0 +1,91 @@
+public import BatonEventLoop
+public import SystemPackage
+
+/// Cuts a file that comes in slices into pieces and tells their signatures, in order.
+///
+/// A value that holds one hash and no content. After the last slice of a file comes `finish`, and then the next file.
+public struct SignatureBuilder {
+    private var chunker: ContentDefinedChunker
+    private var hash = PieceHash()
+
+    /// A builder at the start of a file.
+    public init(size: PieceSize) {
+        chunker = ContentDefinedChunker(size: size)
+    }
+
+    /// Takes the next bytes of the file.
+    public mutating func receive(_ bytes: UnsafeRawBufferPointer, handle: (PieceSignature) -> Void) {
+        var rest = bytes
+        while !rest.isEmpty {
+            let before = chunker.pieceLength
+            guard let length = chunker.nextCut(in: rest) else {
+                hash.update(rest)
+                return
+            }
+            hash.update(UnsafeRawBufferPointer(rebasing: rest[..<length]))
+            handle(PieceSignature(length: UInt32(before + length), digest: hash.finish()))
+            rest = UnsafeRawBufferPointer(rebasing: rest[length...])
+        }
+    }
+
+    /// Ends the file: its last piece is what is left, if anything is.
+    public mutating func finish(handle: (PieceSignature) -> Void) {
+        guard chunker.pieceLength > 0 else { return }
+        handle(PieceSignature(length: UInt32(chunker.pieceLength), digest: hash.finish()))
+        chunker.reset()
+    }
+}
+
+/// Reads the files that the other device may build upon (the *bases*), and makes the wire form of their signatures.
+///
+/// A step reads 256 KiB, so that the caller can give up, or send a batch, between two. Over all bases at most
+/// `PieceSignature.limit` signatures are made; what comes after is not offered. It blocks on the disk: call it from a
+/// thread that may. Owns the one buffer.
+public struct BasisReader: ~Copyable {
+    /// Bytes read in one step.
+    public static let stepSize = 256 << 10
+    /// The most bytes that a step adds to a batch: pieces of 4 KiB or more, and the last one of the file.
+    public static let stepGrowth = (stepSize / PieceSize.smallest.minimum + 1) * PieceSignature.byteCount
+
+    /// How many signatures were made so far.
+    public private(set) var signatureCount = 0
+
+    private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.stepSize, alignment: 4096)
+    private var builder: SignatureBuilder
+    private var offset: UInt64 = 0
+
+    /// A reader at the start of the first basis.
+    public init(size: PieceSize) {
+        builder = SignatureBuilder(size: size)
+    }
+
+    deinit {
+        buffer.deallocate()
+    }
+
+    /// Reads on in a basis, and appends the signatures of the pieces that end there to `batch`.
+    ///
+    /// - Returns: false at the end of the file (or when the limit is reached); the next call begins another file.
+    /// - Throws: what reading failed with. The reader is then of no more use.
+    public mutating func step(
+        in file: borrowing OwnedDescriptor, appendingTo batch: inout [UInt8]
+    ) throws(Errno) -> Bool {
+        let count = try SystemCalls.read(file, into: buffer, at: offset)
+        offset += UInt64(count)
+        var made = signatureCount
+        let append = { (signature: PieceSignature, batch: inout [UInt8]) in
+            guard made < PieceSignature.limit else { return }
+            made += 1
+            signature.append(to: &batch)
+        }
+        builder.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count])) { append($0, &batch) }
+        let isAtEnd = count < buffer.count
+        if isAtEnd { builder.finish { append($0, &batch) } }
+        signatureCount = made
+        guard isAtEnd || made == PieceSignature.limit else { return true }
+        offset = 0
+        return false
+    }
+}
+
+extension BasisReader: @unchecked Sendable {}  // reason: it alone owns its buffer, and it is not copied

@@ -1,0 +1,151 @@
+import SystemPackage
+
+/// What an unfinished document is: what has to be the same for a transfer to go on with it.
+struct JournalHeader: Sendable {
+    /// The device that offered it.
+    let origin: String
+    /// The run of the system in which it was last written: what was written in this one, the kernel still has.
+    let boot: BootID
+    /// What it consists of, and in which version.
+    let tree: DocumentTree
+}
+
+/// One run of this system, from its start to its end.
+struct BootID: Sendable, Hashable {
+    /// As the kernel writes it: 36 characters.
+    let text: String
+
+    /// The present run; a value that is never the same twice where the kernel does not tell.
+    static var current: BootID {
+        let bytes = (try? SystemCalls.contents(of: FilePath("/proc/sys/kernel/random/boot_id"), limit: 64)) ?? []
+        let text = String(decoding: bytes.prefix { $0 > 0x20 }, as: UTF8.self)
+        return BootID(text: text.isEmpty ? "unknown \(UInt64.random(in: 0 ... .max))" : text)
+    }
+}
+
+/// Numbers and byte strings one after the other, as the journal has them: numbers of 8 bytes, big endian, and byte
+/// strings with their length in front.
+struct FieldWriter {
+    private(set) var bytes: [UInt8] = []
+
+    mutating func append(_ number: UInt64) {
+        withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    mutating func append(_ field: [UInt8]) {
+        append(UInt64(field.count))
+        bytes += field
+    }
+}
+
+/// Reads what a ``FieldWriter`` has written.
+struct FieldReader {
+    private var rest: ArraySlice<UInt8>
+
+    init(_ bytes: ArraySlice<UInt8>) {
+        rest = bytes
+    }
+
+    var isAtEnd: Bool { rest.isEmpty }
+
+    /// The next number; nil where there is none.
+    mutating func number() -> UInt64? {
+        guard rest.count >= 8 else { return nil }
+        defer { rest = rest.dropFirst(8) }
+        return rest.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    }
+
+    /// The next byte string; nil where it is longer than `limit` or than what is there.
+    mutating func field(limit: Int) -> [UInt8]? {
+        guard let length = number(), length <= UInt64(limit), length <= UInt64(rest.count) else { return nil }
+        defer { rest = rest.dropFirst(Int(length)) }
+        return Array(rest.prefix(Int(length)))
+    }
+}
+
+extension JournalHeader {
+    private enum Shape: UInt64 {
+        case file, folder, link
+    }
+
+    /// The header as fields.
+    var encoded: [UInt8] {
+        var writer = FieldWriter()
+        writer.append(Array(origin.utf8))
+        writer.append(Array(boot.text.utf8))
+        writer.append(tree.label.bytes)
+        writer.append(UInt64(tree.entryCount))
+        for index in 0..<tree.entryCount { Self.append(tree[index], to: &writer) }
+        return writer.bytes
+    }
+
+    /// Reads a header; nil for what is none.
+    init?(decoding bytes: ArraySlice<UInt8>) {
+        var reader = FieldReader(bytes)
+        guard
+            let origin = reader.field(limit: 255), let boot = reader.field(limit: 255),
+            let name = reader.field(limit: DocumentLabel.maximumLength), let label = try? DocumentLabel(name),
+            let count = reader.number(), count <= DocumentTree.entryLimit
+        else { return nil }
+        var builder = DocumentTree.Builder(label)
+        for _ in 0..<count {
+            guard let entry = Self.entry(from: &reader), (try? builder.append(entry)) != nil else { return nil }
+        }
+        guard reader.isAtEnd, let tree = try? builder.finish() else { return nil }
+        self.origin = String(decoding: origin, as: UTF8.self)
+        self.boot = BootID(text: String(decoding: boot, as: UTF8.self))
+        self.tree = tree
+    }
+
+    private static func append(_ entry: DocumentEntry, to writer: inout FieldWriter) {
+        writer.append(entry.path.bytes)
+        writer.append(entry.modified == nil ? 0 : 1)
+        writer.append(UInt64(bitPattern: entry.modified?.seconds ?? 0))
+        writer.append(UInt64(bitPattern: entry.modified?.nanoseconds ?? 0))
+        switch entry.kind {
+        case .file(let file):
+            writer.append(Shape.file.rawValue)
+            writer.append(file.size)
+            writer.append(file.isExecutable ? 1 : 0)
+            writer.append(file.isSparse ? 1 : 0)
+            writer.append(file.version.high)
+            writer.append(file.version.low)
+        case .folder: writer.append(Shape.folder.rawValue)
+        case .link(let target):
+            writer.append(Shape.link.rawValue)
+            writer.append(target.bytes)
+        }
+    }
+
+    private static func entry(from reader: inout FieldReader) -> DocumentEntry? {
+        guard
+            let name = reader.field(limit: EntryPath.maximumLength),
+            let path = name.isEmpty ? EntryPath.root : try? EntryPath(name), let hasTime = reader.number(),
+            let seconds = reader.number(), let nanoseconds = reader.number(),
+            let shape = reader.number().flatMap(Shape.init(rawValue:))
+        else { return nil }
+        let time = FileIdentity.Time(
+            seconds: Int64(bitPattern: seconds), nanoseconds: Int64(bitPattern: nanoseconds))
+        guard let kind = kind(shape, of: path, from: &reader) else { return nil }
+        return DocumentEntry(path: path, kind: kind, modified: hasTime == 0 ? nil : time)
+    }
+
+    private static func kind(
+        _ shape: Shape, of path: EntryPath, from reader: inout FieldReader
+    ) -> DocumentEntry.Kind? {
+        switch shape {
+        case .folder: return .folder
+        case .link:
+            return reader.field(limit: LinkTarget.maximumLength).flatMap { LinkTarget($0, at: path) }.map { .link($0) }
+        case .file:
+            guard
+                let size = reader.number(), let isExecutable = reader.number(), let isSparse = reader.number(),
+                let high = reader.number(), let low = reader.number()
+            else { return nil }
+            return .file(
+                .init(
+                    size: size, isExecutable: isExecutable != 0, isSparse: isSparse != 0,
+                    version: FileVersion(high: high, low: low)))
+        }
+    }
+}

@@ -1,0 +1,82 @@
+import SystemPackage
+
+/// Makes the content of chunks that came encoded.
+struct ChunkDecoder: ~Copyable {
+    private let label: DocumentLabel
+    private var decompressor: ChunkDecompressor?
+
+    init(label: DocumentLabel) {
+        self.label = label
+    }
+
+    /// Fills `content` from what came.
+    ///
+    /// - Throws: `badRecord` for what makes no chunk of this size; `readFailed` where an older copy cannot be read.
+    mutating func decode(
+        _ encoding: ChunkRecord.Encoding, _ payload: UnsafeRawBufferPointer,
+        into content: UnsafeMutableRawBufferPointer, from bases: Bases
+    ) throws(DocumentError) {
+        switch encoding {
+        case .zstd: try decompress(payload, into: content)
+        case .delta: try assemble(payload, into: content, from: bases)
+        case .plain, .zeros: throw DocumentError(.badRecord, label.description)
+        }
+    }
+
+    private mutating func decompress(
+        _ payload: UnsafeRawBufferPointer, into content: UnsafeMutableRawBufferPointer
+    ) throws(DocumentError) {
+        do {
+            if decompressor == nil { decompressor = try ChunkDecompressor() }
+            try decompressor?.decompress(payload, into: content)
+        } catch {
+            throw DocumentError(.badRecord, label.description)
+        }
+    }
+
+    private func assemble(
+        _ payload: UnsafeRawBufferPointer, into content: UnsafeMutableRawBufferPointer, from bases: Bases
+    ) throws(DocumentError) {
+        let operationsEnd = payload.count - ContentDigest.byteCount
+        guard operationsEnd > 0 else { throw DocumentError(.badRecord, label.description) }
+        let digest = ContentDigest(wire: UnsafeRawBufferPointer(rebasing: payload[operationsEnd...]))
+        var decoder = DeltaDecoder(
+            UnsafeRawBufferPointer(rebasing: payload[..<operationsEnd]), contentSize: content.count,
+            basisSizes: bases.files.map(\.size))
+        var filled = 0
+        while let operation = try next(&decoder) {
+            switch operation {
+            case .literal(let bytes):
+                UnsafeMutableRawBufferPointer(rebasing: content[filled..<filled + bytes.count]).copyMemory(from: bytes)
+                filled += bytes.count
+            case .copy(let basis, let offset, let length):
+                let room = UnsafeMutableRawBufferPointer(rebasing: content[filled..<filled + length])
+                try read(bases, basis, at: offset, into: room)
+                filled += length
+            }
+        }
+        guard ContentDigest(of: UnsafeRawBufferPointer(content)) == digest else {
+            throw DocumentError(.basisChanged, label.description)
+        }
+    }
+
+    private func next(_ decoder: inout DeltaDecoder) throws(DocumentError) -> DeltaOperation? {
+        do {
+            return try decoder.next()
+        } catch {
+            throw DocumentError(.badRecord, label.description)
+        }
+    }
+
+    private func read(
+        _ bases: Bases, _ basis: Int, at offset: UInt64, into room: UnsafeMutableRawBufferPointer
+    ) throws(DocumentError) {
+        let count: Int
+        do {
+            count = try bases.read(basis, at: offset, into: room)
+        } catch {
+            throw DocumentError(.readFailed, label.description, underlyingError: error)
+        }
+        guard count == room.count else { throw DocumentError(.basisChanged, label.description) }
+    }
+}

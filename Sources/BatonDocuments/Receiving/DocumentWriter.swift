@@ -1,0 +1,164 @@
+public import BatonEventLoop
+public import BatonProtocol
+public import SystemPackage
+
+/// Receives a document into a folder: verifies every chunk, and puts the document in place only when it is whole.
+///
+/// It waits on a thread of its own (`BlockingExecutor`), never on an event loop, for a second one that does all the work
+/// and is confined to the destination (``Landlock``) before the document's first byte is written. Checksum and write
+/// share that thread, because a checksum takes a fifth of the time of a write from cache. Until ``commit()``, the folder
+/// holds a hidden part only. A transfer that ends before leaves it with a journal of what is there, and the next writer
+/// of the same version of the document goes on with it.
+public actor DocumentWriter {
+    /// The most ranges that are asked for at once: 1024.
+    public static let rangeLimit = 1024
+
+    /// What is there.
+    public struct Progress: Sendable, Hashable {
+        /// Bytes of the document that are verified and written.
+        public let verifiedByteCount: UInt64
+        /// What the sender said last that it waits for.
+        public let sender: Bottleneck
+        /// How long the disk took so far.
+        public let diskTime: Duration
+        /// How long comparing, decompressing and assembling took so far.
+        public let processorTime: Duration
+    }
+
+    private enum State {
+        case idle
+        case receiving(Reception)
+        case committed
+        case ended(DocumentError)
+    }
+
+    /// What is received.
+    public nonisolated let tree: DocumentTree
+
+    private nonisolated let executor: BlockingExecutor
+    private var state = State.idle
+
+    /// The writer's own thread.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    /// Makes everything ready to receive a document, before a byte of it is asked for.
+    ///
+    /// - Parameters:
+    ///   - tree: what the document consists of.
+    ///   - origin: the device that offers it; a transfer goes on with what came of the same document from it.
+    ///   - folder: the destination.
+    ///   - ledger: remembers what is unfinished.
+    ///   - copies: older copies on this device, to build upon where the other device can tell what differs.
+    ///   - executor: the thread that blocks; one of its own by default.
+    /// - Throws: `destinationExists`, `destinationMissing`, `destinationNotWritable`, `destinationUnsuitable`,
+    ///   `destinationFull`, `badName`, `tooLarge`, `stateUnavailable`, `busy`, `notConfinable`, `writeFailed`; what
+    ///   opening a copy throws.
+    public static func create(
+        _ tree: DocumentTree, from origin: String, in folder: DestinationFolder, ledger: PartFileLedger,
+        against copies: [FilePath] = [], executor: BlockingExecutor? = nil
+    ) async throws(DocumentError) -> DocumentWriter {
+        let executor = try BlockingExecutor.forDocument(executor, "baton-writer")
+        let writer = DocumentWriter(tree, executor)
+        try await writer.open(folder, origin, ledger, copies)
+        return writer
+    }
+
+    private init(_ tree: DocumentTree, _ executor: BlockingExecutor) {
+        self.tree = tree
+        self.executor = executor
+    }
+
+    deinit {
+        switch state {
+        case .receiving(let reception): reception.endLater()
+        case .idle, .committed, .ended: break
+        }
+    }
+
+    /// What has not come yet, rising, at most ``rangeLimit`` ranges of it; none when all is there.
+    public func missing() throws(DocumentError) -> [Range<UInt64>] { try current().missing() }
+
+    /// How far it is.
+    public func progress() throws(DocumentError) -> Progress { try current().progress() }
+
+    /// How large the pieces are of which the other device is told (``nextSignatures()``); nil where this device has
+    /// nothing to build upon.
+    public func pieceSize() throws(DocumentError) -> PieceSize? { try current().pieceSize() }
+
+    /// What tells the other device which bytes of older copies are here; nil when all is told.
+    public func nextSignatures() throws(DocumentError) -> SignatureBatch? { try current().nextSignatures() }
+
+    /// The records of these chunks come next.
+    ///
+    /// - Throws: `badRange` for chunks that the document has not.
+    public func begin(_ ranges: [Range<UInt64>]) throws(DocumentError) { try current().begin(ranges) }
+
+    /// Takes the next bytes of the chunk records, cut anywhere. They are on loan until it returns.
+    ///
+    /// What comes is written as it comes; larger buffers cost fewer calls (256 KiB or more are best).
+    ///
+    /// - Throws: `checksumMismatch`, `badRecord`, `excess`, `destinationFull`, `writeFailed`, ...; the transfer has ended
+    ///   then, and every later call throws the same. `cancelled` after ``commit()`` or ``end()``.
+    @discardableResult
+    public func write(_ bytes: Buffer) throws(DocumentError) -> Progress {
+        try ending { (reception) throws(DocumentError) in try reception.write(bytes) }
+    }
+
+    /// The records that were begun have ended.
+    ///
+    /// - Throws: `incomplete` when something of them is missing. The transfer has ended then.
+    public func finish() throws(DocumentError) {
+        try ending { (reception) throws(DocumentError) in try reception.finish() }
+    }
+
+    /// Puts the whole document in place: synchronised, under its name, never in the place of another.
+    ///
+    /// - Returns: the path of the document: the folder's path as it was given, and the name.
+    /// - Throws: `incomplete` when bytes are missing, `destinationExists` when somebody made something of that name
+    ///   meanwhile, `writeFailed`, `destinationFull`, ...; the transfer has ended then.
+    public func commit() throws(DocumentError) -> FilePath {
+        let path = try ending { (reception) throws(DocumentError) in try reception.commit() }
+        state = .committed
+        return path
+    }
+
+    /// Ends the transfer. What has come is kept, for a transfer that goes on with it. After ``commit()``, or a second time,
+    /// it does nothing.
+    ///
+    /// - Returns: bytes that are kept.
+    @discardableResult
+    public func end() -> UInt64 {
+        guard case .receiving(let reception) = state else { return 0 }
+        state = .ended(DocumentError(.cancelled, tree.label.description))
+        return reception.end()
+    }
+
+    private func open(
+        _ folder: DestinationFolder, _ origin: String, _ ledger: PartFileLedger, _ copies: [FilePath]
+    ) throws(DocumentError) {
+        var bases: [BasisFile] = []
+        for copy in copies.prefix(BasisFile.limit) { bases.append(try BasisFile(opening: copy)) }
+        state = .receiving(try Reception(of: tree, from: origin, in: folder, ledger: ledger, against: bases))
+    }
+
+    private func current() throws(DocumentError) -> Reception {
+        switch state {
+        case .receiving(let reception): reception
+        case .ended(let error): throw error
+        case .idle, .committed: throw DocumentError(.cancelled, tree.label.description)
+        }
+    }
+
+    private func ending<Value>(
+        _ body: (Reception) throws(DocumentError) -> Value
+    ) throws(DocumentError) -> Value {
+        let reception = try current()
+        do {
+            return try body(reception)
+        } catch {
+            _ = reception.end()
+            state = .ended(error)
+            throw error
+        }
+    }
+}

@@ -1,0 +1,51 @@
+import BatonEventLoop
+import CLinux
+import SystemPackage
+
+/// What a document is written to until it is whole: a hidden file or folder beside its destination.
+///
+/// Belongs to one thread; every call blocks on the disk. It is over with ``commit()``, ``discard()`` or ``keep()``; dropped
+/// before, it is discarded.
+protocol Part: AnyObject {
+    /// Where it is, and who remembers it.
+    var record: PartFileRecord { get }
+
+    /// Writes bytes of a file of the document.
+    func write(_ bytes: UnsafeRawBufferPointer, toFile file: Int, at offset: UInt64) throws(DocumentError)
+
+    /// Makes these bytes of a file zeros, and a hole where the file system has holes.
+    func clear(_ range: Range<UInt64>, ofFile file: Int) throws(DocumentError)
+
+    /// Reads bytes of a file as they are now, fewer where it ends before.
+    func read(file: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(DocumentError) -> Int
+
+    /// A descriptor of its own, to be synchronised with the disk by somebody else meanwhile.
+    func descriptorToSynchronize() throws(DocumentError) -> DescriptorToSynchronize
+
+    /// Makes everything durable, and gives it its name, never in the place of something else.
+    ///
+    /// - Throws: `destinationExists`, ... The part is still there then.
+    func commit() throws(DocumentError) -> FilePath
+
+    /// Removes it, unless it is over.
+    func discard()
+
+    /// Leaves it where it is, for a transfer that goes on with it.
+    func keep()
+}
+
+/// A descriptor through which what was written can be made durable.
+struct DescriptorToSynchronize: ~Copyable, Sendable {
+    let file: OwnedDescriptor
+    /// Whether it is of a folder, so that its file system is synchronised as a whole.
+    let isFolder: Bool
+
+    func synchronize() throws(Errno) {
+        let number = file.rawValue
+        if isFolder {
+            try SystemCalls.kernel { baton_synchronize_file_system(number) }
+        } else {
+            try SystemCalls.synchronize(file)
+        }
+    }
+}

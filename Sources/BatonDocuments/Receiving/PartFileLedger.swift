@@ -1,0 +1,189 @@
+import BatonEventLoop
+import CLinux
+import Glibc
+import Synchronization
+public import SystemPackage
+
+/// The documents that were begun and not finished, so that a transfer goes on with them, and that a node that was killed
+/// removes at its next start what no transfer can go on with.
+///
+/// Each part has one small record in a folder of the node's state: folder, name and inode. The record is made
+/// before the part and removed after it. A record is trusted only as far as it fits: only what has that
+/// name *and* inode, in that folder, is removed. Beside it is the part's journal (``TransferJournal``), from the moment
+/// on that it is received.
+///
+/// One process at a time may use a state folder (the node's own lock sees to that). Safe to use from any thread; every
+/// operation blocks on the disk.
+public final class PartFileLedger: Sendable {
+    /// How many records there can be: 256. It bounds the folder, and the transfers that one node writes at once.
+    public static let recordLimit = 256
+    /// An unfinished document is kept for this long: 7 days.
+    public static let unfinishedLifetime: Duration = .seconds(7 * 24 * 3600)
+    /// How many unfinished documents are kept; beyond it the oldest goes at the next start: 64.
+    public static let unfinishedLimit = 64
+    /// Records of folders that cannot be reached (a disk that is not plugged in) are kept this long: 30 days.
+    public static let unreachableLifetime: Duration = .seconds(30 * 24 * 3600)
+
+    private let folder: FilePath
+    private let names = Mutex(Set<String>())
+
+    /// The ledger in `stateFolder`, which is made (0700) if need be; its parent has to exist.
+    ///
+    /// - Throws: `stateUnavailable`.
+    public init(stateFolder: FilePath) throws(DocumentError) {
+        folder = stateFolder
+        do {
+            try SystemCalls.call { stateFolder.withPlatformString { mkdir($0, 0o700) } }
+        } catch .fileExists {
+            let kind = (try? SystemCalls.status(at: stateFolder))?.st_mode ?? 0
+            guard kind & S_IFMT == S_IFDIR else {
+                throw DocumentError(.stateUnavailable, stateFolder.displayed, underlyingError: .notDirectory)
+            }
+        } catch {
+            throw DocumentError(.stateUnavailable, stateFolder.displayed, underlyingError: error)
+        }
+    }
+
+    /// Removes the parts that an earlier run left behind and no transfer can go on with: without a journal, of documents
+    /// of more than ``unfinishedLifetime`` ago, and beyond ``unfinishedLimit``. Call it once, before the first transfer.
+    ///
+    /// What does not fit its record is left alone and forgotten; a folder that cannot be reached is tried again at the
+    /// next start.
+    ///
+    /// - Returns: how many parts were removed.
+    /// - Throws: `stateUnavailable`.
+    @discardableResult
+    public func removeLeftovers() throws(DocumentError) -> Int {
+        var removed = 0
+        var kept: [(name: String, age: Duration)] = []
+        for name in try recordNames().prefix(Self.recordLimit) where !isInUse(name) {
+            let journal = journal(ofRecord: name)
+            let age = self.age(of: journal) ?? Self.unfinishedLifetime
+            if age < Self.unfinishedLifetime, TransferJournal.header(at: journal) != nil {
+                kept.append((name, age))
+            } else if removeLeftover(name) {
+                removed += 1
+            }
+        }
+        kept.sort { $0.age < $1.age }
+        for (name, _) in kept.dropFirst(Self.unfinishedLimit) where removeLeftover(name) { removed += 1 }
+        return removed
+    }
+
+    /// Unfinished documents that nobody goes on with at this moment, the newest first.
+    func unfinished() throws(DocumentError) -> [UnfinishedDocument] {
+        var found: [(document: UnfinishedDocument, age: Duration)] = []
+        for name in try recordNames().prefix(Self.recordLimit) where !isInUse(name) {
+            let journal = journal(ofRecord: name)
+            guard
+                let record = PartFileRecord(readingFrom: folder.appending(name)),
+                let header = TransferJournal.header(at: journal), let age = age(of: journal)
+            else { continue }
+            found.append((UnfinishedDocument(record: record, header: header, journal: journal), age))
+        }
+        return found.sorted { $0.age < $1.age }.map(\.document)
+    }
+
+    /// Takes an unfinished document for one transfer.
+    ///
+    /// - Returns: whether nobody else has it.
+    func take(_ record: PartFileRecord) -> Bool {
+        names.withLock { names in
+            guard names.count < Self.recordLimit else { return false }
+            return names.insert(record.recordName).inserted
+        }
+    }
+
+    /// Leaves a part to who may go on with it.
+    func release(_ record: PartFileRecord) {
+        names.withLock { _ = $0.remove(record.recordName) }
+    }
+
+    /// Where the journal of a part is.
+    func journal(of record: PartFileRecord) -> FilePath { journal(ofRecord: record.recordName) }
+
+    private func journal(ofRecord name: String) -> FilePath {
+        folder.appending(name.dropLast(PartFileRecord.suffix.count) + PartFileRecord.journalSuffix)
+    }
+
+    private func isInUse(_ name: String) -> Bool { names.withLock { $0.contains(name) } }
+
+    /// Removes a part, and forgets it where there is nothing to remove.
+    ///
+    /// - Returns: whether it was removed.
+    private func removeLeftover(_ name: String) -> Bool {
+        let record = folder.appending(name)
+        let removal = PartFileRecord(readingFrom: record)?.removePart() ?? .doesNotFit
+        switch removal {
+        case .removed, .doesNotFit: forget(name)
+        case .unreachable: if isOld(record) { forget(name) }
+        }
+        return removal == .removed
+    }
+
+    /// How long ago a file was last written.
+    private func age(of file: FilePath) -> Duration? {
+        guard let status = try? SystemCalls.status(at: file) else { return nil }
+        return .seconds(max(0, time(nil) - status.st_mtim.tv_sec))
+    }
+
+    /// The folder of the records, to be named in the rules of a confined thread.
+    func openFolder() throws(DocumentError) -> OwnedDescriptor {
+        do {
+            return try SystemCalls.open(folder, O_RDONLY | O_DIRECTORY)
+        } catch {
+            throw DocumentError(.stateUnavailable, folder.displayed, underlyingError: error)
+        }
+    }
+
+    /// Records a part file that is about to be made (`inode` 0) or was just made.
+    func enter(_ record: PartFileRecord) throws(DocumentError) {
+        let name = record.recordName
+        let fits = names.withLock { names in
+            if names.contains(name) { return true }
+            guard names.count < Self.recordLimit else { return false }
+            names.insert(name)
+            return true
+        }
+        guard fits else { throw DocumentError(.busy, "a document") }
+        do {
+            try record.write(to: folder.appending(name))
+        } catch {
+            remove(record)
+            throw DocumentError(.stateUnavailable, folder.displayed, underlyingError: error)
+        }
+    }
+
+    /// Forgets a part file that does not exist any more under its name.
+    func remove(_ record: PartFileRecord) {
+        forget(record.recordName)
+        names.withLock { _ = $0.remove(record.recordName) }
+    }
+
+    private func forget(_ name: String) {
+        // A record that stays is looked at again at the next start, and fits nothing then.
+        for file in [folder.appending(name), journal(ofRecord: name)] {
+            _ = try? SystemCalls.call { file.withPlatformString { unlink($0) } }
+        }
+    }
+
+    private func isOld(_ record: FilePath) -> Bool {
+        guard let status = try? SystemCalls.status(at: record) else { return true }
+        return .seconds(time(nil) - status.st_mtim.tv_sec) > Self.unreachableLifetime
+    }
+
+    private func recordNames() throws(DocumentError) -> [String] {
+        guard let stream = folder.withPlatformString({ opendir($0) }) else {
+            throw DocumentError(.stateUnavailable, folder.displayed, underlyingError: Errno(rawValue: errno))
+        }
+        defer { closedir(stream) }
+        var found: [String] = []
+        while let entry = readdir(stream) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) {
+                String(cString: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self))
+            }
+            if name.hasSuffix(PartFileRecord.suffix) { found.append(name) }
+        }
+        return found.sorted()
+    }
+}

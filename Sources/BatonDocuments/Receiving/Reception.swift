@@ -1,0 +1,174 @@
+import BatonEventLoop
+import BatonProtocol
+import Glibc
+import SystemPackage
+
+/// What touches the disk while a document is received, on a thread of its own that can reach the destination and nothing
+/// else.
+///
+/// The thread confines itself (``Landlock``) before it makes the part, and with that before the other device is
+/// asked for a byte. Every call waits for the thread, so it is made where blocking is allowed; ``endLater()`` alone
+/// does not wait.
+final class Reception: @unchecked Sendable {  // reason: after `init`, all that changes belongs to `thread`
+    /// The thread that was confined.
+    let thread: PrivateThread
+
+    private let tree: DocumentTree
+    private let checks: ReceivingChecks
+    private let bases: Bases
+    private var content: PartContent?
+    private var verifier: ChunkVerifier?
+    private var decoder: ChunkDecoder
+    /// Nanoseconds that verifying and writing took.
+    private var total: UInt64 = 0
+
+    /// Makes the thread, confines it, and makes the part on it, or opens the one of an earlier transfer.
+    ///
+    /// - Throws: `busy` where there is no thread to be had, `notConfinable`, and what making the part throws.
+    init(
+        of tree: DocumentTree, from origin: String, in folder: DestinationFolder, ledger: PartFileLedger,
+        against bases: [BasisFile] = []
+    ) throws(DocumentError) {
+        do {
+            thread = try PrivateThread(name: "baton-confined")
+        } catch {
+            throw DocumentError(.busy, "a document", underlyingError: error)
+        }
+        self.tree = tree
+        checks = folder.checks
+        // The thread itself cannot read these any more.
+        let umask = ProcessUmask.current
+        let header = JournalHeader(origin: origin, boot: .current, tree: tree)
+        let found = try ledger.unfinished().filter { $0.isOf(tree, from: origin, in: folder) }
+        self.bases = Bases(bases)
+        decoder = ChunkDecoder(label: tree.label)
+        try thread.perform { () throws(DocumentError) in
+            let records = try ledger.openFolder()
+            do throws(Errno) {
+                try folder.confineThread(recordingIn: records)
+            } catch {
+                throw DocumentError(.notConfinable, folder.path.displayed, underlyingError: error)
+            }
+            let place = PartPlace(folder: folder, ledger: ledger, umask: umask)
+            for unfinished in found where unfinished.header.tree.isSameVersion(as: tree) {
+                guard let content = try PartContent(reopening: unfinished, at: place) else { continue }
+                self.content = content
+                break
+            }
+            // A folder of another version is gone on with; a file is what the new one is compared with, and goes when
+            // that is whole.
+            for stale in found where !stale.header.tree.isSameVersion(as: tree) {
+                if self.content == nil { self.content = try PartContent(adopting: stale, for: header, at: place) }
+                self.bases.add(stale, at: place)
+            }
+            if self.content == nil { self.content = try PartContent(creating: header, at: place) }
+        }
+    }
+
+    /// Chunks that have not come yet, rising, at most ``DocumentWriter/rangeLimit`` ranges of them.
+    func missing() throws(DocumentError) -> [Range<UInt64>] {
+        try thread.perform { () throws(DocumentError) in
+            try self.requireContent().verified.missing(
+                in: self.tree.layout.allChunks, limit: DocumentWriter.rangeLimit)
+        }
+    }
+
+    /// How far it is.
+    func progress() throws(DocumentError) -> DocumentWriter.Progress {
+        try thread.perform { () throws(DocumentError) in try self.currentProgress() }
+    }
+
+    /// How large the pieces are that signatures are of; nil where there is nothing to build upon.
+    func pieceSize() throws(DocumentError) -> PieceSize? {
+        try thread.perform { () throws(DocumentError) in self.bases.pieceSize }
+    }
+
+    /// What tells another device which bytes of older copies are here; nil when all is told.
+    func nextSignatures() throws(DocumentError) -> SignatureBatch? {
+        try thread.perform { () throws(DocumentError) in try self.bases.nextSignatures() }
+    }
+
+    /// The records of these chunks come next.
+    func begin(_ ranges: [Range<UInt64>]) throws(DocumentError) {
+        try thread.perform { () throws(DocumentError) in
+            guard
+                let verifier = ChunkVerifier(
+                    layout: self.tree.layout, ranges: ranges, label: self.tree.label, checks: self.checks)
+            else {
+                throw DocumentError(.badRange, self.tree.label.description)
+            }
+            self.verifier = consume verifier
+        }
+    }
+
+    /// Verifies and writes the next bytes.
+    ///
+    /// - Returns: how far it is by now.
+    func write(_ bytes: Buffer) throws(DocumentError) -> DocumentWriter.Progress {
+        try thread.perform { () throws(DocumentError) in
+            let content = try self.requireContent()
+            let start = MonotonicClock.nanoseconds()
+            defer { self.total += MonotonicClock.nanoseconds() - start }
+            do throws(DocumentError) {
+                try bytes.withBytes { (bytes) throws(DocumentError) in
+                    try self.verifier?.receive(
+                        bytes,
+                        decode: { (encoding, payload, room) throws(DocumentError) in
+                            try self.decoder.decode(encoding, payload, into: room, from: self.bases)
+                        },
+                        handle: { (event) throws(DocumentError) in try content.take(event) })
+                }
+            } catch {
+                content.note()
+                throw error
+            }
+            content.note()
+            return try self.currentProgress()
+        }
+    }
+
+    /// The records that were begun have ended.
+    ///
+    /// - Throws: `incomplete` when something is missing.
+    func finish() throws(DocumentError) {
+        try thread.perform { () throws(DocumentError) in try self.verifier?.finish() }
+    }
+
+    /// Puts the document in place, or throws what is wrong; then the part is still there.
+    func commit() throws(DocumentError) -> FilePath {
+        try thread.perform { () throws(DocumentError) in
+            let path = try self.requireContent().commit()
+            self.bases.removeStale()
+            return path
+        }
+    }
+
+    /// Ends it: keeps the part when a transfer could go on with it, and removes it when not.
+    ///
+    /// - Returns: bytes that are kept.
+    func end() -> UInt64 {
+        thread.perform { self.finishContent() }
+    }
+
+    /// The same, without waiting for it.
+    func endLater() {
+        thread.submit { _ = self.finishContent() }
+    }
+
+    private func finishContent() -> UInt64 {
+        bases.releaseStale()
+        return content?.end() ?? 0
+    }
+
+    private func currentProgress() throws(DocumentError) -> DocumentWriter.Progress {
+        DocumentWriter.Progress(
+            verifiedByteCount: try requireContent().verifiedByteCount,
+            sender: verifier?.senderBottleneck ?? .unknown, diskTime: .nanoseconds(try requireContent().diskTime),
+            processorTime: .nanoseconds(total - min(total, try requireContent().diskTime)))
+    }
+
+    private func requireContent() throws(DocumentError) -> PartContent {
+        guard let content else { throw DocumentError(.cancelled, tree.label.description) }
+        return content
+    }
+}

@@ -1,0 +1,88 @@
+import BatonEventLoop
+import CLinux
+import Glibc
+import SystemPackage
+
+/// A part folder that the ledger remembers.
+final class RecordedPartFolder: Part {
+    /// Where it is, and who remembers it.
+    let record: PartFileRecord
+
+    private let folder: PartFolder
+    private let ledger: PartFileLedger
+    private var isOver = false
+
+    /// Makes the folder.
+    ///
+    /// - Throws: what making it throws. Nothing is left behind then.
+    init(creating tree: DocumentTree, at place: PartPlace) throws(DocumentError) {
+        let tag = PartFileName.makeTag()
+        var record = PartFileRecord(
+            folder: place.folder.resolvedPath, name: PartFileName.make(for: tree.label, tag: tag), tag: tag)
+        // First without an inode, so that no moment exists in which the folder has no record.
+        try place.ledger.enter(record)
+        do throws(DocumentError) {
+            folder = try PartFolder(creating: tree, named: record.name, in: place.folder, umask: place.umask)
+            record.inode = folder.inode
+            try place.ledger.enter(record)
+        } catch {
+            place.ledger.remove(record)
+            throw error
+        }
+        self.record = record
+        ledger = place.ledger
+    }
+
+    /// Opens the folder of an earlier transfer, which the caller has taken from the ledger.
+    ///
+    /// - Throws: `incomplete` where it is not what was recorded; the ledger's record is the caller's then.
+    init(reopening record: PartFileRecord, _ tree: DocumentTree, at place: PartPlace) throws(DocumentError) {
+        folder = try PartFolder(
+            reopening: tree, named: record.name, inode: record.inode, in: place.folder, umask: place.umask)
+        self.record = record
+        ledger = place.ledger
+    }
+
+    deinit {
+        discard()
+    }
+
+    func write(_ bytes: UnsafeRawBufferPointer, toFile file: Int, at offset: UInt64) throws(DocumentError) {
+        try folder.write(bytes, toFile: file, at: offset)
+    }
+
+    func clear(_ range: Range<UInt64>, ofFile file: Int) throws(DocumentError) {
+        try folder.clear(range, ofFile: file)
+    }
+
+    func read(file: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(DocumentError) -> Int {
+        try folder.read(file: file, at: offset, into: bytes)
+    }
+
+    /// Drops what has come of a file.
+    func reset(file: Int) throws(DocumentError) { try folder.reset(file: file) }
+
+    func descriptorToSynchronize() throws(DocumentError) -> DescriptorToSynchronize {
+        DescriptorToSynchronize(file: try folder.duplicateRoot(), isFolder: true)
+    }
+
+    func commit() throws(DocumentError) -> FilePath {
+        let path = try folder.commit()
+        isOver = true
+        ledger.remove(record)
+        return path
+    }
+
+    func discard() {
+        guard !isOver else { return }
+        isOver = true
+        // What could not be removed is tried again at the next start.
+        if folder.discard() { ledger.remove(record) } else { ledger.release(record) }
+    }
+
+    func keep() {
+        guard !isOver else { return }
+        isOver = true
+        ledger.release(record)
+    }
+}

@@ -1,0 +1,26 @@
+import SystemPackage
+
+/// A part that an earlier transfer left, and what is known of it.
+struct UnfinishedDocument: Sendable {
+    let record: PartFileRecord
+    let header: JournalHeader
+    /// Where its journal is.
+    let journal: FilePath
+
+    /// Whether it is of this document, whatever its version: of the same device, the same name and the same folder.
+    func isOf(_ tree: DocumentTree, from origin: String, in folder: DestinationFolder) -> Bool {
+        header.origin == origin && header.tree.label == tree.label && header.tree.isFolder == tree.isFolder
+            && record.folder == folder.resolvedPath
+    }
+}
+
+extension DocumentTree {
+    /// Whether another document has the same entries, and every file the same version: then it has the same bytes.
+    func isSameVersion(as other: DocumentTree) -> Bool {
+        guard label == other.label, entryCount == other.entryCount else { return false }
+        return (0..<entryCount).allSatisfy { index in
+            let entry = self[index]
+            return entry == other[index] && entry.file?.version != FileVersion.none
+        }
+    }
+}

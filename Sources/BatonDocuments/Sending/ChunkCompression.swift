@@ -1,0 +1,52 @@
+import BatonEventLoop
+import BatonProtocol
+
+/// Compresses chunks where the link is what a transfer waits for.
+struct ChunkCompression: ~Copyable {
+    private var policy = CompressionPolicy(now: Self.now)
+    private var compressor: ChunkCompressor?
+    /// What became of the chunks that were read since the caller told how long the link took.
+    private var pending: [Made] = []
+
+    private struct Made {
+        let contentSize: Int
+        let wireSize: Int
+        let compressing: Duration?
+    }
+
+    /// The link has taken what was made before, after so long.
+    mutating func note(linkWait: Duration) {
+        var waiting = linkWait
+        for made in pending {
+            policy.record(
+                .init(
+                    contentSize: made.contentSize, wireSize: made.wireSize, compressing: made.compressing,
+                    waiting: waiting), now: Self.now)
+            // Waited for once, however many chunks went together.
+            waiting = .zero
+        }
+        pending.removeAll(keepingCapacity: true)
+    }
+
+    /// Compresses a chunk, if that is worth its time.
+    ///
+    /// - Returns: bytes written; nil where the chunk is better sent plain.
+    mutating func compress(
+        _ content: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
+    ) -> Int? {
+        guard policy.shouldCompress(now: Self.now) else {
+            pending.append(Made(contentSize: content.count, wireSize: content.count, compressing: nil))
+            return nil
+        }
+        let start = MonotonicClock.nanoseconds()
+        if compressor == nil { compressor = try? ChunkCompressor() }
+        let count = compressor?.compress(content, into: room)
+        pending.append(
+            Made(
+                contentSize: content.count, wireSize: count ?? content.count,
+                compressing: .nanoseconds(MonotonicClock.nanoseconds() - start)))
+        return count
+    }
+
+    private static var now: Instant { Instant(nanoseconds: MonotonicClock.nanoseconds()) }
+}

@@ -1,0 +1,250 @@
+public import BatonEventLoop
+public import BatonProtocol
+import Glibc
+import SystemPackage
+
+/// Reads the chunks of an offered document, checksummed and ready to be sent.
+///
+/// It runs on a thread of its own (`BlockingExecutor`), never on an event loop. Disk and network overlap when the
+/// caller asks for the next chunks while the stream still sends the last ones: two buffers per transfer do.
+///
+/// Each file is compared with what was offered when it is opened and after every chunk; a chunk is handed out only when
+/// nothing has changed.
+public actor DocumentReader {
+    private enum State {
+        case reading
+        case ended
+        case failed(DocumentError)
+    }
+
+    /// What the receiver takes besides plain content.
+    public struct Encodings: Sendable {
+        /// Bytes that it has already; nil when it has told none.
+        public var signatures: SignatureIndex?
+        /// Whether it takes compressed chunks.
+        public var takesCompressed: Bool
+
+        /// Plain content alone by default.
+        public init(signatures: SignatureIndex? = nil, takesCompressed: Bool = false) {
+            self.signatures = signatures
+            self.takesCompressed = takesCompressed
+        }
+    }
+
+    /// Chunks that were read, as records back to back.
+    public struct Records: Sendable {
+        /// The records: the caller's, to be given back with `BufferPool.release` when they were sent.
+        public let buffer: Buffer
+        /// Bytes of the document in them.
+        public let contentByteCount: UInt64
+    }
+
+    /// Where the time of reading went.
+    public struct Times: Sendable, Hashable {
+        /// Opening and reading files.
+        public var disk = Duration.zero
+        /// Comparing, compressing and checking.
+        public var processor = Duration.zero
+
+        /// No time.
+        public init() {}
+    }
+
+    /// What is read.
+    public nonisolated let document: ScannedDocument
+
+    private nonisolated let executor: BlockingExecutor
+    private let pool: BufferPool
+    private let files: DocumentFiles
+    private var remaining: ArraySlice<Range<UInt64>>
+    private var current: CurrentFile?
+    private var encoder: ChunkEncoder
+    private var state = State.reading
+
+    /// The reader's own thread.
+    public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    /// Opens a document for reading.
+    ///
+    /// - Parameters:
+    ///   - document: what was scanned when it was offered or last saved.
+    ///   - ranges: which chunks, one range after the other; all by default.
+    ///   - pool: where the buffers come from. They need `ChunkRecord.capacity`.
+    ///   - executor: the thread that blocks; one of its own by default.
+    /// - Throws: `missing`, `unreadable`, `sourceChanged` when the document is another one now; `badRange`.
+    public static func open(
+        _ document: ScannedDocument, ranges: [Range<UInt64>]? = nil,
+        pool: BufferPool, executor: BlockingExecutor? = nil
+    ) async throws(DocumentError) -> DocumentReader {
+        let layout = document.tree.layout
+        let ranges = ranges ?? [layout.allChunks]
+        guard ranges.allSatisfy(layout.contains) else {
+            throw DocumentError(.badRange, document.tree.label.description)
+        }
+        precondition(pool.bufferCapacity >= ChunkRecord.capacity, "a buffer of the pool has to hold a record")
+        let executor = try BlockingExecutor.forDocument(executor, "baton-reader")
+        let reader = try DocumentReader(document, ranges, pool, executor)
+        try await reader.begin()
+        return reader
+    }
+
+    private init(
+        _ document: ScannedDocument, _ ranges: [Range<UInt64>], _ pool: BufferPool,
+        _ executor: BlockingExecutor
+    ) throws(DocumentError) {
+        self.document = document
+        self.pool = pool
+        self.executor = executor
+        files = try DocumentFiles(document)
+        remaining = ranges.filter { !$0.isEmpty }[...]
+        encoder = ChunkEncoder(Encodings())
+    }
+
+    /// The next chunks' records, or nil after the last: one whole chunk, or as many small ones as fit in a buffer.
+    ///
+    /// Waits for a buffer of the pool. Calls follow one another; a second one while one waits gets the chunks after.
+    ///
+    /// - Parameters:
+    ///   - bottleneck: what the transfer waits for at this device, for the receiver to know.
+    ///   - linkWait: how long the network has waited for the last records to go, which tells whether compressing pays.
+    /// - Throws: `sourceChanged`, `readFailed`, `cancelled`, `busy`. After `sourceChanged` and `readFailed` every later
+    ///   call throws the same, and the file is closed.
+    public func next(
+        telling bottleneck: Bottleneck = .unknown, linkWait: Duration = .zero
+    ) async throws(DocumentError) -> Records? {
+        guard try isReading() else { return nil }
+        let buffer = try await pool.acquire()
+        do throws(DocumentError) {
+            // Asked again: another call, or `close`, may have come while this one waited.
+            guard try isReading() else {
+                pool.release(buffer)
+                return nil
+            }
+            encoder.begin(telling: bottleneck, linkWait: linkWait)
+            return Records(buffer: buffer, contentByteCount: try fill(buffer))
+        } catch {
+            pool.release(buffer)
+            close()
+            state = .failed(error)
+            throw error
+        }
+    }
+
+    /// The receiver takes these from the next chunk on.
+    public func take(_ encodings: Encodings) {
+        encoder = ChunkEncoder(encodings)
+    }
+
+    /// Where the time went so far.
+    public var times: Times { encoder.times }
+
+    /// Closes the file; ``next(telling:linkWait:)`` returns nil from then on. Dropping the reader closes it as well.
+    public func close() {
+        current = nil
+        remaining = []
+        state = .ended
+    }
+
+    /// Looks at the first file, so that a document that is gone shows before the answer.
+    private func begin() throws(DocumentError) {
+        guard let chunk = remaining.first?.lowerBound else { return }
+        _ = try file(document.tree.layout.place(of: chunk).file)
+    }
+
+    private func isReading() throws(DocumentError) -> Bool {
+        switch state {
+        case .reading: return !remaining.isEmpty
+        case .ended: return false
+        case .failed(let error): throw error
+        }
+    }
+
+    /// Fills a buffer with whole records.
+    ///
+    /// - Returns: bytes of the document in them.
+    private func fill(_ buffer: Buffer) throws(DocumentError) -> UInt64 {
+        var content: UInt64 = 0
+        while let range = remaining.first {
+            let place = document.tree.layout.place(of: range.lowerBound)
+            guard buffer.capacity - buffer.count >= ChunkRecord.size(ofContent: place.size) || content == 0 else { break }
+            try encoder.encode(place, of: try file(place.file), to: buffer)
+            content += UInt64(place.size)
+            remaining[remaining.startIndex] = range.lowerBound + 1..<range.upperBound
+            if range.count == 1 { remaining = remaining.dropFirst() }
+        }
+        if remaining.isEmpty { current = nil }
+        return content
+    }
+
+    private func file(_ index: Int) throws(DocumentError) -> CurrentFile {
+        if let current, current.index == index { return current }
+        // Closed before the next is opened: descriptors stay few.
+        current = nil
+        let start = MonotonicClock.nanoseconds()
+        let opened = try CurrentFile(index, of: files)
+        encoder.times.disk += .nanoseconds(MonotonicClock.nanoseconds() - start)
+        current = opened
+        return opened
+    }
+}
+
+/// The file of a document that is being read, which has not changed since it was offered.
+final class CurrentFile {
+    let index: Int
+    let isSparse: Bool
+
+    private let opened: OpenedFile
+    private let name: String
+
+    /// Opens a file.
+    ///
+    /// - Throws: `sourceChanged` for another version than was offered.
+    init(_ index: Int, of files: DocumentFiles) throws(DocumentError) {
+        let entry = files.tree.entry(ofFile: index)
+        self.index = index
+        isSparse = entry.file?.isSparse ?? false
+        name = files.tree.displayed(entry.path)
+        opened = try files.open(file: index)
+        guard opened.version == entry.file?.version else { throw DocumentError(.sourceChanged, name) }
+        let number = opened.descriptor.rawValue
+        // Doubles the read-ahead; advice that is refused costs nothing.
+        if opened.size > UInt64(ChunkLayout.chunkSize) { _ = posix_fadvise(number, 0, 0, POSIX_FADV_SEQUENTIAL) }
+    }
+
+    /// Whether there is nothing but a hole.
+    func isHole(_ range: Range<UInt64>) -> Bool { isSparse && !opened.hasData(in: range) }
+
+    /// Reads bytes, all that are asked for, and makes sure that they are of the version that was offered: a later change
+    /// is seen with the next chunk.
+    func read(into bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(DocumentError) {
+        guard try readSome(into: bytes, at: offset) == bytes.count else { throw DocumentError(.sourceChanged, name) }
+        try requireUnchanged()
+    }
+
+    /// Reads bytes, fewer at the end of the file.
+    func readSome(into bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(DocumentError) -> Int {
+        do {
+            return try SystemCalls.read(opened.descriptor, into: bytes, at: offset)
+        } catch {
+            throw DocumentError(.readFailed, name, underlyingError: error)
+        }
+    }
+
+    func requireUnchanged() throws(DocumentError) {
+        guard try opened.currentVersion() == opened.version else { throw DocumentError(.sourceChanged, name) }
+    }
+}
+
+extension BlockingExecutor {
+    /// The thread for one document: the caller's, or a new one.
+    ///
+    /// - Throws: `busy` where the machine has no thread to give.
+    static func forDocument(_ given: BlockingExecutor?, _ name: String) throws(DocumentError) -> BlockingExecutor {
+        if let given { return given }
+        do {
+            return try BlockingExecutor(name: name)
+        } catch {
+            throw DocumentError(.busy, "a document", underlyingError: error)
+        }
+    }
+}

@@ -1,0 +1,132 @@
+import BatonDocuments
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+import FoundationEssentials
+import SwiftProtobuf
+
+import struct SystemPackage.FilePath
+
+/// The document of a handoff, which goes on coming when the link, a node or the document itself gave way.
+extension Handoff {
+    /// Fetches the document, and tells whoever asked and the application how it goes.
+    ///
+    /// - Parameter copies: older copies of it on this device.
+    func fetch(
+        _ document: HandoffDocument, into destination: DestinationFolder, copies: [FilePath]
+    ) async throws(HandoffError) -> (path: Data, size: UInt64) {
+        let reporter = DocumentReporter(to: continuation)
+        do {
+            let (path, size) = try await fetchAgain(document, into: destination, copies: copies, telling: reporter)
+            if let place = FilePath(bytes: path) {
+                await document.setArrived(at: place)
+                if let application = continuing?.application.identifier { await files.grant(place, to: application) }
+            }
+            reporter.report(.arrived(Data(path)))
+            return (Data(path), size)
+        } catch {
+            reporter.report(.failed(error.failure))
+            await reporter.end()
+            hasToldOfDocument = true
+            throw error
+        }
+    }
+
+    /// Fetches until it is whole, or what stands in the way does not pass by itself.
+    private func fetchAgain(
+        _ document: HandoffDocument, into destination: DestinationFolder, copies: [FilePath],
+        telling reporter: DocumentReporter
+    ) async throws(HandoffError) -> (path: [UInt8], size: UInt64) {
+        let progress = LatestProgress()
+        let events = eventContinuation
+        var retry = TransferRetry(now: .now)
+        let order = DocumentOrder(
+            title: plan.activity.title, origin: plan.origin.id, folder: destination, copies: copies, rule: plan.rule)
+        while true {
+            do {
+                let tree = try await document.tree()
+                let (connection, claim) = try await presentClaim()
+                let path = try await documents.fetch(tree, for: order, from: connection, claim: claim) { report in
+                    progress.set(report.bytes)
+                    events.yield(.with { $0.progress = report })
+                    reporter.report(.progress(report))
+                }
+                return (path, tree.size)
+            } catch {
+                retry.note(bytes: progress.bytes, now: .now)
+                let verdict = retry.verdict(on: error, now: .now)
+                guard !Task.isCancelled else { throw HandoffError(.cancelled, "the handoff was cancelled") }
+                tellInterruption(error, verdict, keeping: progress.bytes)
+                try await overcome(error, verdict, document)
+            }
+        }
+    }
+
+    private func tellInterruption(
+        _ error: HandoffError, _ verdict: TransferRetry.Verdict, keeping bytes: UInt64
+    ) {
+        let waits: UInt32
+        switch verdict {
+        case .giveUp: return
+        case .describeAgain: waits = 0
+        case .waitForDevice(let end): waits = UInt32(clamping: (end - .now).components.seconds)
+        }
+        eventContinuation.yield(
+            .with {
+                $0.interrupted = .with {
+                    $0.cause = error.failure
+                    $0.keptBytes = bytes
+                    $0.waitsSeconds = waits
+                }
+            })
+    }
+
+    private func overcome(
+        _ error: HandoffError, _ verdict: TransferRetry.Verdict, _ document: HandoffDocument
+    ) async throws(HandoffError) {
+        switch verdict {
+        case .giveUp: throw error
+        case .describeAgain(let pause):
+            try await rest(pause)
+            await document.forgetDescription()
+        case .waitForDevice(let end):
+            try await waitForDevice(until: end, because: error)
+            await document.forgetDescription()
+        }
+    }
+
+    /// Waits until the origin can be reached and holds a claim of this handoff: the same, or a new one where it forgot.
+    private func waitForDevice(until end: Instant, because cause: HandoffError) async throws(HandoffError) {
+        var pause = TransferRetry.shortestPause
+        while true {
+            do {
+                return try await renewClaim()
+            } catch {
+                guard TransferRetry.isAway(error), !Task.isCancelled else { throw error }
+                guard Instant.now + pause < end else { throw cause }
+            }
+            try await rest(pause)
+            pause = min(pause * 2, TransferRetry.longestPause)
+        }
+    }
+
+    private func rest(_ pause: Duration) async throws(HandoffError) {
+        do {
+            try await Task.sleep(for: pause)
+        } catch {
+            throw HandoffError(.cancelled, "the handoff was cancelled")
+        }
+    }
+}
+
+/// The last progress that was told, from wherever it is told.
+private final class LatestProgress: Sendable {
+    private let state = Lock<UInt64>(0)
+
+    var bytes: UInt64 { state.withLock { $0 } }
+
+    func set(_ bytes: UInt64) {
+        state.withLock { $0 = bytes }
+    }
+}

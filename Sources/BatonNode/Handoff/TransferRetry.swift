@@ -1,0 +1,81 @@
+import BatonMessages
+import BatonProtocol
+
+/// Whether a document that stopped coming goes on by itself: a pure value, told the time.
+struct TransferRetry: Sendable {
+    /// How long a device that has gone is waited for, from the last byte on: 10 minutes.
+    static let patience: Duration = .seconds(600)
+    /// How often in a row a transfer may fail before anything of it was sent, with a device that can be reached: 5.
+    static let failureLimit = 5
+    /// Failures further apart than this are not in a row: 10 s.
+    static let failureMemory: Duration = .seconds(10)
+    /// How often in a row a document may change before anything of it was sent: 16.
+    static let changeLimit = 16
+    /// The time between two attempts to reach the device, at first: 250 ms; it doubles up to ``longestPause``.
+    static let shortestPause: Duration = .milliseconds(250)
+    /// The longest time between two attempts: 2 s.
+    static let longestPause: Duration = .seconds(2)
+
+    /// What to do about an error.
+    enum Verdict: Sendable, Equatable {
+        /// It is final.
+        case giveUp
+        /// The document is another one now: ask what it is, after a pause.
+        case describeAgain(after: Duration)
+        /// The device has gone: wait for it.
+        case waitForDevice(until: Instant)
+    }
+
+    private var bytes: UInt64 = 0
+    private var lastProgress: Instant
+    private var changes = 0
+    private var failures = 0
+    private var lastFailure: Instant?
+
+    init(now: Instant) {
+        lastProgress = now
+    }
+
+    /// Takes note of what is there.
+    mutating func note(bytes: UInt64, now: Instant) {
+        guard bytes != self.bytes else { return }
+        self.bytes = bytes
+        lastProgress = now
+        changes = 0
+        failures = 0
+    }
+
+    /// What to do about an error of the transfer.
+    mutating func verdict(on error: HandoffError, now: Instant) -> Verdict {
+        switch error.code {
+        case .documentChanged:
+            changes += 1
+            guard changes <= Self.changeLimit else { return .giveUp }
+            // Whoever writes to it gets the time to finish.
+            return .describeAgain(after: min(Self.shortestPause * (1 << min(changes, 4)), Self.longestPause))
+        case .connectionLost, .peerUnreachable, .timedOut, .noSuchClaim, .nodeStopping:
+            // A device that was away for a while begins anew.
+            failures = now - (lastFailure ?? now) < Self.failureMemory ? failures + 1 : 1
+            lastFailure = now
+            let end = lastProgress + Self.patience
+            return now < end && failures <= Self.failureLimit ? .waitForDevice(until: end) : .giveUp
+        case .unspecified, .internal, .unsupported, .invalidRequest, .noSuchActivity, .ambiguousActivity, .claimHeld,
+            .streamsUnsupported, .userInfoTooLarge, .documentUnreadable, .destinationExists, .destinationUnwritable,
+            .destinationFull, .corrupted, .applicationGone, .versionUnreadable, .applicationNotStarted, .handoffOff,
+            .accessRefused, .cancelled, .refused, .limitExceeded, .UNRECOGNIZED:
+            return .giveUp
+        }
+    }
+
+    /// Whether a failure to reach the device is a reason to try again.
+    static func isAway(_ error: HandoffError) -> Bool {
+        switch error.code {
+        case .connectionLost, .peerUnreachable, .timedOut, .noSuchClaim, .noSuchActivity, .nodeStopping: true
+        case .unspecified, .internal, .unsupported, .invalidRequest, .ambiguousActivity, .claimHeld,
+            .streamsUnsupported, .userInfoTooLarge, .documentUnreadable, .documentChanged, .destinationExists,
+            .destinationUnwritable, .destinationFull, .corrupted, .applicationGone, .versionUnreadable,
+            .applicationNotStarted, .handoffOff, .accessRefused, .cancelled, .refused, .limitExceeded, .UNRECOGNIZED:
+            false
+        }
+    }
+}

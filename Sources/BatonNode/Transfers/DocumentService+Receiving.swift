@@ -1,0 +1,244 @@
+import BatonDocuments
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+import FoundationEssentials
+import SwiftProtobuf
+import SystemPackage
+
+/// What a document is fetched for and where to.
+struct DocumentOrder: Sendable {
+    /// What the user saw and accepted.
+    let title: String
+    /// The device that offers it.
+    let origin: String
+    /// The destination, held open since the user said yes.
+    let folder: DestinationFolder
+    /// Older copies of it on this device, which it is built upon.
+    var copies: [FilePath] = []
+    /// What accepted it in place of the user, who then has seen no title.
+    var rule: AcceptPolicy.Rule?
+}
+
+/// The continuing device's side: fetches a claimed document into a folder.
+extension DocumentService {
+    /// Fetches a claimed document, or what is missing of it.
+    ///
+    /// - Parameter tree: what the origin described it as.
+    /// - Returns: where it is now.
+    func fetch(
+        _ tree: DocumentTree, for order: DocumentOrder, from connection: Connection, claim: ClaimID,
+        progress: @escaping @Sendable (WireProgressReport) -> Void
+    ) async throws(HandoffError) -> [UInt8] {
+        if order.folder.checks.contains(.shownName) {
+            try Self.refuseHidden(tree.label, title: order.title, wasSeen: order.rule == nil)
+        }
+        try order.rule?.require(type: nil, size: tree.size)
+        do {
+            let writer = try await DocumentWriter.create(
+                tree, from: order.origin, in: order.folder, ledger: ledger, against: order.copies)
+            do {
+                return try await receive(into: writer, from: connection, claim: claim, progress: progress)
+            } catch {
+                await writer.end()
+                throw error
+            }
+        } catch let error as DocumentError {
+            throw HandoffError(error)
+        } catch {
+            throw HandoffError(wrapping: error)
+        }
+    }
+
+    /// A name that begins with a dot is obeyed by shells and desktops and seen by nobody: it is taken only when the user
+    /// said yes to one.
+    ///
+    /// - Parameter wasSeen: a user looked, and not a rule.
+    private static func refuseHidden(
+        _ label: DocumentLabel, title: String, wasSeen: Bool
+    ) throws(HandoffError) {
+        // What was listed may have been cut to what an advertisement has room for.
+        let isListed = wasSeen && title.utf8.first == UInt8(ascii: ".")
+        guard label.bytes.first == UInt8(ascii: "."), !isListed else { return }
+        throw HandoffError(
+            .destinationUnwritable,
+            "the other device calls “\(title)” by a hidden name, \(label): not taken")
+    }
+
+    /// What the origin says that a claimed document is, from now on.
+    func describe(from connection: Connection, claim: ClaimID) async throws(HandoffError) -> DocumentTree {
+        try await withDeadline(Self.answerDeadline, "the document was not described") {
+            let (_, stream) = try await connection.request(.documentManifest(.with { $0.claimID = Data(claim.bytes) }))
+            await stream.finish()
+            do {
+                return try await DocumentTree.received(stream.records(of: WireDocumentEntry.self))
+            } catch let error as DocumentError {
+                await stream.reset(.protocolError)
+                throw HandoffError(error)
+            }
+        }
+    }
+
+    /// Asks the origin for chunks of a claimed document, whose records then come.
+    func requestRanges(
+        _ request: WireDocumentRangesRequest, from connection: Connection
+    ) async throws(HandoffError) -> BatonTransport.Stream {
+        let (answer, stream) = try await withDeadline(Self.answerDeadline, "the document was not sent") {
+            try await connection.request(.documentRanges(request))
+        }
+        guard case .documentRanges(let ranges) = answer, Int(ranges.chunkSize) == ChunkLayout.chunkSize else {
+            await stream.reset(.protocolError)
+            throw HandoffError(.unsupported, "the other side sends chunks of another size: update Baton on both")
+        }
+        return stream
+    }
+
+    private func receive(
+        into writer: DocumentWriter, from connection: Connection, claim: ClaimID,
+        progress: @escaping @Sendable (WireProgressReport) -> Void
+    ) async throws -> [UInt8] {
+        let resumed = try await writer.progress().verifiedByteCount
+        let report = TransferReport(of: writer.tree.size)
+        progress(report.progress(bytes: resumed, resumed: resumed))
+        while true {
+            let missing = try await writer.missing()
+            guard !missing.isEmpty else { break }
+            let pieceSize = try await writer.pieceSize()
+            let stream = try await requestRanges(
+                .with {
+                    $0.claimID = Data(claim.bytes)
+                    $0.ranges = missing.map(WireChunkRange.init)
+                    $0.pieceSize = UInt64(pieceSize?.average ?? 0)
+                    $0.takesCompressed = true
+                }, from: connection)
+            do {
+                if pieceSize != nil { try await tellSignatures(of: writer, on: stream) }
+                try await writer.begin(missing)
+                try await receive(stream, into: writer) { verified in
+                    let current = report.progress(bytes: verified, resumed: resumed)
+                    progress(current)
+                    try await stream.send(record: report.upstream(bytes: verified))
+                } noting: { link, disk, processor, sender in
+                    report.bottleneckThere = sender
+                    report.note(link: link, disk: disk, processor: processor)
+                }
+                guard try await writer.missing().isEmpty else {
+                    await stream.finish()
+                    continue
+                }
+                return try await commit(writer, report, on: stream)
+            } catch {
+                await stream.reset(.cancelled)
+                throw error
+            }
+        }
+        // All of it had come before.
+        return try await writer.commit().bytes
+    }
+
+    /// Puts the document in place, and tells the origin so, who hears of it meanwhile that there is still somebody.
+    private func commit(
+        _ writer: DocumentWriter, _ report: TransferReport, on stream: BatonTransport.Stream
+    ) async throws -> [UInt8] {
+        let patience = Task {
+            while !Task.isCancelled {
+                try await Task.sleep(for: Self.commitDeadline / 6)
+                try await stream.send(record: report.upstream(bytes: report.size))
+            }
+        }
+        defer { patience.cancel() }
+        let path = try await writer.commit().bytes
+        // That the origin could not be told takes nothing back.
+        _ = try? await stream.send(record: report.upstream(bytes: report.size, committed: true))
+        await stream.finish()
+        return path
+    }
+
+    /// Tells the origin which bytes of older copies are here.
+    private func tellSignatures(of writer: DocumentWriter, on stream: BatonTransport.Stream) async throws {
+        while let batch = try await writer.nextSignatures() {
+            try await withDeadline(stallDeadline, "the other side did not take the signatures") {
+                try await stream.send(
+                    record: WireDocumentUpstream.with {
+                        $0.signatures = .with {
+                            $0.basis = UInt32(batch.basis)
+                            $0.pieces = Data(batch.bytes)
+                        }
+                    })
+            }
+        }
+        try await stream.send(record: WireDocumentUpstream.with { $0.signaturesEnd = .init() })
+    }
+
+    /// Receives the records of one request to their end.
+    private func receive(
+        _ stream: BatonTransport.Stream, into writer: DocumentWriter,
+        reporting report: (UInt64) async throws -> Void,
+        noting note: (_ link: Duration, _ disk: Duration, _ processor: Duration, _ sender: Bottleneck) -> Void
+    ) async throws {
+        var lastReport = Instant.now
+        var last = try await writer.progress()
+        var start = Instant.now
+        var buffer = try await piece(of: stream, left: writer.tree.size - last.verifiedByteCount)
+        while let received = buffer {
+            let came = Instant.now
+            let current = try await writer.write(received)
+            note(
+                came - start, current.diskTime - last.diskTime, current.processorTime - last.processorTime,
+                current.sender)
+            last = current
+            start = .now
+            if start - lastReport >= Self.progressInterval {
+                lastReport = start
+                try await report(current.verifiedByteCount)
+            }
+            buffer = try await piece(
+                of: stream, left: writer.tree.size - min(writer.tree.size, current.verifiedByteCount),
+                reusing: received)
+        }
+        try await writer.finish()
+        try await report(last.verifiedByteCount)
+    }
+
+    /// The next bytes of a document, of which so many are left: much at once, or what a slow link brings in the time.
+    private func piece(
+        of stream: BatonTransport.Stream, left: UInt64, reusing spent: Buffer? = nil
+    ) async throws(HandoffError) -> Buffer? {
+        let missing = "nothing more of the document came"
+        do {
+            return try await withDeadline(stallDeadline, missing) {
+                try await stream.read(atLeast: Connection.readBound, reusing: spent)
+            }
+        } catch {
+            guard error.code == .timedOut else { throw error }
+        }
+        let some = try await withDeadline(stallDeadline / 30, missing) { try await stream.read() }
+        if let some, UInt64(some.count) < min(UInt64(leastProgress), left) {
+            throw HandoffError(.timedOut, "only \(some.count) bytes of the document came in \(stallDeadline)")
+        }
+        return some
+    }
+}
+
+extension WireChunkRange {
+    /// The message of a range.
+    init(_ range: Range<UInt64>) {
+        self.init()
+        first = range.lowerBound
+        count = UInt64(range.count)
+    }
+}
+
+extension TransferReport {
+    /// How far it is, for the origin.
+    func upstream(bytes: UInt64, committed: Bool = false) -> WireDocumentUpstream {
+        .with {
+            $0.report = .with {
+                $0.verifiedBytes = bytes
+                $0.bottleneck = UInt32(bottleneckHere.rawValue)
+                $0.committed = committed
+            }
+        }
+    }
+}

@@ -1,0 +1,177 @@
+import BatonDocuments
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+import FoundationEssentials
+import SwiftProtobuf
+
+/// The origin's side: what a claimed activity's document consists of, and its bytes.
+extension DocumentService {
+    /// Answers what a claimed activity's document consists of, as it is now.
+    func manifest(
+        of claimID: ClaimID, for device: PeerName, on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        let activity = try await offers.claim(claimID, of: device).activity
+        guard let source = activity.document else {
+            throw HandoffError(.invalidRequest, "the activity “\(activity.title)” has no document")
+        }
+        // The other device is told the title, and not in which folder of this one the document is.
+        let document = try await scan(source.path, calledInErrors: activity.title)
+        await offers.setDocument(document, of: claimID)
+        try await stream.respond(
+            .documentManifest(
+                .with {
+                    $0.entries = UInt64(document.tree.entryCount)
+                    $0.totalSize = document.tree.size
+                    $0.leftOut = UInt64(document.leftOut.count)
+                }))
+        for index in 0..<document.tree.entryCount {
+            try await stream.send(record: WireDocumentEntry(document.tree[index], of: document.tree))
+        }
+        await stream.finish()
+    }
+
+    /// Sends chunks of a claimed document.
+    func send(
+        _ request: WireDocumentRangesRequest, of claimID: ClaimID, to device: PeerName,
+        on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        let claim = try await offers.claim(claimID, of: device)
+        guard let document = claim.document else {
+            throw HandoffError(.invalidRequest, "the document's manifest has to be asked for first")
+        }
+        let ranges = try Self.ranges(of: request, in: document.tree.layout)
+        try await limit.begin(for: device)
+        do {
+            let reader = try await open(document, ranges)
+            try await stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
+            if request.preview {
+                await show(reader, on: stream)
+            } else {
+                await transfer(reader, request, for: claim, claimID, on: stream)
+            }
+            await limit.end(for: device)
+        } catch {
+            await limit.end(for: device)
+            throw error
+        }
+        if pool.lentCount == 0 { pool.trim() }
+    }
+
+    private func open(
+        _ document: ScannedDocument, _ ranges: [Range<UInt64>]
+    ) async throws(HandoffError) -> DocumentReader {
+        do {
+            return try await DocumentReader.open(document, ranges: ranges, pool: pool)
+        } catch {
+            throw HandoffError(error)
+        }
+    }
+
+    /// Sends what an application looks at meanwhile: nobody is told of it.
+    private func show(_ reader: DocumentReader, on stream: BatonTransport.Stream) async {
+        do {
+            try await pump(reader, to: stream, report: TransferReport(of: reader.document.tree.size))
+        } catch {
+            await stream.reset(error.code == .documentChanged ? .sourceChanged : .internalError)
+        }
+        await reader.close()
+    }
+
+    private func transfer(
+        _ reader: DocumentReader, _ request: WireDocumentRangesRequest, for claim: Claim, _ claimID: ClaimID,
+        on stream: BatonTransport.Stream
+    ) async {
+        let report = TransferReport(of: reader.document.tree.size)
+        do {
+            let upstream = UpstreamRecords(stream, stallDeadline: stallDeadline)
+            await reader.take(
+                DocumentReader.Encodings(
+                    signatures: try await upstream.signatures(pieceSize: request.pieceSize),
+                    takesCompressed: request.takesCompressed))
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await pump(reader, to: stream, report: report) }
+                group.addTask { try await follow(upstream, report, of: claim) }
+                for try await () in group {}
+            }
+        } catch {
+            let failure = HandoffError(wrapping: error)
+            await offers.fail(claimID, by: claim.device, with: failure)
+            await stream.reset(failure.code == .documentChanged ? .sourceChanged : .internalError)
+        }
+        await reader.close()
+    }
+
+    /// Hands chunk after chunk to the stream while the disk reads the next.
+    private func pump(
+        _ reader: DocumentReader, to stream: BatonTransport.Stream, report: TransferReport
+    ) async throws(HandoffError) {
+        var lent: [Buffer] = []
+        var lentBytes = 0
+        defer { for buffer in lent { pool.release(buffer) } }
+        var linkWait = Duration.zero
+        var times = DocumentReader.Times()
+        do {
+            while true {
+                let start = Instant.now
+                guard let records = try await reader.next(telling: report.bottleneckHere, linkWait: linkWait) else {
+                    break
+                }
+                let read = Instant.now
+                let buffer = records.buffer
+                lent.append(buffer)
+                lentBytes += buffer.count
+                let queued = try await withDeadline(stallDeadline, "the other side did not read") {
+                    try await stream.write(buffer)
+                }
+                while let first = lent.first, lentBytes - first.count >= queued {
+                    lentBytes -= first.count
+                    pool.release(lent.removeFirst())
+                }
+                let spent = await reader.times
+                let (disk, processor) = (spent.disk - times.disk, spent.processor - times.processor)
+                times = spent
+                // What it took to get a buffer was a wait for the link as well: they are all on their way.
+                linkWait = Instant.now - read + max(.zero, read - start - disk - processor)
+                report.note(link: linkWait, disk: disk, processor: processor)
+            }
+            try await withDeadline(stallDeadline, "the other side did not read") { try await stream.drained() }
+            await stream.finish()
+        } catch let error as DocumentError {
+            throw HandoffError(error)
+        } catch {
+            throw HandoffError(wrapping: error)
+        }
+    }
+
+    /// Tells the offering application how far the other device is, as that one says.
+    private func follow(
+        _ upstream: UpstreamRecords, _ report: TransferReport, of claim: Claim
+    ) async throws(HandoffError) {
+        while let received = try await upstream.report(deadline: Self.commitDeadline) {
+            report.bottleneckThere = Bottleneck(rawValue: UInt8(clamping: received.bottleneck)) ?? .unknown
+            let progress = report.progress(bytes: received.verifiedBytes, device: claim.device.name)
+            await offers.report(.progress(progress), of: claim.activity.id)
+            if received.committed { return }
+        }
+    }
+
+    /// Rising or not, each has to be there.
+    private static func ranges(
+        of request: WireDocumentRangesRequest, in layout: ChunkLayout
+    ) throws(HandoffError) -> [Range<UInt64>] {
+        guard !request.ranges.isEmpty, request.ranges.count <= DocumentWriter.rangeLimit else {
+            throw HandoffError(.invalidRequest, "1 to \(DocumentWriter.rangeLimit) ranges can be asked for at once")
+        }
+        var ranges: [Range<UInt64>] = []
+        for range in request.ranges {
+            let (end, overflow) = range.first.addingReportingOverflow(range.count)
+            guard !overflow, end <= layout.chunkCount else {
+                throw HandoffError(.invalidRequest, "the document has no such range")
+            }
+            ranges.append(range.first..<end)
+        }
+        return ranges
+    }
+}

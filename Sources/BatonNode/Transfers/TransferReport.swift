@@ -1,0 +1,54 @@
+import BatonDocuments
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+import SwiftProtobuf
+
+/// What is known of a transfer on this side while it runs: how it goes, and what it waits for.
+final class TransferReport: Sendable {
+    private struct State {
+        var meter: BottleneckMeter
+        var there = Bottleneck.unknown
+    }
+
+    /// Bytes of the document.
+    let size: UInt64
+    private let state: Lock<State>
+
+    init(of size: UInt64) {
+        self.size = size
+        state = Lock(State(meter: BottleneckMeter(now: .now)))
+    }
+
+    /// What this device waits for.
+    var bottleneckHere: Bottleneck { state.withLock { $0.meter.bottleneck } }
+
+    /// What the other device says that it waits for.
+    var bottleneckThere: Bottleneck {
+        get { state.withLock { $0.there } }
+        set { state.withLock { $0.there = newValue } }
+    }
+
+    /// Takes note of what the stages took since the last time.
+    func note(link: Duration, disk: Duration, processor: Duration) {
+        let now = Instant.now
+        state.withLock { state in
+            state.meter.add(.link, link, now: now)
+            state.meter.add(.disk, disk, now: now)
+            state.meter.add(.processor, processor, now: now)
+        }
+    }
+
+    /// How far it is, for applications of this device.
+    func progress(bytes: UInt64, resumed: UInt64 = 0, device: String = "") -> WireProgressReport {
+        let (here, there) = state.withLock { ($0.meter.bottleneck, $0.there) }
+        return .with {
+            $0.bytes = min(bytes, size)
+            $0.total = size
+            $0.device = device
+            $0.resumedBytes = resumed
+            $0.bottleneck = WireTransferBottleneck(here: here, there: there)
+        }
+    }
+}

@@ -1,0 +1,135 @@
+import BatonTestSupport
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+@Suite("Signatures")
+struct SignatureTests {
+    private func batch(_ lengths: [Int], digest: (Int) -> PieceDigest = { PieceDigest(high: UInt64($0), low: 1) })
+        -> [UInt8]
+    {
+        var bytes: [UInt8] = []
+        for (number, length) in lengths.enumerated() {
+            PieceSignature(length: UInt32(length), digest: digest(number)).append(to: &bytes)
+        }
+        return bytes
+    }
+
+    /// The digest of the vector's first piece, made by another implementation.
+    @Test func wireFormIsThatOfTheSpecification() throws {
+        var generator = SeededGenerator(seed: 1)
+        let content = generator.bytes(400_000)
+        var builder = SignatureBuilder(size: .smallest)
+        var bytes: [UInt8] = []
+        content.withUnsafeBytes { builder.receive($0) { $0.append(to: &bytes) } }
+        #expect(
+            bytes[..<20].map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+                == "0000531f" + "572abb75e60a3425ef38b3ebccb175fd")
+        let signature = bytes.withUnsafeBytes { PieceSignature(wire: $0) }
+        #expect(signature.length == 21279)
+        #expect(signature.digest == content.withUnsafeBytes { PieceDigest(of: .init(rebasing: $0[..<21279])) })
+    }
+
+    @Test func filesAreReadInStepsAsInOne() throws {
+        let folder = try ScratchFolder()
+        var generator = SeededGenerator(seed: .random(in: 0 ... .max))
+        let sizes = [0, 1, BasisReader.stepSize, BasisReader.stepSize * 3 + 77, 5000]
+        var reader = BasisReader(size: .smallest)
+        for (number, size) in sizes.enumerated() {
+            let content = generator.bytes(size)
+            let file = try SystemCalls.open(folder.makeFile("basis-\(number)", content), 0)
+            var read: [UInt8] = []
+            var steps = 1
+            while true {
+                let before = read.count
+                let goesOn = try reader.step(in: file, appendingTo: &read)
+                #expect(read.count - before <= BasisReader.stepGrowth)
+                guard goesOn else { break }
+                steps += 1
+            }
+            #expect(steps == size / BasisReader.stepSize + 1)
+            var builder = SignatureBuilder(size: .smallest)
+            var whole: [UInt8] = []
+            content.withUnsafeBytes { builder.receive($0) { $0.append(to: &whole) } }
+            builder.finish { $0.append(to: &whole) }
+            #expect(read == whole, "\(generator)")
+        }
+    }
+
+    @Test func indexFindsWhatIsThereAndWhere() throws {
+        var index = SignatureIndex(size: .smallest)
+        #expect(index.isEmpty)
+        try index.append(batch([4096, 5000]), basis: 0)
+        try index.append(batch([6000, 5]) { PieceDigest(high: UInt64($0), low: 2) }, basis: 0)
+        try index.append(batch([7000]) { _ in PieceDigest(high: 9, low: 9) }, basis: 3)
+        #expect(index.match(PieceDigest(high: 1, low: 1), length: 5000) == .init(basis: 0, offset: 4096))
+        #expect(index.match(PieceDigest(high: 1, low: 2), length: 5) == .init(basis: 0, offset: 15096))
+        #expect(index.match(PieceDigest(high: 9, low: 9), length: 7000) == .init(basis: 3, offset: 0))
+        #expect(index.match(PieceDigest(high: 9, low: 9), length: 7001) == nil)
+        #expect(index.match(PieceDigest(high: 9, low: 8), length: 7000) == nil)
+        #expect(index.signatureCount == 5)
+    }
+
+    @Test func samePieceTwiceIsTheFirst() throws {
+        var index = SignatureIndex(size: .smallest)
+        try index.append(batch([5000, 5000, 5000]) { _ in PieceDigest(high: 1, low: 1) }, basis: 0)
+        #expect(index.match(PieceDigest(high: 1, low: 1), length: 5000)?.offset == 0)
+        #expect(index.signatureCount == 3)
+    }
+
+    @Test func hostileBatchesAreRefused() {
+        let refused: [(DeltaError, [([UInt8], Int)])] = [
+            (.truncatedSignature, [(Array(batch([5000]).dropLast()), 0)]), (.truncatedSignature, [([0], 0)]),
+            (.badPieceLength, [(batch([0]), 0)]), (.badPieceLength, [(batch([65537]), 0)]),
+            (.badPieceLength, [(batch([Int(UInt32.max)]), 0)]),
+            (.badPieceLength, [(batch([4095, 4096]), 0)]), (.badPieceLength, [(batch([4095]), 0), (batch([1]), 0)]),
+            (.badBasisOrder, [(batch([5000]), 1), (batch([5000]), 0)]), (.badBasisOrder, [(batch([5000]), -1)]),
+            (.badBasisOrder, [([], .max)]),
+        ]
+        for (error, batches) in refused {
+            var index = SignatureIndex(size: .smallest)
+            #expect(throws: error) {
+                for (bytes, basis) in batches { try index.append(bytes, basis: basis) }
+            }
+        }
+    }
+
+    @Test func boundsHoldWithTheMostSignatures() throws {
+        var index = SignatureIndex(size: .largest)
+        let (limit, step) = (PieceSignature.limit, 3200)
+        for start in stride(from: 0, to: limit, by: step) {
+            let lengths = [Int](repeating: PieceSize.largest.maximum, count: min(step, limit - start))
+            try index.append(batch(lengths) { PieceDigest(high: UInt64(start + $0), low: 0) }, basis: 0)
+        }
+        #expect(index.signatureCount == limit)
+        let last = try #require(index.match(PieceDigest(high: UInt64(limit) - 1, low: 0), length: 16 << 20))
+        #expect(last.offset == UInt64(limit - 1) * (16 << 20))
+        #expect(index.memory <= 3 << 20, "\(index.memory) bytes")
+        #expect(throws: DeltaError.tooManySignatures) { try index.append(batch([5 << 20]), basis: 0) }
+    }
+
+    /// Digests that share all bits but a few: no order of them makes the table slow.
+    @Test func chosenDigestsDoNotCollide() throws {
+        var index = SignatureIndex(size: .smallest)
+        let count = PieceSignature.limit
+        let start = ContinuousClock.now
+        try index.append(
+            batch([Int](repeating: 5000, count: count)) { PieceDigest(high: UInt64($0) << 48, low: .max) }, basis: 0)
+        // Half of all pairs would be compared: minutes in a debug build.
+        #expect(ContinuousClock.now - start < .seconds(30))
+        #expect(index.match(PieceDigest(high: 77 << 48, low: .max), length: 5000)?.offset == 77 * 5000)
+    }
+
+    @Test func readerStopsAtTheLimit() throws {
+        let folder = try ScratchFolder()
+        let file = try SystemCalls.open(folder.makeFile("one", [1]), 0)
+        var reader = BasisReader(size: .smallest)
+        var batch: [UInt8] = []
+        for _ in 0..<PieceSignature.limit + 5 {
+            #expect(try !reader.step(in: file, appendingTo: &batch))
+        }
+        #expect(reader.signatureCount == PieceSignature.limit)
+        #expect(batch.count == PieceSignature.limit * PieceSignature.byteCount)
+    }
+}
