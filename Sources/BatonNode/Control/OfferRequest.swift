@@ -30,7 +30,7 @@ extension OfferedActivity {
         guard let id = id ?? (request.activityID.isEmpty ? ActivityID() : ActivityID(request.activityID)) else {
             throw HandoffError(.invalidRequest, "an activity's id has \(ActivityID.size) bytes")
         }
-        let type = try Self.type(of: request, hasDocument: document != nil)
+        let type = try Self.type(of: request, document)
         guard request.title.utf8.count <= Self.titleBound else {
             throw HandoffError(.invalidRequest, "the title is over \(Self.titleBound) bytes: shorten it")
         }
@@ -61,13 +61,13 @@ extension OfferedActivity {
     }
 
     private static func type(
-        of request: WireOfferRequest, hasDocument: Bool
+        of request: WireOfferRequest, _ document: DocumentSource?
     ) throws(HandoffError) -> String {
         let type =
             if !request.type.isEmpty {
                 request.type
-            } else if hasDocument {
-                ActivityType.document
+            } else if let document {
+                document.folder == nil ? ActivityType.document : ActivityType.folder
             } else {
                 request.webPageURL.isEmpty ? "" : ActivityType.browsingWeb
             }

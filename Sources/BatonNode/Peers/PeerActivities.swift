@@ -192,4 +192,6 @@ public enum ActivityType {
     public static let browsingWeb = "NSUserActivityTypeBrowsingWeb"
     /// A file without a more telling type: the uniform type identifier of any bytes.
     public static let document = "public.data"
+    /// A folder: the uniform type identifier of folders.
+    public static let folder = "public.folder"
 }

@@ -25,7 +25,7 @@ struct DocumentService: Sendable {
     /// 16 KiB; who sends a byte now and then would hold the user's accept for ever.
     var leastProgress = 16 << 10
 
-    /// Looks at a file of this device that is offered.
+    /// Looks at a file or folder of this device that is offered.
     ///
     /// - Parameter name: what an error calls the document, its path if `nil`.
     func inspect(_ path: FilePath, calledInErrors name: String? = nil) async throws(HandoffError) -> DocumentSource {
@@ -80,7 +80,7 @@ private actor DocumentInspector {
     }
 
     func inspect(_ path: FilePath) throws(DocumentError) -> DocumentSource {
-        try DocumentSource.inspect(path)
+        try DocumentSource.survey(path)
     }
 
     func scan(_ path: FilePath) throws(DocumentError) -> ScannedDocument {
