@@ -14,6 +14,9 @@ struct DocumentService: Sendable {
     /// How long the other side may take to say that what it has received is in place.
     static let commitDeadline = Duration.seconds(60)
 
+    /// Buffers of one transfer that are on their way at once: 3.
+    static let buffersOfTransfer = 3
+
     let offers: Offers
     let pool: BufferPool
     let ledger: PartFileLedger

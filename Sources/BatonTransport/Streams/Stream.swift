@@ -63,9 +63,12 @@ public final class Stream: Sendable {
         await connection.ignoreInput(of: id)
     }
 
-    /// Waits until every byte that was written has been handed to the network.
-    public func drained() async throws(TransportError) {
-        _ = try await connection.waitForQueue(of: id, atMost: 0)
+    /// Waits until every byte that was written has been handed to the network, or all but so many.
+    ///
+    /// - Returns: bytes that are still queued.
+    @discardableResult
+    public func drained(to bound: Int = 0) async throws(TransportError) -> Int {
+        try await connection.waitForQueue(of: id, atMost: bound)
     }
 
     /// Sends END after what is queued. The other direction goes on.
