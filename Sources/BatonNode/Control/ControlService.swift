@@ -25,6 +25,8 @@ struct ControlService: Sendable {
     let applications: Applications
     let handoffSwitch: HandoffSwitchKeeper
     let files: SharedFiles
+    /// Of the continuation streams that applications open.
+    let places = ContinuationPlaces()
 
     /// Serves one stream that an application opened.
     func serve(_ incoming: IncomingStream, of application: Connection) async {
@@ -46,7 +48,7 @@ struct ControlService: Sendable {
             case .accept(let request):
                 try await accept(request, on: stream)
             case .continuationStream(let request):
-                try await continuationStream(request, on: stream)
+                try await continuationStream(request, from: application, on: stream)
             case .adoptState(let request):
                 try await adoptState(request, on: stream)
             case .register(let request):
@@ -322,16 +324,5 @@ struct ControlService: Sendable {
         if handoff.plan.keepsClaim { _ = await listening.result } else { listening.cancel() }
         await running.value
         listening.cancel()
-    }
-
-    private func continuationStream(
-        _ request: WireContinuationStreamRequest, on stream: BatonTransport.Stream
-    ) async throws(HandoffError) {
-        guard let id = HandoffID(request.claimID), let handoff = await handoffs[id] else {
-            throw HandoffError(.noSuchClaim, "the activity has not been continued by this application")
-        }
-        let toOrigin = try await handoff.openContinuationStream()
-        try await stream.respond(.continuationStream(.init()))
-        await splice(stream, toOrigin)
     }
 }
