@@ -52,9 +52,9 @@ extension WireRequest.OneOf_Kind {
     /// Whether whoever sends the request sends DATA behind it.
     var hasInput: Bool {
         switch self {
-        case .continuationStream, .offer, .register: true
+        case .continuationStream, .offer, .register, .accept: true
         case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .accountState, .status,
-            .devices, .activities, .withdraw, .accept, .handoffSwitch, .documentRead, .access, .adoptState, .willSave,
+            .devices, .activities, .withdraw, .handoffSwitch, .documentRead, .access, .adoptState, .willSave,
             .willContinue, .continueActivity, .didFail:
             false
         }

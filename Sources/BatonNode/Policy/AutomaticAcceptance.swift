@@ -150,7 +150,7 @@ actor AutomaticAcceptance {
                     "\(what) is here: \(NameDisplay.escaped(continued.path)), \(HumanUnits.bytes(continued.bytes))")
             case .failed(let failure):
                 logger.warning("\(what) was not taken over: \(failure.message)")
-            case .willContinue, .payload, .progress, nil:
+            case .willContinue, .payload, .progress, .choose, nil:
                 break
             }
         }

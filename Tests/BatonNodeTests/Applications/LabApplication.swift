@@ -6,8 +6,8 @@ import Testing
 struct LabApplication {
     let command: HostCommand
 
-    init(_ lab: HandoffLab, on host: Int, _ manifest: URL) async throws {
-        command = try lab.start(host, "application", "--manifest", manifest.path)
+    init(_ lab: HandoffLab, on host: Int, _ manifest: URL, home: URL? = nil) async throws {
+        command = try lab.start(host, "application", "--manifest", manifest.path, home: home)
         try await event("ready")
         try await event("node") { $0.state == "connected" }
     }
