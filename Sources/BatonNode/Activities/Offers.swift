@@ -40,6 +40,10 @@ actor Offers {
     /// The applications behind activities that were withdrawn while devices hold claims on them: these may still open
     /// streams. As many as there are claims at the most.
     var applicationsOfClaimed: [ActivityID: Connection] = [:]
+    /// Activities whose applications are saving for a device, and how many devices that is.
+    private var savesUnderWay: [ActivityID: Int] = [:]
+    /// The events of what was withdrawn meanwhile: they end when the application has heard what became of the save.
+    private var endings: [ActivityID: AsyncStream<WireOfferEvent>.Continuation] = [:]
     /// What the user has switched off is kept, and neither told nor given to anybody.
     private var handoffSwitch = HandoffSwitch()
     let files: SharedFiles
@@ -125,9 +129,25 @@ actor Offers {
         guard let index = offers.firstIndex(where: { $0.activity.id == id }) else { return }
         let offer = offers.remove(at: index)
         if claims.isClaimed(id, now: .now) { applicationsOfClaimed[id] = offer.application }
-        offer.events.yield(.with { $0.withdrawn = .init() })
-        offer.events.finish()
+        if savesUnderWay[id] == nil { end(offer.events) } else { endings[id] = offer.events }
         note(.withdrawn)
+    }
+
+    private func end(_ events: AsyncStream<WireOfferEvent>.Continuation) {
+        events.yield(.with { $0.withdrawn = .init() })
+        events.finish()
+    }
+
+    /// An application is asked for the state, and may withdraw the activity because of what that is.
+    func saveBegins(_ id: ActivityID) {
+        savesUnderWay[id, default: 0] += 1
+    }
+
+    /// It has been told what became of it.
+    func saveEnded(_ id: ActivityID) {
+        guard let count = savesUnderWay[id] else { return }
+        savesUnderWay[id] = count > 1 ? count - 1 : nil
+        if count == 1, let events = endings.removeValue(forKey: id) { end(events) }
     }
 
     /// Withdraws everything, because the node stops.

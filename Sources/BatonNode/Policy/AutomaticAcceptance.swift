@@ -152,7 +152,7 @@ actor AutomaticAcceptance {
                 logger.warning("\(what) was not taken over: \(failure.message)")
             case .interrupted(let interruption):
                 logger.notice("\(what) stopped coming, and goes on by itself: \(interruption.cause.message)")
-            case .willContinue, .payload, .progress, nil:
+            case .willContinue, .payload, .progress, .choose, nil:
                 break
             }
         }

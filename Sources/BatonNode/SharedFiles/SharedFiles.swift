@@ -18,6 +18,8 @@ actor SharedFiles {
     private var version: ConfigurationFile.Version?
     private var hasLooked = false
     private var known = SharedRoots()
+    /// What is wrong with the file, for people; `nil` where nothing is.
+    private var problem: String?
     private var granted = GrantedDocuments()
 
     /// - Parameters:
@@ -39,14 +41,22 @@ actor SharedFiles {
         self.version = version
         do {
             known = try SharedRootsFile.read(path, userHome: userHome)
+            problem = nil
             if !known.roots.isEmpty {
                 logger.notice("shared folders: \(known.roots.map(\.name).joined(separator: ", "))")
             }
         } catch {
             known = SharedRoots()
+            problem = "\(path): \(error)"
             logger.warning("shared folders: \(path): \(error); until it is mended, no folder is shared")
         }
         return known
+    }
+
+    /// What is wrong with the file of folders as it is now.
+    var currentProblem: String? {
+        _ = roots
+        return problem
     }
 
     // MARK: Which files an application may use

@@ -77,7 +77,16 @@ public final class Stream: Sendable {
     }
 
     /// Aborts both directions; what is queued or unread is dropped.
+    ///
+    /// The peer is told at once, unless so many streams are aborted that it would take it for an attack
+    /// (`Limits.sentResets`): see ``left()``.
     public func reset(_ code: ApplicationErrorCode) async {
         await connection.reset(id, code)
+    }
+
+    /// Waits until the stream, which has ended or was aborted, no longer takes a place among those that may be open.
+    /// The end of the connection ends the wait, a cancellation does not.
+    public func left() async {
+        await connection.left(id)
     }
 }
