@@ -22,14 +22,15 @@ enum CarriedURL: Sendable, Hashable {
         }
 
         /// The path of an absolute URL without authority.
-        fileprivate init?(_ path: Substring) {
+        fileprivate init?(_ path: Substring, checks: CarriedChecks) {
             guard path.hasPrefix("///") else { return nil }
             var parts = path.utf8.dropFirst(3).split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
             let isFolder = parts.count > 1 && parts.last?.isEmpty == true
             if isFolder { parts.removeLast() }
             var components: [[UInt8]] = []
             for part in parts {
-                guard let component = PercentCoding.decode(part), Self.isName(component) else { return nil }
+                guard let component = PercentCoding.decode(part), Self.isName(component) || !checks.contains(.names)
+                else { return nil }
                 components.append(component)
             }
             guard let name = components.first.flatMap({ String(validating: $0, as: UTF8.self) }),
@@ -59,8 +60,9 @@ enum CarriedURL: Sendable, Hashable {
         text.isOfScheme(rootScheme) || text.isOfScheme(documentScheme)
     }
 
+    /// - Parameter checks: what it is checked for.
     /// - Returns: `nil` where it has another scheme, or is none that a node makes.
-    init?(_ text: String) {
+    init?(_ text: String, checks: CarriedChecks = .all) {
         let scheme = [Self.rootScheme, Self.documentScheme].first(where: text.isOfScheme)
         guard let scheme else { return nil }
         let rest = text.dropFirst(scheme.count + 1)
@@ -70,7 +72,7 @@ enum CarriedURL: Sendable, Hashable {
             self = .document(nil, suffix: suffix)
             return
         }
-        guard let place = Place(path) else { return nil }
+        guard let place = Place(path, checks: checks) else { return nil }
         self = scheme == Self.rootScheme ? .root(place, suffix: suffix) : .document(place, suffix: suffix)
     }
 
