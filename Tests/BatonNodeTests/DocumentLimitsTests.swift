@@ -1,8 +1,10 @@
 import BatonEventLoop
 import BatonMessages
 import BatonTestSupport
+import BatonTransport
 import Logging
 import SwiftProtobuf
+import SystemPackage
 import Testing
 
 @testable import BatonNode
