@@ -44,7 +44,7 @@ final class Doorkeeper: Sendable {
     /// Takes a connection that was just accepted. Never blocks.
     func receive(_ socket: Socket) {
         guard let session = try? TLSSession(server: context) else { return socket.close() }
-        let visitor = Visitor(socket, session)
+        let visitor = Visitor(socket, session, bound: limits.visitBytes)
         guard !settle(visitor) else { return }
         guard enter(visitor) else { return socket.close() }
         visitor.wait(for: limits.visitDeadline) { [weak self] in
@@ -110,9 +110,6 @@ final class Doorkeeper: Sendable {
 ///
 /// Used on the loop that accepted it, and once it waits on its socket's loop alone.
 private final class Visitor: @unchecked Sendable {  // reason: confined to one loop at a time, as said above
-    /// The most that is read of a first message; one of a Baton client has some 400 bytes.
-    private static let messageBound = 16 << 10
-
     enum Verdict {
         case unclear
         case refused
@@ -122,12 +119,15 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
     let socket: Socket
     let address: IPAddress?
     private let session: TLSSession
+    /// The most that is read of a first message, in bytes.
+    private let bound: Int
     private var received = 0
     private var deadline: Timer?
 
-    init(_ socket: Socket, _ session: TLSSession) {
+    init(_ socket: Socket, _ session: TLSSession, bound: Int) {
         self.socket = socket
         self.session = session
+        self.bound = bound
         address = socket.remoteAddress.ipAddress
     }
 
@@ -135,7 +135,7 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
     func listen() -> Verdict {
         withUnsafeTemporaryAllocation(byteCount: 2048, alignment: 16) { buffer in
             do {
-                while received < Self.messageBound {
+                while received < bound {
                     switch try socket.read(into: buffer) {
                     case .bytes(let count):
                         received += count

@@ -3,16 +3,19 @@ import BatonMessages
 /// How many documents one device may be sent at once: they share the buffers and threads of the process, and one device
 /// must not take those of the others.
 actor TransferLimit {
-    /// Transfers to one device at once; one more is refused. Each takes a thread and at most three buffers of 1 MiB.
-    static let boundPerDevice = 3
-
+    private let boundPerDevice: Int
     private var running: [String: Int] = [:]
 
+    /// - Parameter boundPerDevice: see ``NodeLimits/transfersPerDevice``.
+    init(perDevice boundPerDevice: Int = NodeLimits().transfersPerDevice) {
+        self.boundPerDevice = boundPerDevice
+    }
+
     func begin(for device: PeerName) throws(HandoffError) {
-        guard running[device.id, default: 0] < Self.boundPerDevice else {
+        guard running[device.id, default: 0] < boundPerDevice else {
             throw HandoffError(
                 .limitExceeded,
-                "\(Self.boundPerDevice) documents are being sent to this device already: try again later")
+                "\(boundPerDevice) documents are being sent to this device already: try again later")
         }
         running[device.id, default: 0] += 1
     }
