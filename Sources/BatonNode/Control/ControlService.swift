@@ -25,8 +25,6 @@ struct ControlService: Sendable {
     let applications: Applications
     let handoffSwitch: HandoffSwitchKeeper
     let files: SharedFiles
-    /// What applications make this node open on its connections with other devices.
-    private let rations = StreamRations()
 
     /// Serves one stream that an application opened.
     func serve(_ incoming: IncomingStream, of application: Connection) async {
@@ -48,7 +46,7 @@ struct ControlService: Sendable {
             case .accept(let request):
                 try await accept(request, on: stream)
             case .continuationStream(let request):
-                try await continuationStream(request, from: application, on: stream)
+                try await continuationStream(request, on: stream)
             case .adoptState(let request):
                 try await adoptState(request, on: stream)
             case .register(let request):
@@ -327,16 +325,11 @@ struct ControlService: Sendable {
     }
 
     private func continuationStream(
-        _ request: WireContinuationStreamRequest, from application: Connection, on stream: BatonTransport.Stream
+        _ request: WireContinuationStreamRequest, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
         guard let id = HandoffID(request.claimID), let handoff = await handoffs[id] else {
             throw HandoffError(.noSuchClaim, "the activity has not been continued by this application")
         }
-        let ways: [StreamRations.Way] = [
-            .fromApplication(ObjectIdentifier(application)), .toDevice(handoff.plan.origin.id),
-        ]
-        try await rations.take(ways)
-        defer { rations.giveBack(ways) }
         let toOrigin = try await handoff.openContinuationStream()
         try await stream.respond(.continuationStream(.init()))
         await splice(stream, toOrigin)

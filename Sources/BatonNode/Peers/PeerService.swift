@@ -14,8 +14,6 @@ struct PeerService: Sendable {
     let documents: DocumentService
     let exchange: StateExchange
     var checks = ClaimChecks.all
-    /// What other devices make this node open on the connections of its applications.
-    private let rations = StreamRations()
 
     init(offers: Offers, documents: DocumentService, exchange: StateExchange, checks: ClaimChecks = .all) {
         self.offers = offers
@@ -107,9 +105,6 @@ struct PeerService: Sendable {
     ) async throws(HandoffError) {
         let activity = try await offers.claim(claimID(request.claimID), of: device).activity
         let application = try await offers.application(of: activity)
-        let ways: [StreamRations.Way] = [.fromDevice(device.id), .toApplication(ObjectIdentifier(application))]
-        try await rations.take(ways)
-        defer { rations.giveBack(ways) }
         let (_, toApplication) = try await application.request(
             .continuationStream(
                 .with {
