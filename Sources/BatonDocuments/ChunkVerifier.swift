@@ -29,6 +29,8 @@ public struct ChunkVerifier: ~Copyable {
 
     /// Whether checksums are compared: see ``ReceivingChecks``.
     private let comparesChecksums: Bool
+    /// Whether there may be neither less nor more than the records: see ``ReceivingChecks``.
+    private let requiresAll: Bool
     private let subject: String
     private let hash: OpaquePointer
     private var phase: Phase
@@ -48,6 +50,7 @@ public struct ChunkVerifier: ~Copyable {
         self.hash = hash
         subject = label.description
         comparesChecksums = checks.contains(.checksums)
+        requiresAll = checks.contains(.whole)
         verifiedChunks = chunks.lowerBound..<chunks.lowerBound
         phase = .complete
         beginChunk(chunks.lowerBound)
@@ -87,7 +90,7 @@ public struct ChunkVerifier: ~Copyable {
     ///
     /// - Throws: `incomplete` when something is missing.
     public func finish() throws(DocumentError) {
-        guard isComplete else { throw DocumentError(.incomplete, subject) }
+        guard isComplete || !requiresAll else { throw DocumentError(.incomplete, subject) }
     }
 
     private mutating func receiveSome(
@@ -110,7 +113,8 @@ public struct ChunkVerifier: ~Copyable {
             phase = .checksum(taken: taken + piece.count)
             if taken + piece.count == ChunkLayout.checksumSize { try endChunk(handle) }
         case .complete:
-            throw DocumentError(.excess, subject)
+            guard !requiresAll else { throw DocumentError(.excess, subject) }
+            rest = rest.dropFirst(rest.count)
         case .failed:
             throw DocumentError(.cancelled, subject)
         }

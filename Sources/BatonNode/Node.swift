@@ -385,9 +385,11 @@ public actor Node {
     }
 
     private func context(_ account: CurrentAccount, _ gate: GateKeeper) throws(NodeError) -> TLSContext {
+        let hasGate = seams.hasGate
         do {
             return try TLSContext(
-                identity: TLSIdentity(account.value.identity), gate: { gate.admit($0) }, refuses: account.isRevoked)
+                identity: TLSIdentity(account.value.identity), gate: { hasGate ? gate.admit($0) : 0 },
+                refuses: account.isRevoked)
         } catch {
             throw .identity(error)
         }

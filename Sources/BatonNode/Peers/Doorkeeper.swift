@@ -19,6 +19,7 @@ final class Doorkeeper: Sendable {
     private let context: TLSContext
     private let limits: NodeLimits
     private let budget: ReceiveBudget?
+    private let isSilent: Bool
     private let waiting = Lock(Waiting())
     private let admitted: @Sendable (Connection) -> Void
 
@@ -26,15 +27,18 @@ final class Doorkeeper: Sendable {
     ///   - context: has the gate.
     ///   - limits: how many may wait and for how long, and those of the connections.
     ///   - budget: what all connections share for what they receive.
+    ///   - isSilent: says nothing to whoever is refused. Every program is; only the tests of attacks see what TLS itself
+    ///     would say.
     ///   - admitted: gets each connection that was let in, not started yet; on any loop.
     init(
         _ account: CurrentAccount, context: TLSContext, limits: NodeLimits = NodeLimits(),
-        budget: ReceiveBudget? = nil, admitted: @escaping @Sendable (Connection) -> Void
+        budget: ReceiveBudget? = nil, isSilent: Bool = true, admitted: @escaping @Sendable (Connection) -> Void
     ) {
         self.account = account
         self.context = context
         self.limits = limits
         self.budget = budget
+        self.isSilent = isSilent
         self.admitted = admitted
     }
 
@@ -67,6 +71,7 @@ final class Doorkeeper: Sendable {
         case .unclear:
             return false
         case .refused:
+            if !isSilent { visitor.sayWhy() }
             dismiss(visitor)
         case .admitted(let session):
             leave(visitor)
@@ -152,6 +157,14 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
                 // It does not matter why: whoever it is gets no answer.
             }
             return .refused
+        }
+    }
+
+    /// Sends what TLS has to say to a first message that it cannot take: an alert.
+    func sayWhy() {
+        withUnsafeTemporaryAllocation(byteCount: 2048, alignment: 16) { buffer in
+            let alert = UnsafeRawBufferPointer(rebasing: buffer[..<session.nextOutput(into: buffer)])
+            if !alert.isEmpty { _ = try? socket.write(alert) }
         }
     }
 
