@@ -36,7 +36,7 @@ struct HandoffAttacks {
         try await attack("a document listed as report.pdf comes as \(name)") { defence in
             let folder = try scratch.folder("\(name)-\(defence)")
             let origin = HostileOrigin(name: name, records: HostileOrigin.records("evil"))
-            try? await origin.fetch(
+            try await origin.tryToFetch(
                 title: "report.pdf", into: folder, checks: defence.isOn ? .all : .all.subtracting(.shownName))
             return Outcome(succeeds: try contents(of: folder).contains(name))
         }
@@ -78,7 +78,7 @@ struct HandoffAttacks {
         try await attack("a document with a changed byte") { defence in
             let folder = try scratch.folder("changed-\(defence)")
             let records = Array("evil".utf8) + HostileOrigin.records("good").suffix(16)
-            try? await HostileOrigin(records: records).fetch(
+            try await HostileOrigin(records: records).tryToFetch(
                 title: "report.pdf", into: folder, checks: defence.isOn ? .all : .all.subtracting(.checksums))
             return Outcome(succeeds: try contents(of: folder) == ["report.pdf"])
         }
@@ -90,7 +90,7 @@ struct HandoffAttacks {
         for (name, lie) in lies {
             try await attack("a document with \(name)") { defence in
                 let folder = try scratch.folder("\(name)-\(defence)")
-                try? await lie.fetch(
+                try await lie.tryToFetch(
                     title: "report.pdf", into: folder, checks: defence.isOn ? .all : .all.subtracting(.whole))
                 return Outcome(succeeds: try contents(of: folder) == ["report.pdf"])
             }
