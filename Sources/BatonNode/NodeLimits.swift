@@ -8,6 +8,10 @@ import BatonTransport
 /// The bounds of what one connection carries (streams, requests, resets, pings, empty frames, bytes) are ``session``.
 /// What all together may make the node keep of what they send and fetch is 64 MiB for devices (``received``), 32 MiB for
 /// applications (``receivedLocally``) and 24 MiB for documents on their way (``documentBuffers``): 120 MiB, whoever tries.
+///
+/// What a table of the node holds at the most stands with the table (``ClaimTable``, ``HandoffTable``, ``PeerTable``,
+/// ``PeerDirectory/watcherBound``), how long one answer may take with who asks, and what discovery spends in
+/// `QueryBudget` of its room.
 struct NodeLimits: Sendable {
     /// Of each connection. Windows for documents: a receiver that writes 1 MiB at a time to a disk has three more on
     /// their way meanwhile.
