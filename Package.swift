@@ -153,9 +153,9 @@ let package = Package(
         .testTarget(
             name: "BatonAttackTests",
             dependencies: [
-                "BatonAccount", "BatonCLI", "BatonDiscovery", "BatonDocuments", "BatonEventLoop", "BatonMessages",
-                "BatonNode", "BatonProtocol", "BatonTLS", "BatonTestSupport", "BatonTransport", "COpenSSL",
-                "node-probe",
+                "Baton", "BatonAccount", "BatonCLI", "BatonDiscovery", "BatonDocuments", "BatonEventLoop",
+                "BatonMessages", "BatonNode", "BatonProtocol", "BatonTLS", "BatonTestSupport", "BatonTransport",
+                "COpenSSL", "node-probe",
                 crypto, logging, protobuf, system,
             ],
             swiftSettings: settings),

@@ -10,8 +10,6 @@ import SwiftProtobuf
 ///
 /// The newest is the current one, which is advertised. Lives on the node's control loop.
 actor Offers {
-    /// Activities offered at once; one more is refused. Each keeps at most one payload (64 KiB).
-    static let bound = 64
     /// Events that wait for an application that does not read; the oldest progress is lost beyond it.
     private static let eventBound = 1024
     /// How long an application may take to save.
@@ -37,6 +35,7 @@ actor Offers {
     var offers: [Offer] = []
     var claims: ClaimTable
     let checks: ClaimChecks
+    private let bound: Int
     /// The applications behind activities that were withdrawn while devices hold claims on them: these may still open
     /// streams. As many as there are claims at the most.
     var applicationsOfClaimed: [ActivityID: Connection] = [:]
@@ -57,14 +56,16 @@ actor Offers {
     /// - Parameters:
     ///   - files: what the files of this device are for others.
     ///   - checks: what a claim is looked at for.
+    ///   - bound: see ``NodeLimits/offers``.
     ///   - changed: called on the loop after each change of what is offered.
     init(
-        on loop: EventLoop, files: SharedFiles, checks: ClaimChecks = .all,
+        on loop: EventLoop, files: SharedFiles, checks: ClaimChecks = .all, bound: Int = NodeLimits().offers,
         changed: @escaping @Sendable (Change) -> Void
     ) {
         self.loop = loop
         self.files = files
         self.checks = checks
+        self.bound = bound
         claims = ClaimTable(checks: checks)
         self.changed = changed
     }
@@ -95,9 +96,9 @@ actor Offers {
     func offer(
         _ activity: OfferedActivity, from application: Connection
     ) throws(HandoffError) -> AsyncStream<WireOfferEvent> {
-        guard offers.count < Self.bound else {
+        guard offers.count < bound else {
             throw HandoffError(
-                .limitExceeded, "\(Self.bound) activities are offered already: withdraw one with `baton withdraw ID`")
+                .limitExceeded, "\(bound) activities are offered already: withdraw one with `baton withdraw ID`")
         }
         guard !offers.contains(where: { $0.activity.id == activity.id }) else {
             throw HandoffError(.invalidRequest, "an activity with this id is offered already")

@@ -15,6 +15,7 @@ actor SharedFiles {
     private let path: FilePath
     private let userHome: FilePath?
     private let logger: Logger
+    let checks: CarriedChecks
     private var version: ConfigurationFile.Version?
     private var hasLooked = false
     private var known = SharedRoots()
@@ -25,11 +26,16 @@ actor SharedFiles {
     /// - Parameters:
     ///   - path: of the file `shared-roots`.
     ///   - userHome: what `~/` in it stands for.
-    init(path: FilePath, userHome: FilePath?, on executor: BlockingExecutor, logger: Logger) {
+    ///   - checks: what the files of others are checked for.
+    init(
+        path: FilePath, userHome: FilePath?, on executor: BlockingExecutor, logger: Logger,
+        checks: CarriedChecks = .all
+    ) {
         self.path = path
         self.userHome = userHome
         self.executor = executor
         self.logger = logger
+        self.checks = checks
     }
 
     /// The folders as the file has them now: read again when it has changed, and none while it is wrong.

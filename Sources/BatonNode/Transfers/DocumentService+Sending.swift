@@ -42,7 +42,7 @@ extension DocumentService {
             throw HandoffError(.invalidRequest, "the document's manifest has to be asked for first")
         }
         let ranges = try Self.ranges(of: request, in: document.tree.layout)
-        try await limit.begin(for: device)
+        try await limit.begin(for: device, isPreview: request.preview)
         do {
             let reader = try await open(document, ranges)
             try await stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
@@ -51,9 +51,9 @@ extension DocumentService {
             } else {
                 await transfer(reader, request, for: claim, claimID, on: stream)
             }
-            await limit.end(for: device)
+            await limit.end(for: device, isPreview: request.preview)
         } catch {
-            await limit.end(for: device)
+            await limit.end(for: device, isPreview: request.preview)
             throw error
         }
         if pool.lentCount == 0 { pool.trim() }

@@ -21,12 +21,10 @@ struct DocumentService: Sendable {
     let pool: BufferPool
     let ledger: PartFileLedger
     let limit: TransferLimit
-    /// How long a chunk may wait for a device that does not read, which holds buffers that others wait for; and how long
-    /// nothing may come of a document.
-    var stallDeadline = Duration.seconds(30)
-    /// What has to come of a document in that time at the least, in bytes, unless less is left of it: 4 kbit/s. Default
-    /// 16 KiB; who sends a byte now and then would hold the user's accept for ever.
-    var leastProgress = 16 << 10
+    /// See ``NodeLimits/stallDeadline``.
+    var stallDeadline = NodeLimits().stallDeadline
+    /// See ``NodeLimits/leastProgress``.
+    var leastProgress = NodeLimits().leastProgress
 
     /// Looks at a file or folder of this device that is offered.
     ///
