@@ -75,7 +75,7 @@ final class PartContent {
         verifiedByteCount = 0
         marker = Self.marker(for: tree)
         requiresAll = place.folder.checks.contains(.whole)
-        try compare(opened.content.unsure)
+        compare(opened.content.unsure)
         verifiedByteCount = verified.byteCount(in: tree.layout)
     }
 
@@ -96,8 +96,14 @@ final class PartContent {
         tree = header.tree
         part = folder
         verified = before.verified.carried(from: before.header.tree, to: header.tree)
-        for file in 0..<tree.layout.fileCount where !verified.containsAny(tree.layout.chunks(ofFile: file)) {
-            try folder.reset(file: file)
+        do {
+            for file in 0..<tree.layout.fileCount where !verified.containsAny(tree.layout.chunks(ofFile: file)) {
+                try folder.reset(file: file)
+            }
+        } catch {
+            // It is as good as it was.
+            folder.keep()
+            throw error
         }
         verifiedByteCount = verified.byteCount(in: tree.layout)
         marker = Self.marker(for: tree)
@@ -160,7 +166,7 @@ final class PartContent {
             self.journal = nil
             return
         }
-        guard let marker, unmarkedByteCount > 0, isMarkDue else { return }
+        guard let marker, unmarkedByteCount > 0, isMarkDue, marker.isIdle else { return }
         unmarkedByteCount = 0
         lastMark = MonotonicClock.nanoseconds()
         guard let file = try? part.descriptorToSynchronize() else { return }
@@ -199,17 +205,21 @@ final class PartContent {
             || MonotonicClock.nanoseconds() - lastMark >= DiskMarker.timeInterval
     }
 
-    /// Reads chunks that may be there, and keeps those that are.
-    private func compare(_ unsure: [(chunk: UInt64, checksum: ChunkChecksum)]) throws(DocumentError) {
+    /// Reads chunks that may be there, and keeps those that are: what cannot be read is not.
+    private func compare(_ unsure: [(chunk: UInt64, checksum: ChunkChecksum)]) {
         guard !unsure.isEmpty else { return }
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: ChunkLayout.chunkSize, alignment: 4096)
         defer { room.deallocate() }
-        for (chunk, checksum) in unsure {
+        for (chunk, checksum) in unsure where !verified.contains(chunk) {
             let place = tree.layout.place(of: chunk)
             let bytes = UnsafeMutableRawBufferPointer(rebasing: room[..<place.size])
-            let count = try part.read(file: place.file, at: place.offset, into: bytes)
-            guard count == place.size, ChunkChecksum(of: UnsafeRawBufferPointer(bytes)) == checksum else { continue }
+            guard
+                (try? part.read(file: place.file, at: place.offset, into: bytes)) == place.size,
+                ChunkChecksum(of: UnsafeRawBufferPointer(bytes)) == checksum
+            else { continue }
             verified.insert(chunk)
+            // Said again, for a mark of this run of the system to cover it.
+            journal?.append(chunk, checksum)
         }
     }
 
