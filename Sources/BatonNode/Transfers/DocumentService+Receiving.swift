@@ -47,7 +47,9 @@ extension DocumentService {
         } catch let error as DocumentError {
             throw HandoffError(error)
         } catch {
-            throw HandoffError(wrapping: error)
+            let failure = HandoffError(wrapping: error)
+            guard failure.code == .documentChanged else { throw failure }
+            throw HandoffError(.documentChanged, "\(tree.label) changed while it was being sent")
         }
     }
 

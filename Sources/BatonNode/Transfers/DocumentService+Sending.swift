@@ -97,7 +97,10 @@ extension DocumentService {
             }
         } catch {
             let failure = HandoffError(wrapping: error)
-            await offers.fail(claimID, by: claim.device, with: failure)
+            // Of a document that changed the other device asks what differs; should it give up, it says so itself.
+            if failure.code != .documentChanged {
+                await offers.fail(claimID, by: claim.device, with: failure)
+            }
             await stream.reset(failure.code == .documentChanged ? .sourceChanged : .internalError)
         }
         await reader.close()
