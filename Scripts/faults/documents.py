@@ -62,7 +62,7 @@ def fill(chance: random.Random, folder: bytes, depth: int, left: list[int]) -> N
         elif kind < 0.3:
             os.symlink(chance.choice([b"nothing", b"./x", name(chance, 0)]), path)
         else:
-            size = chance.choice([0, 100, 4096, 70_000, MEGABYTE, 5 * MEGABYTE, left[1] // 3])
+            size = chance.choice([0, 100, 4096, 70_000, MEGABYTE, 5 * MEGABYTE, max(0, left[1] // 3)])
             if size < MEGABYTE:
                 with open(path, "wb") as file:
                     file.write(noise(chance, chance.randint(0, size)))
