@@ -14,7 +14,7 @@ struct OfferCommand: AsyncParsableCommand {
             [--web-page-url <url>] [--serve <command>] [--shell] [--exclusive] [--once] [--json]
             """,
         discussion: """
-            Offers a document, a web page, or an activity of any type. Until a device accepts it, nothing but a sealed \
+            Offers a file, a folder, a web page, or an activity of any type. Until a device accepts it, nothing but a sealed \
             announcement of title, type and size leaves this machine.
 
             User info is a JSON object. Dates, URLs, data, UUIDs and sets are written as {"$date": "2026-11-21T09:30:00Z"}, \
@@ -26,13 +26,14 @@ struct OfferCommand: AsyncParsableCommand {
 
             EXAMPLES:
               baton offer ~/report.pdf
+              baton offer ~/Photos
               baton offer --url https://swift.org/documentation/
               baton offer --type org.example.note --user-info '{"page": 3}'
               baton offer --type org.example.log --serve "tail -f /var/log/syslog"
               baton offer --type org.example.dump --serve "tar c . | xz" --shell
             """)
 
-    @Argument(help: "The document to offer.")
+    @Argument(help: "The file or folder to offer.")
     var path: String?
 
     @Option(name: .long, help: "A web page to offer.")

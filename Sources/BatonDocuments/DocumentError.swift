@@ -87,7 +87,7 @@ public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible 
         case .notRegularFile:
             "'\(subject)' is a device, a pipe, a socket or a file without a size. Save its content to a file first."
         case .isFolder:
-            "'\(subject)' is a folder, and folders are not offered yet. Pack it into an archive and offer that."
+            "'\(subject)' is a folder, and only a file can be taken here. Name a file in it, or offer the folder itself."
         case .tooManyEntries:
             "'\(subject)' has more than \(DocumentTree.entryLimit) entries. Pack it into an archive and offer that."
         case .tooDeep:

@@ -8,7 +8,7 @@ import Testing
 /// Another process that puts links into a destination as fast as it can, and takes them away.
 ///
 /// In the style of the races of CVE-2021-30465 and CVE-2023-27320: a look at a name and its use are two moments.
-private struct Attacker: ~Copyable {
+struct Attacker: ~Copyable {
     let process: pid_t
 
     /// - Parameter script: a program for Perl; `$target` and `$folder` are the file to be hit and the destination.

@@ -1,5 +1,6 @@
 import Baton
 import BatonApplications
+import BatonDocuments
 import BatonMessages
 import FoundationEssentials
 import Glibc
@@ -90,8 +91,9 @@ struct OfferDraft: Sendable {
         return request
     }
 
-    /// What the user should know about the size of the user info.
+    /// What the user should know: what of a folder will not be sent, or that the user info is large.
     func warning() throws(CommandError) -> String? {
+        if case .document(let path) = subject { return try DocumentCheck.leftOut(of: path) }
         let size = try userInfo.read().encodedSize
         guard size > UserInfo.recommendedSize else { return nil }
         return "the user info has \(size) bytes; over \(UserInfo.recommendedSize) it slows the handoff down, and a"
@@ -203,14 +205,22 @@ enum DocumentCheck {
                     ? "\(shown) does not exist: check the name" : "\(shown) cannot be offered: \(error)")
         }
         switch status.type {
-        case .regular: break
-        case .directory: throw unreadable("\(shown) is a folder, and only files can be offered yet: pack it first")
-        case _: throw unreadable("\(shown) is a device, a pipe or a socket: only files can be offered")
+        case .regular, .directory: break
+        case _: throw unreadable("\(shown) is a device, a pipe or a socket: only files and folders can be offered")
         }
         guard access(path, R_OK) == 0 else {
             throw unreadable("\(shown) cannot be read (\(Errno(rawValue: errno))): see its permissions")
         }
         return CommandEnvironment.absolute(path)
+    }
+
+    /// What is in a folder and will not be sent; `nil` where all of it is, and for files.
+    static func leftOut(of path: String) throws(CommandError) -> String? {
+        do {
+            return try DocumentSource.survey(CommandEnvironment.absolute(path)).folder?.leftOut.message
+        } catch {
+            throw unreadable(error.message)
+        }
     }
 
     private static func unreadable(_ message: String) -> CommandError {

@@ -13,7 +13,7 @@ public import BatonProtocol
 ///   or so: content that does not shrink is sent plain again within a second (or after one chunk, on a link where that
 ///   takes longer).
 /// - Where compressing leaves the link without work, it can no longer be told how fast the link is. So it is *measured*
-///   with plain chunks, for 0.1 s or four chunks, again at most every 5 s and for 2 % of the time.
+///   with plain chunks, for 0.1 s (or four chunks, where they take longer), at most every 5 s and for 2 % of the time.
 /// - Compressing that was given up within 10 s of its begin doubles the time until the next probe, up to 60 s: at the
 ///   border of what pays, or where content alternates, the policy comes to rest.
 ///
@@ -104,6 +104,8 @@ public struct CompressionPolicy: Sendable {
     }
 
     /// Takes note of what became of a chunk. `now` is when the link had taken it.
+    ///
+    /// Tell of every chunk, so that the link's work is known: of one that was not asked for (zeros, a delta) as well.
     public mutating func record(_ outcome: Outcome, now: Instant) {
         costs.add(outcome, now: now)
         switch mode {

@@ -59,10 +59,12 @@ struct FolderFinishing {
     /// - Throws: `noMessage` where the file is not there as it should be.
     private mutating func finish(_ file: DocumentEntry.File, _ entry: DocumentEntry) throws(Errno) {
         let parent = try part.folder(at: entry.path.parent)
-        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | (file.size == 0 ? O_CREAT : 0)
+        // The kernel takes permissions only where it may make something.
+        let (creating, mode): (Int32, mode_t) = file.size == 0 ? (O_CREAT, 0o600) : (0, 0)
+        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | creating
         let opened: OwnedDescriptor
         do {
-            opened = try SystemCalls.open(entry.path.name, beneath: parent.folder, flags, mode: 0o600)
+            opened = try SystemCalls.open(entry.path.name, beneath: parent.folder, flags, mode: mode)
         } catch {
             throw error == .noSuchFileOrDirectory ? .noMessage : error
         }
@@ -70,8 +72,8 @@ struct FolderFinishing {
         try SystemCalls.requireOwn(status)
         guard status.st_size == off_t(file.size) else { throw .noMessage }
         inodes.append(status.st_ino)
-        let mode = OpenPart.mode(of: entry, part.umask)
-        if status.st_mode & 0o7777 != mode { try SystemCalls.setMode(mode, of: opened) }
+        let permissions = OpenPart.mode(of: entry, part.umask)
+        if status.st_mode & 0o7777 != permissions { try SystemCalls.setMode(permissions, of: opened) }
         if let modified = entry.modified { try SystemCalls.setTime(modified, of: opened) }
     }
 

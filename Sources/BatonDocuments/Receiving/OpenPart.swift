@@ -32,7 +32,8 @@ final class OpenPart {
     /// Opens a file, or makes it.
     ///
     /// - Parameter isNew: it cannot be there yet.
-    /// - Throws: `fileExists` for one that is there all the same, `staleNFSFileHandle` for one that is none of ours.
+    /// - Throws: `fileExists` for one that is there all the same, `illegalSeek` and `tooManyLinks` for one that is none
+    ///   of ours.
     init(
         _ index: Int, _ entry: DocumentEntry, in parent: OpenParent, isNew: Bool, _ umask: mode_t
     ) throws(Errno) {
@@ -87,11 +88,10 @@ extension EntryPath {
 extension SystemCalls {
     /// Makes sure that a file is one that this user has made for the purpose: it has no second name elsewhere.
     ///
-    /// - Throws: `staleNFSFileHandle`.
+    /// - Throws: `illegalSeek` for what is no file, `tooManyLinks`.
     static func requireOwn(_ status: stat) throws(Errno) {
-        guard status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid(), status.st_nlink == 1 else {
-            throw .staleNFSFileHandle
-        }
+        guard status.st_mode & S_IFMT == S_IFREG else { throw .illegalSeek }
+        guard status.st_uid == geteuid(), status.st_nlink == 1 else { throw .tooManyLinks }
     }
 
     /// Opens the folder of a path, and makes it and those that it is in where they are missing.

@@ -33,6 +33,8 @@ final class PartContent {
     private(set) var diskTime: UInt64 = 0
 
     private let tree: DocumentTree
+    /// See ``ReceivingChecks/whole``.
+    private let requiresAll: Bool
     private let part: any Part
     /// Nil where it could not be written: then a transfer that is interrupted begins anew.
     private var journal: TransferJournal?
@@ -53,6 +55,7 @@ final class PartContent {
         verified = ChunkSet()
         verifiedByteCount = 0
         marker = Self.marker(for: tree)
+        requiresAll = place.folder.checks.contains(.whole)
     }
 
     /// Goes on with the part of an earlier transfer of the same version.
@@ -73,6 +76,7 @@ final class PartContent {
         verified = opened.content.verified
         verifiedByteCount = 0
         marker = Self.marker(for: tree)
+        requiresAll = place.folder.checks.contains(.whole)
         compare(opened.content.unsure)
         verifiedByteCount = verified.byteCount(in: tree.layout)
     }
@@ -105,6 +109,7 @@ final class PartContent {
         }
         verifiedByteCount = verified.byteCount(in: tree.layout)
         marker = Self.marker(for: tree)
+        requiresAll = place.folder.checks.contains(.whole)
         // What is said of these chunks has to hold after a power cut as well: no checksum of them is known any more.
         guard (try? folder.descriptorToSynchronize().synchronize()) != nil else { return }
         journal = try? TransferJournal.create(at: stale.journal, header)
@@ -174,7 +179,7 @@ final class PartContent {
     ///
     /// - Throws: `incomplete` when something is missing.
     func commit() throws(DocumentError) -> FilePath {
-        guard verified.missing(in: tree.layout.allChunks, limit: 1).isEmpty else {
+        guard !requiresAll || verified.missing(in: tree.layout.allChunks, limit: 1).isEmpty else {
             throw DocumentError(.incomplete, tree.label.description)
         }
         let path = try part.commit()

@@ -2,19 +2,55 @@ import BatonEventLoop
 import Glibc
 public import SystemPackage
 
-/// A file of this machine that is fit to be offered, as it was when it was inspected.
+/// A file or folder of this machine that is fit to be offered, as it was when it was looked at.
 public struct DocumentSource: Sendable, Hashable {
     /// Where it is. A relative path means the process's current folder: callers that offer it for later make it absolute.
     public let path: FilePath
     /// The name it is offered under: the last component of `path`, also where that is a symbolic link.
     public let label: DocumentLabel
-    /// What tells whether it is still the same, unchanged file.
+    /// What tells whether it is still the same, unchanged file; of a folder nothing but which one it is.
     public let identity: FileIdentity
     /// Read, write and execute bits of owner, group and others (0 to 0o777); set-id and sticky bits are never offered.
     public let permissions: UInt16
 
-    /// Size in bytes.
-    public var size: UInt64 { identity.size }
+    /// What is in it, where it is a folder.
+    public let folder: Folder?
+
+    /// What is known of a folder that was walked.
+    public struct Folder: Sendable, Hashable {
+        /// Bytes of all files.
+        public let size: UInt64
+        /// What will not be sent.
+        public let leftOut: ScannedDocument.LeftOut
+    }
+
+    /// Size in bytes: of a folder that of all files in it.
+    public var size: UInt64 { folder?.size ?? identity.size }
+
+    /// Looks at a file, or at a folder and everything in it, that a user wants to offer, and makes sure that it can be
+    /// read.
+    ///
+    /// Blocking, as ``DocumentScan/scan(_:)``.
+    ///
+    /// - Throws: as ``inspect(_:)`` and ``DocumentScan/scan(_:)``.
+    public static func survey(_ path: FilePath) throws(DocumentError) -> DocumentSource {
+        do {
+            return try inspect(path)
+        } catch {
+            guard error.code == .isFolder else { throw error }
+        }
+        let document = try DocumentScan.scan(path)
+        let status: stat
+        do {
+            status = try SystemCalls.status(at: path)
+        } catch {
+            throw DocumentError(openingFailed: error, path)
+        }
+        return DocumentSource(
+            path: path, label: document.tree.label, identity: FileIdentity(status),
+            permissions: UInt16(truncatingIfNeeded: status.st_mode & 0o777),
+            folder: Folder(size: document.tree.size, leftOut: document.leftOut))
+    }
 
     /// Looks at a file that a user wants to offer, and makes sure that it can be read.
     ///
@@ -39,7 +75,7 @@ public struct DocumentSource: Sendable, Hashable {
             if identity.size == 0 { try requireEmpty(file, path) }
             let source = DocumentSource(
                 path: path, label: try DocumentLabel(of: path), identity: identity,
-                permissions: UInt16(truncatingIfNeeded: status.st_mode & 0o777))
+                permissions: UInt16(truncatingIfNeeded: status.st_mode & 0o777), folder: nil)
             return OpenedDocument(source: source, file: file)
         } catch let error as DocumentError {
             throw error

@@ -30,7 +30,7 @@ extension OfferedActivity {
         guard let id = id ?? (request.activityID.isEmpty ? ActivityID() : ActivityID(request.activityID)) else {
             throw HandoffError(.invalidRequest, "an activity's id has \(ActivityID.size) bytes")
         }
-        let type = try Self.type(of: request, hasDocument: document != nil)
+        let type = try Self.type(of: request, document)
         guard request.title.utf8.count <= Self.titleBound else {
             throw HandoffError(.invalidRequest, "the title is over \(Self.titleBound) bytes: shorten it")
         }
@@ -61,13 +61,13 @@ extension OfferedActivity {
     }
 
     private static func type(
-        of request: WireOfferRequest, hasDocument: Bool
+        of request: WireOfferRequest, _ document: DocumentSource?
     ) throws(HandoffError) -> String {
         let type =
             if !request.type.isEmpty {
                 request.type
-            } else if hasDocument {
-                ActivityType.document
+            } else if let document {
+                document.folder == nil ? ActivityType.document : ActivityType.folder
             } else {
                 request.webPageURL.isEmpty ? "" : ActivityType.browsingWeb
             }
@@ -123,16 +123,18 @@ extension OfferedActivity {
 
     /// Refuses user info that is too large for a handoff, or made to cost its reader more than its writer.
     ///
-    /// - Parameter keyBound: the most bytes of what is hashed; tests of attacks see what the number is good for.
+    /// - Parameters:
+    ///   - keyBound: the most bytes of what is hashed; tests of attacks see what the numbers are good for.
+    ///   - bound: the most bytes in all.
     static func requireFitting(
-        _ userInfo: WireDictionaryValue, keyBound: Int = WireDictionaryValue.keyBound
+        _ userInfo: WireDictionaryValue, keyBound: Int = WireDictionaryValue.keyBound, bound: Int = userInfoBound
     ) throws(HandoffError) {
         try userInfo.requireKeys(atMost: keyBound)
         let size = (try? userInfo.serializedData().count) ?? .max
-        guard size <= userInfoBound else {
+        guard size <= bound else {
             throw HandoffError(
                 .userInfoTooLarge,
-                "the user info has \(size) bytes and may have \(userInfoBound): send more through a document or a stream"
+                "the user info has \(size) bytes and may have \(bound): send more through a document or a stream"
             )
         }
     }

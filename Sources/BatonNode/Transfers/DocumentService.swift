@@ -14,18 +14,19 @@ struct DocumentService: Sendable {
     /// How long the other side may take to say that what it has received is in place.
     static let commitDeadline = Duration.seconds(60)
 
+    /// Buffers of one transfer that are on their way at once: 3.
+    static let buffersOfTransfer = 3
+
     let offers: Offers
     let pool: BufferPool
     let ledger: PartFileLedger
     let limit: TransferLimit
-    /// How long a chunk may wait for a device that does not read, which holds buffers that others wait for; and how long
-    /// nothing may come of a document.
-    var stallDeadline = Duration.seconds(30)
-    /// What has to come of a document in that time at the least, in bytes, unless less is left of it: 4 kbit/s. Default
-    /// 16 KiB; who sends a byte now and then would hold the user's accept for ever.
-    var leastProgress = 16 << 10
+    /// See ``NodeLimits/stallDeadline``.
+    var stallDeadline = NodeLimits().stallDeadline
+    /// See ``NodeLimits/leastProgress``.
+    var leastProgress = NodeLimits().leastProgress
 
-    /// Looks at a file of this device that is offered.
+    /// Looks at a file or folder of this device that is offered.
     ///
     /// - Parameter name: what an error calls the document, its path if `nil`.
     func inspect(_ path: FilePath, calledInErrors name: String? = nil) async throws(HandoffError) -> DocumentSource {
@@ -80,7 +81,7 @@ private actor DocumentInspector {
     }
 
     func inspect(_ path: FilePath) throws(DocumentError) -> DocumentSource {
-        try DocumentSource.inspect(path)
+        try DocumentSource.survey(path)
     }
 
     func scan(_ path: FilePath) throws(DocumentError) -> ScannedDocument {

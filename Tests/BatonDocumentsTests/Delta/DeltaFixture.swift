@@ -110,6 +110,17 @@ extension SignatureIndex {
 }
 
 extension SeededGenerator {
+    /// The same as `bytes`, ten times as fast in a debug build. `count` has to be a multiple of 8.
+    mutating func manyBytes(_ count: Int) -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: count) { room, filled in
+            let words = UnsafeMutableRawBufferPointer(room)
+            while filled < count {
+                words.storeBytes(of: next(), toByteOffset: filled, as: UInt64.self)
+                filled += 8
+            }
+        }
+    }
+
     /// One edit of a file, of the kinds that people and programs make.
     mutating func edit(_ content: inout [UInt8]) {
         let place = Int.random(in: 0...content.count, using: &self)

@@ -40,7 +40,7 @@ struct DeltaTests {
         var generator = SeededGenerator(seed: .random(in: 0 ... .max))
         let seed = generator.description
         let size = 64 << 20
-        let basis = generator.bytes(size)
+        let basis = generator.manyBytes(size)
         var target = basis
         for part in 0..<10 {
             let place = part * size / 10 + Int.random(in: 0..<size / 20, using: &generator)

@@ -1,0 +1,104 @@
+"""The fault campaign between lab hosts that Scripts/campaign has made."""
+
+import argparse
+import collections
+import os
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, here)
+sys.path.append(os.path.join(os.path.dirname(here), "measure"))
+
+import faults  # noqa: E402
+from hosts import Host, Trouble  # noqa: E402
+from transfer import Lost, Transfer  # noqa: E402
+
+
+def size(count: int) -> str:
+    return f"{count / (1 << 20):.1f} MiB"
+
+
+def revive(host: Host) -> None:
+    """Makes sure that the next transfer finds a whole host."""
+    if host.node.poll() is None:
+        return
+    host.node = None
+    host.start_node()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="campaign")
+    parser.add_argument("--help-faults", action="store_true")
+    parser.add_argument("--lab")
+    parser.add_argument("--name")
+    parser.add_argument("--folder")
+    parser.add_argument("--baton")
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--fault")
+    given = parser.parse_args()
+    named = {fault.__name__.replace("_", "-"): fault for fault in faults.ALL}
+    if given.help_faults:
+        for name, fault in named.items():
+            print(f"  {name:16} {fault.__doc__}")
+        return 0
+    if given.fault and given.fault not in named:
+        print(f"campaign: there is no fault '{given.fault}'; there are {', '.join(named)}", file=sys.stderr)
+        return 2
+
+    hosts = [Host([given.lab, "--name", given.name], given.folder, number, given.baton) for number in (1, 2)]
+    survived, lost = collections.Counter(), []
+    cuts = wire = whole = resumed = interruptions = parts = 0
+    try:
+        key = hosts[0].baton("account", "create", "--name", "host1")
+        hosts[1].baton("account", "join", "--no-wait", "--name", "host2", input=key)
+        for host in hosts:
+            host.start_node()
+        for number in range(given.first, given.first + given.count):
+            transfer = Transfer(number, given.seed, *hosts, fault=named.get(given.fault))
+            name = transfer.fault.__name__.replace("_", "-")
+            try:
+                transfer.run()
+                survived[name] += 1
+                outcome = "ok"
+            except (Lost, Trouble) as problem:
+                lost.append(number)
+                outcome = f"LOST: {problem}"
+            print(
+                f"  {number:4} {name:16} {size(transfer.size):>10} {'cut' if transfer.was_cut else 'not cut':8}"
+                f"resumed {size(transfer.resumed):>10}  {' '.join(transfer.codes) or '-'}  {outcome}"
+                f"  ({', '.join(transfer.said)})",
+                flush=True,
+            )
+            cuts += transfer.was_cut
+            wire += transfer.wire
+            whole += transfer.size
+            resumed += transfer.resumed
+            interruptions += transfer.interruptions
+            parts += transfer.kept_parts
+            transfer.clean()
+            for host in hosts:
+                revive(host)
+    except Trouble as trouble:
+        print(f"campaign: {trouble}", file=sys.stderr)
+        return 1
+    finally:
+        for host in hosts:
+            host.stop_node()
+
+    print(f"\nseed {given.seed}: {sum(survived.values())} of {given.count} transfers whole, {cuts} were cut on their way")
+    for name, number in sorted(survived.items()):
+        print(f"  {name:16} survived {number} times")
+    print(f"  {interruptions} interruptions went on by themselves; {parts} attempts ended with a part to go on with")
+    print(f"  documents {size(whole)}; not sent again {size(resumed)}; on the wire in all {size(wire)}")
+    if not lost:
+        print("  lost: nothing")
+        return 0
+    print(f"  LOST: {len(lost)} transfers: {' '.join(str(number) for number in lost)}")
+    print(f"  again: Scripts/campaign --seed {given.seed} --first {lost[0]} --count 1")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

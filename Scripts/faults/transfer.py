@@ -1,0 +1,207 @@
+"""One transfer that is cut, and accepted again until the document is whole."""
+
+import json
+import os
+import random
+import re
+import subprocess
+import threading
+import time
+
+import documents
+import faults
+from hosts import Host, Trouble, now, wait_until
+
+# What a transfer may end with before the document is whole. Anything else is a fault of Baton's.
+EXPECTED = {
+    "connectionLost", "peerUnreachable", "timedOut", "noSuchActivity", "noSuchClaim", "nodeStopping", "noNode",
+    "documentChanged", "documentUnreadable", "destinationFull", "claimHeld", "limitExceeded", "cancelled", "refused",
+}
+ATTEMPTS = 12
+ATTEMPT_SECONDS = 120
+PART = re.compile(rb"^\..*\.[a-z2-7]{8}\.baton-part$", re.DOTALL)
+
+
+class Lost(Exception):
+    """What must never happen, in one sentence."""
+
+
+class Transfer:
+    """A document on one host, and its way to the other."""
+
+    def __init__(self, number: int, seed: int, origin: Host, continuing: Host, fault=None):
+        self.number = number
+        self.chance = random.Random(f"{seed}/{number}")
+        self.origin = origin
+        self.continuing = continuing
+        self.fault = fault or faults.ALL[(number - 1) % len(faults.ALL)]
+        self.said: list[str] = []
+        self.codes: list[str] = []
+        self.interruptions = 0
+        self.resumed = 0
+        self.kept_parts = 0
+        self.wire = 0
+        self.was_cut = False
+        self.offering = None
+        self.accepting = None
+        self.mounted = False
+
+        self.folder = os.path.join(os.fsencode(origin.home), b"document-%d" % number)
+        self.destination = os.path.join(os.fsencode(continuing.home), b"destination-%d" % number)
+        self.source = os.path.join(self.folder, self.chance.choice(["plain.bin", ".hidden", "two words", "Grüße"]).encode())
+        self.target = os.path.join(self.destination, os.path.basename(self.source))
+        os.mkdir(self.folder)
+        os.mkdir(self.destination)
+        documents.make(self.chance, self.source, self.chance.choice([1, 4, 16, 48]) * documents.MEGABYTE)
+        self.versions = [documents.version(self.source)]
+        self.size = documents.size_of(self.versions[0])
+        if self.fault is faults.disk_full:
+            room = min(self.size, 512 << 20) * 2 + (16 << 20)
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}", "campaign", self.destination], check=True)
+            self.mounted = True
+
+    # --- the two commands --------------------------------------------------------------------------------------------
+
+    def offer(self) -> None:
+        if self.offering:
+            faults.end_quietly(self.offering)
+        self.offering, event = self.origin.offer(os.fsdecode(self.source))
+        self.activity = event["id"]
+        # Its pipe must not fill.
+        threading.Thread(target=self.offering.stdout.read, daemon=True).start()
+        self.continuing.sees(self.activity, 60)
+
+    def node_was_killed(self, host: Host) -> None:
+        """The offer is the command's, and the command ends with its node."""
+        if host is self.origin:
+            self.offer()
+
+    def accept(self, cut_at: float | None) -> str | None:
+        """One `baton accept`; cut when this part of the document has come. None when all is well, else a code."""
+        command = (self.continuing.baton_path, "accept", self.activity, "--to", os.fsdecode(self.destination), "--json")
+        self.accepting = self.continuing.spawn(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        moment, errors = threading.Event(), []
+        follower = threading.Thread(target=self.follow, args=(self.accepting, cut_at, moment, errors))
+        follower.start()
+        if cut_at is not None:
+            # Small documents arrive before they say how far they are: those are cut at a moment instead.
+            moment.wait(self.chance.choice([0.05, 0.3, 1, 5]))
+            if self.accepting.poll() is None:
+                self.was_cut = True
+            mend = self.fault(self)
+            mend()
+        deadline = now() + ATTEMPT_SECONDS
+        while self.accepting.poll() is None and now() < deadline:
+            time.sleep(0.05)
+        if self.accepting.poll() is None:
+            self.accepting.kill()
+            raise Lost(f"baton accept neither ends nor goes on for {ATTEMPT_SECONDS} s")
+        follower.join()
+        said = self.accepting.stderr.read().decode(errors="replace")
+        self.accepting.stderr.close()
+        self.accepting.stdout.close()
+        if self.accepting.returncode == 0:
+            return None
+        if self.accepting.returncode == -9:
+            return "killed"
+        if not errors:
+            # Without a node there is no event; the exit code says so.
+            code = {68: "peerUnreachable", 69: "noNode", 66: "noSuchActivity"}.get(self.accepting.returncode)
+            if code:
+                return code
+            raise Lost(f"exit code {self.accepting.returncode} without a typed error: {said.strip()[-300:]}")
+        return errors[0]
+
+    def follow(self, process, cut_at, moment, errors) -> None:
+        for line in process.stdout:
+            event = json.loads(line)
+            kind = event.get("event")
+            if kind == "progress":
+                self.resumed = max(self.resumed, event.get("resumed", 0))
+                if cut_at is not None and event["bytes"] >= cut_at * event["total"]:
+                    moment.set()
+            elif kind == "interrupted":
+                self.interruptions += 1
+            elif kind == "failed":
+                errors.append(event["code"])
+        moment.set()
+
+    def wait(self, seconds: float) -> None:
+        """Lets a fault last, but not longer than the command."""
+        end = now() + seconds
+        while now() < end and self.accepting.poll() is None:
+            time.sleep(0.02)
+
+    # --- the whole ---------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        self.offer()
+        before = self.sent_bytes()
+        self.limit_link()
+        code = self.accept(cut_at=self.chance.random() * 0.95)
+        for _ in range(ATTEMPTS):
+            if code is None:
+                break
+            self.codes.append(code)
+            if code == "destinationExists" and self.is_whole():
+                break
+            if code == "killed":
+                # The node goes on without the command: it is asked again when that has ended, one way or the other.
+                self.await_detached()
+                if self.is_whole():
+                    break
+            elif code not in EXPECTED and code != "destinationExists":
+                raise Lost(f"ended with '{code}', which is none of what such a fault may lead to")
+            self.kept_parts += self.has_part()
+            if code == "noSuchActivity" or self.offering.poll() is not None:
+                self.offer()
+            code = self.accept(cut_at=None)
+        self.wire = self.sent_bytes() - before
+        self.compare()
+
+    def await_detached(self) -> None:
+        def is_over():
+            return os.path.lexists(self.target) or not self.has_part()
+
+        try:
+            wait_until(is_over, 30, "")
+        except Trouble:
+            # A part that stays is one to go on with.
+            self.said.append("the node kept the part")
+
+    def limit_link(self) -> None:
+        rate = self.chance.choice(["off", "100", "400", "1000"])
+        self.said.append(f"link {rate}")
+        faults.lab(self.continuing, "rate", rate)
+
+    def has_part(self) -> bool:
+        return any(PART.match(entry) for entry in os.listdir(self.destination))
+
+    def is_whole(self) -> bool:
+        return os.path.lexists(self.target) and documents.version(self.target) in self.versions
+
+    def compare(self) -> None:
+        if not os.path.lexists(self.target):
+            raise Lost(f"after {ATTEMPTS} attempts nothing has arrived; the attempts ended with {self.codes}")
+        arrived = documents.version(self.target)
+        if arrived not in self.versions:
+            raise Lost(f"what arrived is no version of the source: {documents.difference(arrived, self.versions[-1])}")
+        left = [entry for entry in os.listdir(self.destination) if os.path.join(self.destination, entry) != self.target]
+        if left:
+            raise Lost(f"left behind in the destination: {left[:3]}")
+
+    def sent_bytes(self) -> int:
+        """Bytes that the origin's host has put on the wire so far."""
+        for line in self.origin.run("cat", "/proc/net/dev").splitlines():
+            if line.strip().startswith("eth0:"):
+                return int(line.partition(":")[2].split()[8])
+        raise Trouble("no eth0")
+
+    def clean(self) -> None:
+        for process in (self.accepting, self.offering):
+            if process:
+                faults.end_quietly(process)
+        if self.mounted:
+            subprocess.run(["umount", "--lazy", self.destination], check=False)
+        for path in (self.folder, self.destination):
+            documents.remove(path)

@@ -1,0 +1,270 @@
+import BatonEventLoop
+import BatonTestSupport
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+@Suite("Part of a folder")
+struct PartFolderTests {
+    let scratch: ScratchFolder
+    let target: FilePath
+    let inside: FilePath
+
+    init() throws {
+        scratch = try ScratchFolder()
+        target = try scratch.makeFolder("destination")
+        inside = target.appending(String(decoding: FolderFixture.partName, as: UTF8.self))
+    }
+
+    private func make(_ entries: [(String, DocumentEntry.Kind)], in folder: FilePath? = nil) throws -> PartFolder {
+        try PartFolder(
+            creating: try FolderFixture.tree(entries), named: FolderFixture.partName,
+            in: try DestinationFolder(folder ?? target), umask: 0o022)
+    }
+
+    @Test("Nothing is ever replaced, neither before nor after", arguments: DestinationTests.Obstacle.allCases)
+    func nothingIsReplaced(_ obstacle: DestinationTests.Obstacle) async throws {
+        func put() throws {
+            let path = target.appending("folder")
+            switch obstacle {
+            case .file: try scratch.makeFile("destination/folder", [7])
+            case .folder: _ = try scratch.makeFolder("destination/folder")
+            case .linkToNowhere: try SystemCalls.call { symlink("../nothing", path.string) }
+            case .linkToFile: try SystemCalls.call { symlink("/etc/passwd", path.string) }
+            case .pipe: try SystemCalls.call { mkfifo(path.string, 0o600) }
+            }
+        }
+        let part = try make([("x", FolderFixture.file(0))])
+        try put()
+        #expect(await DocumentFixture.code { _ = try part.commit() } == .destinationExists)
+        #expect(DocumentFixture.names(in: inside) == ["x"])
+        let code = await DocumentFixture.code { _ = try make([]) }
+        #expect(code == .destinationExists)
+        // Moved away, it can be put in place.
+        try SystemCalls.call { rename(target.appending("folder").string, scratch.path.appending("away").string) }
+        #expect(try part.commit() == target.appending("folder"))
+        #expect(DocumentFixture.names(in: target) == ["folder"])
+    }
+
+    @Test("What is missing or too short is never put in place")
+    func incomplete() async throws {
+        let part = try make([("a", FolderFixture.file(10)), ("b", FolderFixture.file(10))])
+        #expect(await DocumentFixture.code { _ = try part.commit() } == .incomplete)
+        try part.write([UInt8](repeating: 1, count: 10), toFile: 0, at: 0)
+        #expect(await DocumentFixture.code { _ = try part.commit() } == .incomplete)
+        try part.write([UInt8](repeating: 1, count: 10), toFile: 1, at: 0)
+        try SystemCalls.call { truncate(inside.appending("a").string, 9) }
+        #expect(await DocumentFixture.code { _ = try part.commit() } == .incomplete)
+        #expect(part.discard())
+        #expect(DocumentFixture.names(in: target).isEmpty)
+    }
+
+    @Test("No byte is written beyond what a file has")
+    func excess() async throws {
+        let part = try make([("a", FolderFixture.file(10))])
+        for (count, offset) in [(11, UInt64(0)), (1, 10), (1, .max), (2, 9)] {
+            let bytes = [UInt8](repeating: 1, count: count)
+            #expect(await DocumentFixture.code { try part.write(bytes, toFile: 0, at: offset) } == .excess)
+        }
+        #expect(DocumentFixture.names(in: inside).isEmpty)
+        part.discard()
+    }
+
+    @Test("A link's target that was made for another entry is looked at again")
+    func linkOfAnotherEntry() async throws {
+        let deep = try EntryPath(Array("a/b/link".utf8))
+        let target = try #require(LinkTarget(Array("../../x".utf8), at: deep))
+        #expect(await DocumentFixture.code { _ = try make([("link", .link(target))]) } == .badName)
+        #expect(DocumentFixture.names(in: self.target).isEmpty)
+    }
+
+    @Test("What somebody else has put into the folder is not written to", arguments: ["link", "hard link", "pipe", "folder"])
+    func planted(_ obstacle: String) async throws {
+        let secret = try scratch.makeFile("secret", [7])
+        for isReopened in [false, true] {
+            var part = try make([("a", .folder), ("a/x", FolderFixture.file(3))])
+            let path = inside.appending("a").appending("x")
+            try SystemCalls.call { mkdir(inside.appending("a").string, 0o700) }
+            if isReopened {
+                part = try PartFolder(
+                    reopening: part.tree, named: FolderFixture.partName, inode: part.inode,
+                    in: try DestinationFolder(target))
+            }
+            switch obstacle {
+            case "link": try SystemCalls.call { symlink(secret.string, path.string) }
+            case "hard link": try SystemCalls.call { link(secret.string, path.string) }
+            case "pipe": try SystemCalls.call { mkfifo(path.string, 0o600) }
+            default: try SystemCalls.call { mkdir(path.string, 0o700) }
+            }
+            let code = await DocumentFixture.code { try part.write([1, 2, 3], toFile: 0, at: 0) }
+            #expect(code == .writeFailed || code == .destinationUnsuitable)
+            #expect(await DocumentFixture.code { _ = try part.commit() } != nil)
+            #expect(try DocumentFixture.read(secret) == [7])
+            #expect(part.discard())
+        }
+        #expect(DocumentFixture.names(in: target).isEmpty)
+    }
+
+    @Test("A folder that is a link by now leads nowhere")
+    func folderBecomesLink() async throws {
+        let outside = try scratch.makeFolder("outside")
+        let part = try make([("a", .folder), ("a/x", FolderFixture.file(1)), ("b", FolderFixture.file(1)), ("c", .folder), ("c/x", FolderFixture.file(1))])
+        try part.write([1], toFile: 0, at: 0)
+        try part.write([1], toFile: 1, at: 0)
+        try SystemCalls.call { symlink(outside.string, inside.appending("c").string) }
+        #expect(await DocumentFixture.code { try part.write([1], toFile: 2, at: 0) } != nil)
+        #expect(await DocumentFixture.code { _ = try part.commit() } != nil)
+        #expect(DocumentFixture.names(in: outside).isEmpty)
+        part.discard()
+    }
+
+    @Test("Another folder in the part's place is neither put in place nor removed")
+    func stranger() async throws {
+        let part = try make([("x", FolderFixture.file(1))])
+        try part.write([1], toFile: 0, at: 0)
+        let stranger = try scratch.makeFolder("destination/stranger")
+        try scratch.makeFile("destination/stranger/theirs", [9])
+        try SystemCalls.call { rename(inside.string, scratch.path.appending("away").string) }
+        try SystemCalls.call { rename(stranger.string, inside.string) }
+        #expect(await DocumentFixture.code { _ = try part.commit() } == .writeFailed)
+        #expect(await DocumentFixture.code {
+            _ = try PartFolder(
+                reopening: part.tree, named: FolderFixture.partName, inode: part.inode, in: try DestinationFolder(target))
+        } == .incomplete)
+        part.discard()
+        #expect(DocumentFixture.names(in: inside) == ["theirs"])
+        #expect(DocumentFixture.names(in: scratch.path.appending("away")).isEmpty)
+    }
+
+    @Test("Permissions are what the umask leaves; set-id bits never come")
+    func permissions() throws {
+        let part = try make([
+            ("plain", FolderFixture.file(1)), ("run", .file(.init(size: 1, isExecutable: true))), ("sub", .folder),
+        ])
+        try part.write([1], toFile: 0, at: 0)
+        try part.write([1], toFile: 1, at: 0)
+        #expect(try SystemCalls.status(at: inside).st_mode & 0o7777 == 0o700)
+        try SystemCalls.call { chmod(inside.appending("run").string, 0o6755) }
+        let path = try part.commit()
+        for (name, mode) in [("", mode_t(0o755)), ("plain", 0o644), ("run", 0o755), ("sub", 0o755)] {
+            let path = name.isEmpty ? path : path.appending(name)
+            #expect(try SystemCalls.status(at: path).st_mode & 0o7777 == mode, "\(name)")
+        }
+    }
+
+    @Test("The thread that may reach nothing but the destination can do all of it")
+    func confined() throws {
+        let records = try SystemCalls.open(try scratch.makeFolder("records"), O_RDONLY | O_DIRECTORY)
+        let destination = try DestinationFolder(target)
+        let link = LinkTarget(known: Array("a/x".utf8)[...])
+        let tree = try FolderFixture.tree([("a", .folder), ("a/x", FolderFixture.file(3 << 20)), ("link", .link(link))])
+        let shared = SharedDescriptor(records)
+        let thread = try PrivateThread(name: "test-confined")
+        let outcome = thread.perform { () -> Result<FilePath, DocumentError> in
+            do throws(DocumentError) {
+                try? destination.confineThread(recordingIn: shared.descriptor)
+                let lost = try PartFolder(creating: tree, named: FolderFixture.partName, in: destination, umask: 0o022)
+                let ones = [UInt8](repeating: 1, count: 1 << 20)
+                try ones.withUnsafeBufferPointer { (ones) throws(DocumentError) in
+                    try lost.write(UnsafeRawBufferPointer(ones), toFile: 0, at: 0)
+                }
+                lost.discard()
+                let part = try PartFolder(creating: tree, named: FolderFixture.partName, in: destination, umask: 0o022)
+                for index in 0..<3 {
+                    try ones.withUnsafeBufferPointer { (ones) throws(DocumentError) in
+                        try part.write(UnsafeRawBufferPointer(ones), toFile: 0, at: UInt64(index) << 20)
+                    }
+                }
+                return .success(try part.commit())
+            } catch {
+                return .failure(error)
+            }
+        }
+        let path = try outcome.get()
+        #expect(DocumentFixture.names(in: path) == ["a", "link"])
+        #expect(try SystemCalls.status(at: path.appending("link")).st_size == 3 << 20)
+    }
+
+    /// A descriptor that a closure can carry to another thread.
+    private final class SharedDescriptor: Sendable {
+        let descriptor: OwnedDescriptor
+        init(_ descriptor: consuming OwnedDescriptor) { self.descriptor = descriptor }
+    }
+
+    @Test(.enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
+    func fullDiskIsNoticedBeforeTheFirstByteAndInTheMiddle() async throws {
+        let mounted = try MountedFolder(tmpfsAt: try scratch.makeFolder("full"), size: 4 << 20)
+        #expect(await DocumentFixture.code { _ = try make([("x", FolderFixture.file(5 << 20))], in: mounted.path) } == .destinationFull)
+        #expect(DocumentFixture.names(in: mounted.path).isEmpty)
+        // Nobody can say how much of a file with holes comes.
+        let part = try make([("x", FolderFixture.file(64 << 20, isSparse: true))], in: mounted.path)
+        let bytes = [UInt8](repeating: 1, count: 1 << 20)
+        let code = await DocumentFixture.code {
+            for index in 0..<5 { try part.write(bytes, toFile: 0, at: UInt64(index) << 20) }
+        }
+        #expect(code == .destinationFull)
+        // What came is there, to go on with once there is room.
+        var read = bytes
+        #expect(try read.withUnsafeMutableBytes { try part.read(file: 0, at: 0, into: $0) } == 1 << 20)
+        #expect(read == bytes)
+        #expect(part.discard())
+        #expect(DocumentFixture.names(in: mounted.path).isEmpty)
+    }
+
+    @Test(.enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
+    func fileSystemWithoutHolesAndPromisesWorks() throws {
+        let mounted = try MountedFolder(ramfsAt: try scratch.makeFolder("unknown"))
+        let part = try make([("x", FolderFixture.file(3 << 20, isSparse: true))], in: mounted.path)
+        #expect(DocumentFixture.names(in: mounted.path).count == 1)
+        try part.write([UInt8](repeating: 1, count: 3 << 20), toFile: 0, at: 0)
+        try part.clear(100..<(2 << 20), ofFile: 0)
+        let content = try DocumentFixture.read(try part.commit().appending("x"))
+        let expected = [UInt8](repeating: 1, count: 100) + [UInt8](repeating: 0, count: (2 << 20) - 100)
+            + [UInt8](repeating: 1, count: 1 << 20)
+        #expect(content == expected)
+    }
+
+    @Test("An unprivileged user receives folders, and hears where they may not go")
+    func unprivileged() async throws {
+        let open = try scratch.makeFolder("open")
+        let closed = try scratch.makeFolder("closed", mode: 0o755)
+        for (path, mode) in [(open, mode_t(0o777)), (scratch.path, 0o755)] {
+            try SystemCalls.call { chmod(path.string, mode) }
+        }
+        await #expect(processExitsWith: .success) {
+            [open = open.string as String, closed = closed.string as String] in
+            try DocumentFixture.becomeNobody()
+            let tree = try FolderFixture.tree([("a", .folder), ("a/x", FolderFixture.file(1))])
+            let code = await DocumentFixture.code {
+                _ = try PartFolder(
+                    creating: tree, named: FolderFixture.partName, in: try DestinationFolder(FilePath(closed)))
+            }
+            #expect(code == .destinationNotWritable)
+            let part = try PartFolder(
+                creating: tree, named: FolderFixture.partName, in: try DestinationFolder(FilePath(open)), umask: 0o777)
+            try part.write([1], toFile: 0, at: 0)
+            let path = try part.commit()
+            // Whatever the umask, the owner can read what arrived.
+            #expect(try DocumentFixture.read(path.appending("a").appending("x")) == [1])
+        }
+        #expect(DocumentFixture.names(in: closed).isEmpty && DocumentFixture.names(in: open) == ["folder"])
+    }
+
+    @Test("Files, however many, hold few descriptors, and none when all is over")
+    func descriptors() throws {
+        let entries = (0..<300).flatMap { index -> [(String, DocumentEntry.Kind)] in
+            let name = "d" + String(repeating: "0", count: 3 - String(index).count) + String(index)
+            return [(name, .folder), (name + "/x", FolderFixture.file(1))]
+        }
+        let part = try make(entries)
+        for index in 0..<300 {
+            try part.write([1], toFile: index, at: 0)
+            if index == 150 { #expect(DocumentFixture.openFiles(in: target).count <= 4) }
+        }
+        let path = try part.commit()
+        #expect(DocumentFixture.names(in: path).count == 300)
+        withExtendedLifetime(part) {}
+    }
+}
