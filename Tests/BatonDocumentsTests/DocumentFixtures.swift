@@ -184,7 +184,7 @@ enum DocumentFixture {
 extension PartPlace {
     /// Where the tests make parts by themselves.
     init(_ folder: FilePath, _ ledger: PartFileLedger) throws(DocumentError) {
-        self.init(folder: try DestinationFolder(folder), ledger: ledger, umask: ProcessUmask.current)
+        self.init(folder: try DestinationFolder(folder), ledger: ledger, umask: ProcessUmask.current, boot: .current)
     }
 }
 

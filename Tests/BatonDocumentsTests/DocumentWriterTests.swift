@@ -152,7 +152,7 @@ struct DocumentWriterTests {
         let parts = try fixture.ledger.unfinished()
         #expect(parts.count == min(chunks, 1), sourceLocation: sourceLocation)
         for part in parts {
-            let content = try #require(try TransferJournal.open(part.journal)).content
+            let content = try #require(try TransferJournal.open(part.journal, boot: .current)).content
             #expect(content.verified.ranges == [0..<UInt64(chunks)], sourceLocation: sourceLocation)
             #expect(content.unsure.isEmpty, sourceLocation: sourceLocation)
         }

@@ -110,7 +110,7 @@ final class TransferJournal {
     /// - Parameter boot: the present run of the system.
     /// - Returns: the journal and what it says; nil where it is damaged beyond use.
     static func open(
-        _ path: FilePath, boot: BootID = .current
+        _ path: FilePath, boot: BootID
     ) throws(Errno) -> (journal: TransferJournal, content: Content)? {
         let file = try SystemCalls.open(path, O_RDWR | O_NOFOLLOW)
         guard let (header, start) = try readHeader(file) else { return nil }

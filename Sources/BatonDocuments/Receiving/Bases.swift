@@ -28,7 +28,7 @@ public final class BasisFile: Sendable {
     /// The part of an earlier version, cut to what has come of it.
     convenience init?(_ stale: UnfinishedDocument, at place: PartPlace) {
         guard
-            let content = (try? TransferJournal.open(stale.journal))??.content,
+            let content = (try? TransferJournal.open(stale.journal, boot: place.boot))??.content,
             let end = content.verified.ranges.last?.upperBound,
             let file = try? place.folder.reopenFile(
                 stale.record.name, inode: stale.record.inode, for: stale.header.tree.label)

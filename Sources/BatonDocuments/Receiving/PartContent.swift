@@ -8,6 +8,8 @@ struct PartPlace: Sendable {
     let folder: DestinationFolder
     let ledger: PartFileLedger
     let umask: mode_t
+    /// The present run of the system. A confined thread cannot ask for it.
+    let boot: BootID
 }
 
 /// A part together with its journal: what of the document is there, and for how long.
@@ -62,7 +64,7 @@ final class PartContent {
     init?(reopening unfinished: UnfinishedDocument, at place: PartPlace) throws(DocumentError) {
         guard place.ledger.take(unfinished.record) else { return nil }
         guard
-            let opened = try? TransferJournal.open(unfinished.journal),
+            let opened = try? TransferJournal.open(unfinished.journal, boot: place.boot),
             let part = try? Self.reopen(unfinished.record, opened.content.header.tree, at: place)
         else {
             place.ledger.release(unfinished.record)
@@ -87,7 +89,7 @@ final class PartContent {
     ) throws(DocumentError) {
         guard header.tree.isFolder, stale.header.tree.isFolder, place.ledger.take(stale.record) else { return nil }
         guard
-            let before = (try? TransferJournal.open(stale.journal))??.content,
+            let before = (try? TransferJournal.open(stale.journal, boot: place.boot))??.content,
             let folder = try? RecordedPartFolder(reopening: stale.record, header.tree, at: place)
         else {
             place.ledger.release(stale.record)

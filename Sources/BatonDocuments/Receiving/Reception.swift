@@ -49,7 +49,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
             } catch {
                 throw DocumentError(.notConfinable, folder.path.displayed, underlyingError: error)
             }
-            let place = PartPlace(folder: folder, ledger: ledger, umask: umask)
+            let place = PartPlace(folder: folder, ledger: ledger, umask: umask, boot: header.boot)
             for unfinished in found where unfinished.header.tree.isSameVersion(as: tree) {
                 guard let content = try PartContent(reopening: unfinished, at: place) else { continue }
                 self.content = content

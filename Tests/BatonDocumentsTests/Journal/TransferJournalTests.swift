@@ -1,0 +1,264 @@
+import BatonTestSupport
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+@Suite("Journal of a transfer")
+struct TransferJournalTests {
+    let scratch: ScratchFolder
+    let path: FilePath
+    let tree: DocumentTree
+    static let here = BootID(text: "this run")
+    static let later = BootID(text: "another run")
+
+    init() throws {
+        scratch = try ScratchFolder()
+        path = scratch.path.appending("journal")
+        tree = try DocumentFixture.tree(1000 << 20, version: 1)
+    }
+
+    private func header(_ boot: BootID = here) -> JournalHeader {
+        JournalHeader(origin: DocumentFixture.origin, boot: boot, tree: tree)
+    }
+
+    private static func checksum(_ chunk: UInt64) -> ChunkChecksum { ChunkChecksum(high: chunk &* 3, low: ~chunk) }
+
+    private func append(_ chunks: some Sequence<UInt64>, to journal: TransferJournal) throws {
+        for chunk in chunks { journal.append(chunk, Self.checksum(chunk)) }
+        try journal.flush()
+    }
+
+    private func open(_ boot: BootID = here) throws -> (journal: TransferJournal, content: TransferJournal.Content) {
+        try #require(try TransferJournal.open(path, boot: boot))
+    }
+
+    /// What the journal says in a run of the system: chunks that are certain, and others.
+    private func content(_ boot: BootID = here) throws -> (certain: [Range<UInt64>], unsure: [UInt64]) {
+        let content = try open(boot).content
+        for (chunk, checksum) in content.unsure { #expect(checksum == Self.checksum(chunk)) }
+        return (content.verified.ranges, content.unsure.map(\.chunk))
+    }
+
+    private func entryStart(_ index: Int) throws -> UInt64 {
+        UInt64(try SystemCalls.status(at: path).st_size) - UInt64((try open().journal.entryCount)) * 40 + UInt64(index) * 40
+    }
+
+    @Test("What was written is read again, and can be gone on with")
+    func reopening() throws {
+        do {
+            let journal = try TransferJournal.create(at: path, header())
+            try append([0, 1, 2, 7], to: journal)
+        }
+        do {
+            let (journal, content) = try open()
+            #expect(content.header.origin == DocumentFixture.origin && content.header.boot == Self.here)
+            #expect(content.header.tree.isSameVersion(as: tree))
+            #expect(content.verified.ranges == [0..<3, 7..<8] && content.unsure.isEmpty)
+            try append([3, 3, 8], to: journal)
+        }
+        #expect(try content().certain == [0..<4, 7..<9])
+        #expect(try open().journal.entryCount == 7)
+        #expect(try SystemCalls.status(at: path).st_mode & 0o777 == 0o600)
+    }
+
+    @Test("What was not flushed is not there")
+    func unflushed() throws {
+        let journal = try TransferJournal.create(at: path, header())
+        journal.append(1, Self.checksum(1))
+        #expect(try content().certain.isEmpty)
+        try journal.flush()
+        #expect(try content().certain == [1..<2])
+    }
+
+    @Test("After another start of the system only what a mark covers is certain")
+    func marks() throws {
+        let journal = try TransferJournal.create(at: path, header())
+        try append(0..<5, to: journal)
+        let covered = journal.entryCount
+        try append(5..<8, to: journal)
+        journal.mark(covered)
+        try append(8..<9, to: journal)
+        #expect(try content(Self.later) == ([0..<5], [5, 6, 7, 8]))
+        #expect(try content().certain == [0..<9])
+        journal.mark(journal.entryCount)
+        try journal.flush()
+        #expect(try content(Self.later) == ([0..<9], []))
+    }
+
+    @Test("A mark of a later run says nothing of chunks that the earlier one has lost")
+    func markOfALaterRun() throws {
+        try append(0..<4, to: try TransferJournal.create(at: path, header()))
+        do {
+            // Chunks 0 and 2 are there after all; 1 comes again; of 3 nothing is known yet.
+            let (journal, content) = try open(Self.later)
+            #expect(content.unsure.map(\.chunk) == [0, 1, 2, 3])
+            try append([0, 2, 1], to: journal)
+            journal.mark(journal.entryCount)
+            try append([9], to: journal)
+        }
+        for boot in [Self.later, BootID(text: "a third run")] {
+            #expect(try content(boot) == ([0..<3], [3, 9]), "\(boot.text)")
+        }
+    }
+
+    @Test("A mark that covers nothing of its own run is none")
+    func emptyMark() throws {
+        try append(0..<2, to: try TransferJournal.create(at: path, header()))
+        let (journal, _) = try open(Self.later)
+        journal.mark(2)
+        try journal.flush()
+        #expect(journal.entryCount == 2)
+        #expect(try content(Self.later) == ([], [0, 1]))
+    }
+
+    @Test("A damaged entry costs its chunk alone, whichever bit it is")
+    func damagedEntry() throws {
+        try append(0..<10, to: try TransferJournal.create(at: path, header()))
+        let intact = try DocumentFixture.read(path)
+        let start = Int(try entryStart(4))
+        for bit in 0..<40 * 8 {
+            var bytes = intact
+            bytes[start + bit / 8] ^= 1 << UInt8(bit % 8)
+            try DocumentFixture.write(bytes, to: path)
+            #expect(try content().certain == [0..<4, 5..<10], "bit \(bit)")
+        }
+    }
+
+    @Test("Entries that changed places are damaged both")
+    func movedEntries() throws {
+        try append(0..<6, to: try TransferJournal.create(at: path, header()))
+        var bytes = try DocumentFixture.read(path)
+        let (one, other) = (Int(try entryStart(1)), Int(try entryStart(4)))
+        for index in 0..<40 { bytes.swapAt(one + index, other + index) }
+        try DocumentFixture.write(bytes, to: path)
+        #expect(try content().certain == [0..<1, 2..<4, 5..<6])
+    }
+
+    @Test("A damaged mark vouches for nothing")
+    func damagedMark() throws {
+        let journal = try TransferJournal.create(at: path, header())
+        try append(0..<3, to: journal)
+        journal.mark(3)
+        try journal.flush()
+        let start = try entryStart(3)
+        try DocumentFixture.write([0xFF], to: path, at: start + 15)
+        #expect(try content(Self.later) == ([], [0, 1, 2]))
+    }
+
+    @Test("A torn end is written over by what comes next")
+    func tornTail() throws {
+        try append(0..<3, to: try TransferJournal.create(at: path, header()))
+        let size = try SystemCalls.status(at: path).st_size
+        for missing in [1, 20, 39] {
+            try SystemCalls.call { truncate(path.string, size - missing) }
+            let (journal, content) = try open()
+            #expect(content.verified.ranges == [0..<2])
+            try append([2], to: journal)
+            #expect(try self.content().certain == [0..<3])
+            #expect(try SystemCalls.status(at: path).st_size == size)
+        }
+    }
+
+    @Test("A damaged or cut header costs everything, and nothing crashes")
+    func damagedHeader() throws {
+        try append(0..<3, to: try TransferJournal.create(at: path, header()))
+        let intact = try DocumentFixture.read(path)
+        let end = Int(try entryStart(0))
+        for index in 0..<end {
+            var bytes = intact
+            bytes[index] ^= 0x20
+            try DocumentFixture.write(bytes, to: path)
+            #expect(try TransferJournal.open(path, boot: Self.here) == nil, "byte \(index)")
+            #expect(TransferJournal.header(at: path) == nil, "byte \(index)")
+        }
+        for size in [0, 1, 39, 40, end - 1] {
+            try DocumentFixture.write(intact, to: path)
+            try SystemCalls.call { truncate(path.string, size) }
+            #expect(try TransferJournal.open(path, boot: Self.here) == nil, "\(size) bytes")
+        }
+        #expect(throws: Errno.noSuchFileOrDirectory) { try TransferJournal.open(scratch.path.appending("none"), boot: Self.here) }
+    }
+
+    @Test("Chunks that the document has not are not believed")
+    func strangers() throws {
+        try append([1000, 5, .max], to: try TransferJournal.create(at: path, header()))
+        #expect(try content().certain == [5..<6])
+        #expect(try content(Self.later) == ([], [5]))
+    }
+
+    @Test("A link in the place of a journal is not followed")
+    func link() throws {
+        let target = try scratch.makeFile("target", [7])
+        try SystemCalls.call { symlink(target.string, path.string) }
+        #expect(throws: Errno.tooManySymbolicLinkLevels) { try TransferJournal.create(at: path, header()) }
+        #expect(throws: Errno.tooManySymbolicLinkLevels) { try TransferJournal.open(path, boot: Self.here) }
+        #expect(TransferJournal.header(at: path) == nil)
+        #expect(try DocumentFixture.read(target) == [7])
+    }
+
+    @Test("A journal that is too large is not read")
+    func bound() throws {
+        try append(0..<3, to: try TransferJournal.create(at: path, header()))
+        let limit = Int(TransferJournal.sizeLimit)
+        try SystemCalls.call { truncate(path.string, limit + 1) }
+        #expect(try TransferJournal.open(path, boot: Self.here) == nil)
+    }
+
+    @Test("The state folder's full disk is an error, and what was written before stays", .enabled(if: DocumentFixture.isRoot))
+    func fullDisk() throws {
+        let mounted = try MountedFolder(tmpfsAt: try scratch.makeFolder("full"), size: 64 << 10)
+        let path = mounted.path.appending("journal")
+        let journal = try TransferJournal.create(at: path, header())
+        for chunk in 0..<UInt64(900) { journal.append(chunk, Self.checksum(chunk)) }
+        try journal.flush()
+        for chunk in 0..<UInt64(2000) { journal.append(chunk % 1000, Self.checksum(chunk % 1000)) }
+        #expect(throws: Errno.noSpace) { try journal.flush() }
+        let found = try #require(try TransferJournal.open(path, boot: Self.here)).content
+        #expect(found.verified.ranges.first?.lowerBound == 0 && found.verified.count >= 900)
+    }
+
+    @Test("Any journal, cut or damaged anywhere, says at most what was written")
+    func random() throws {
+        var generator = SeededGenerator(seed: .random(in: 0 ... .max))
+        for _ in 0..<100 {
+            let journal = try TransferJournal.create(at: path, header())
+            var (written, durable) = (Set<UInt64>(), Set<UInt64>())
+            for _ in 0..<Int.random(in: 0...30, using: &generator) {
+                if Int.random(in: 0..<5, using: &generator) == 0 {
+                    journal.mark(journal.entryCount)
+                    durable = written
+                } else {
+                    let chunk = UInt64.random(in: 0..<1000, using: &generator)
+                    journal.append(chunk, Self.checksum(chunk))
+                    written.insert(chunk)
+                }
+            }
+            try journal.flush()
+            let isDamaged = Bool.random(using: &generator)
+            if isDamaged {
+                var bytes = try DocumentFixture.read(path)
+                for _ in 0..<3 {
+                    let place = Int.random(in: 0..<bytes.count, using: &generator)
+                    bytes[place] = .random(in: 0...255, using: &generator)
+                }
+                try DocumentFixture.write(bytes, to: path)
+            }
+            if Bool.random(using: &generator) {
+                let size = Int.random(in: 0...Int(try SystemCalls.status(at: path).st_size), using: &generator)
+                try SystemCalls.call { truncate(path.string, size) }
+            } else if !isDamaged {
+                let content = try open(Self.later).content
+                #expect(Set(content.verified.ranges.joined()) == durable, "\(generator)")
+                #expect(Set(content.unsure.map(\.chunk)) == written.subtracting(durable), "\(generator)")
+            }
+            for boot in [Self.here, Self.later] {
+                guard let content = try TransferJournal.open(path, boot: boot)?.content else { continue }
+                let said = Set(content.verified.ranges.joined())
+                #expect(said.isSubset(of: boot == Self.here ? written : durable), "\(generator)")
+                #expect(content.unsure.allSatisfy { written.contains($0.chunk) }, "\(generator)")
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+import BatonProtocol
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+@Suite("Disks that fill up", .enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
+struct FullDiskTests {
+    let scratch: ScratchFolder
+
+    init() throws {
+        scratch = try ScratchFolder()
+    }
+
+    /// Writes to a file until its file system has no room left.
+    private func fill(_ path: FilePath) throws {
+        let bytes = [UInt8](repeating: 1, count: 4096)
+        var end: UInt64 = 0
+        do {
+            while true {
+                try DocumentFixture.write(bytes, to: path, at: end)
+                end += UInt64(bytes.count)
+            }
+        } catch Errno.noSpace {
+            #expect(end > 0)
+        }
+    }
+
+    @Test("The state folder's: the document arrives all the same", arguments: [true, false])
+    func stateFolder(_ isWhole: Bool) async throws {
+        let state = try MountedFolder(tmpfsAt: try scratch.makeFolder("state"), size: 64 << 10)
+        let parts = state.path.appending("parts")
+        let folder = try scratch.makeFolder("destination")
+        let tree = try DocumentFixture.tree(400 << 20, version: 3, isSparse: true)
+        let writer = try await DocumentWriter.begun(tree, in: folder, ledger: try PartFileLedger(stateFolder: parts))
+        try fill(state.path.appending("filler"))
+        let zeros = DocumentFixture.record([UInt8](repeating: 0, count: 1 << 20), encoding: 1, saying: [])
+        // The page that the journal has holds a hundred entries or so.
+        for _ in 0..<300 { try await writer.write(zeros) }
+        if isWhole {
+            for _ in 0..<100 { try await writer.write(zeros) }
+            let path = try await writer.commit()
+            #expect(try SystemCalls.status(at: path).st_size == 400 << 20)
+            #expect(DocumentFixture.names(in: folder) == ["report.pdf"])
+        } else {
+            // Nobody could go on with what no journal knows.
+            #expect(await writer.end() == 0)
+            #expect(DocumentFixture.names(in: folder).isEmpty)
+        }
+        #expect(DocumentFixture.names(in: parts).isEmpty)
+    }
+
+    @Test("The state folder's, before a record fits: nothing is received")
+    func stateFolderFromTheStart() async throws {
+        let state = try MountedFolder(tmpfsAt: try scratch.makeFolder("state"), size: 64 << 10)
+        let ledger = try PartFileLedger(stateFolder: state.path.appending("parts"))
+        try fill(state.path.appending("filler"))
+        let folder = try scratch.makeFolder("destination")
+        let code = await DocumentFixture.code {
+            _ = try await DocumentWriter.begun(try DocumentFixture.tree(5), in: folder, ledger: ledger)
+        }
+        #expect(code == .stateUnavailable)
+        #expect(DocumentFixture.names(in: folder).isEmpty)
+    }
+
+    @Test("The destination's: the part is kept, and the transfer goes on when there is room")
+    func destination() async throws {
+        let mounted = try MountedFolder(tmpfsAt: try scratch.makeFolder("destination"), size: 10 << 20)
+        let parts = scratch.path.appending("parts")
+        let filler = mounted.path.appending("filler")
+        try DocumentFixture.write([UInt8](repeating: 1, count: 5 << 20), to: filler)
+        let content = DocumentFixture.content(8 << 20 - 99, seed: 90)
+        // With holes, by its name: nothing is reserved.
+        let tree = try DocumentFixture.tree(UInt64(content.count), version: 4, isSparse: true)
+        let first = try await DocumentWriter.begun(tree, in: mounted.path, ledger: try PartFileLedger(stateFolder: parts))
+        #expect(await DocumentFixture.code { try await first.write(DocumentFixture.records(content)) } == .destinationFull)
+        #expect(DocumentFixture.names(in: mounted.path).count == 2)
+        // While it is full the next attempt ends the same way, and loses nothing.
+        let second = try await DocumentWriter.begun(tree, in: mounted.path, ledger: try PartFileLedger(stateFolder: parts))
+        let missing = try await second.missing()
+        let start = try #require(missing.first).lowerBound
+        #expect(missing == [start..<8] && start >= 3)
+        let rest = ResumeFixture.records(missing, of: content)
+        #expect(await DocumentFixture.code { try await second.write(rest) } == .destinationFull)
+        try SystemCalls.call { unlink(filler.string) }
+        let third = try await DocumentWriter.begun(tree, in: mounted.path, ledger: try PartFileLedger(stateFolder: parts))
+        let still = try await third.missing()
+        #expect(try #require(still.first).lowerBound >= start)
+        try await third.write(ResumeFixture.records(still, of: content))
+        let path = try await third.commit()
+        #expect(try DocumentFixture.read(path) == content)
+        #expect(DocumentFixture.names(in: mounted.path) == ["report.pdf"])
+        #expect(DocumentFixture.names(in: parts).isEmpty)
+    }
+}

@@ -1,0 +1,140 @@
+import BatonProtocol
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+@Suite("Parts of another version")
+struct OtherVersionTests {
+    let fixture: ResumeFixture
+
+    init() throws {
+        fixture = try ResumeFixture(seed: 30)
+    }
+
+    private func newTree() throws -> DocumentTree {
+        try DocumentFixture.tree(UInt64(fixture.content.count), version: ResumeFixture.version + 1)
+    }
+
+    /// A record that copies a chunk from what the other device was told of, by the definition.
+    private func copying(_ chunk: UInt64, of content: [UInt8], from offset: UInt64, basis: Int = 0) -> [UInt8] {
+        let start = Int(chunk) << 20
+        let bytes = Array(content[start..<min(start + 1 << 20, content.count)])
+        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1000, alignment: 1)
+        defer { room.deallocate() }
+        return bytes.withUnsafeBytes { chunk in
+            var writer = DeltaWriter(chunk, into: room)
+            writer.append(SignatureIndex.Match(basis: basis, offset: offset), length: chunk.count)
+            let count = writer.finish() ?? 0
+            ContentDigest(of: chunk).write(
+                to: UnsafeMutableRawBufferPointer(rebasing: room[count..<count + ContentDigest.byteCount]))
+            let payload = Array(UnsafeRawBufferPointer(rebasing: room[..<(count + ContentDigest.byteCount)]))
+            let length = withUnsafeBytes(of: UInt32(payload.count).bigEndian) { Array($0) }
+            return DocumentFixture.record(bytes, encoding: 3, saying: length + payload)
+        }
+    }
+
+    @Test("What has come of it is what the new version is built upon, and it goes with the commit")
+    func staleIsABasis() async throws {
+        try await fixture.receive([0..<6])
+        let stale = try fixture.part()
+        var content = fixture.content
+        content[3 << 20 + 5] ^= 0xFF
+        let writer = try await fixture.open(try newTree())
+        #expect(try await writer.missing() == [0..<8])
+        // It tells of all that has come, and of nothing that has not.
+        let size = try #require(try await writer.pieceSize())
+        var index = SignatureIndex(size: size)
+        while let batch = try await writer.nextSignatures() {
+            #expect(batch.basis == 0 && batch.bytes.count <= 56 << 10)
+            try index.append(batch.bytes, basis: batch.basis)
+        }
+        #expect(index.signatureCount > 0)
+        #expect(try SystemCalls.status(at: stale).st_size == 6 << 20)
+        #expect(fixture.names.count == 2)
+        try await writer.begin([0..<8])
+        for chunk in 0..<UInt64(8) {
+            let isSame = chunk < 6 && chunk != 3
+            try await writer.write(
+                isSame
+                    ? copying(chunk, of: content, from: chunk << 20)
+                    : ResumeFixture.records([chunk..<chunk + 1], of: content))
+        }
+        #expect(try await writer.commit() == fixture.document)
+        #expect(try DocumentFixture.read(fixture.document) == content)
+        fixture.writers.expectOnly(["report.pdf"])
+    }
+
+    @Test("What is copied and is not what the sender has seen is noticed")
+    func otherBytesInTheBasis() async throws {
+        try await fixture.receive([0..<6])
+        try fixture.damage(2)
+        let writer = try await fixture.open(try newTree())
+        try await writer.begin([0..<8])
+        try await writer.write(copying(0, of: fixture.content, from: 0))
+        let record = copying(2, of: fixture.content, from: 2 << 20)
+        // Chunk 1 comes first.
+        try await writer.write(copying(1, of: fixture.content, from: 1 << 20))
+        #expect(await DocumentFixture.code { try await writer.write(record) } == .basisChanged)
+    }
+
+    @Test("Copies from where nothing is are refused", arguments: [(0, 6 << 20), (1, 0), (0, (5 << 20) + 1), (0, 1 << 40)])
+    func copiesOfNothing(_ basis: Int, _ offset: UInt64) async throws {
+        try await fixture.receive([0..<6])
+        let writer = try await fixture.open(try newTree())
+        try await writer.begin([0..<8])
+        let record = copying(0, of: fixture.content, from: offset, basis: basis)
+        #expect(await DocumentFixture.code { try await writer.write(record) } == .badRecord)
+    }
+
+    @Test("Until the new one is committed the old one stays, also when the transfer is interrupted")
+    func staleStays() async throws {
+        try await fixture.receive([0..<6])
+        let stale = try fixture.part()
+        for chunks in [[0..<2], [2..<3]] as [[Range<UInt64>]] {
+            let writer = try await fixture.open(try newTree())
+            try await writer.begin(chunks)
+            for chunk in chunks.joined() {
+                try await writer.write(copying(chunk, of: fixture.content, from: chunk << 20))
+            }
+            #expect(await writer.end() > 0)
+            #expect(access(stale.string, F_OK) == 0)
+            #expect(fixture.names.count == 2)
+        }
+        let writer = try await fixture.open(try newTree())
+        #expect(try await writer.missing() == [3..<8])
+        try await fixture.complete(writer)
+        fixture.writers.expectOnly(["report.pdf"])
+    }
+
+    @Test("A copy that the user names is built upon, and stays as it is")
+    func against() async throws {
+        let copy = try fixture.scratch.makeFile("older copy", fixture.content)
+        let writer = try await DocumentWriter.create(
+            try newTree(), from: DocumentFixture.origin, in: try DestinationFolder(fixture.folder),
+            ledger: fixture.writers.ledger, against: [copy])
+        #expect(try await writer.pieceSize() != nil)
+        try await writer.begin([0..<8])
+        for chunk in 0..<UInt64(8) {
+            try await writer.write(copying(chunk, of: fixture.content, from: chunk << 20))
+        }
+        _ = try await writer.commit()
+        #expect(try DocumentFixture.read(fixture.document) == fixture.content)
+        #expect(try DocumentFixture.read(copy) == fixture.content)
+        fixture.writers.expectOnly(["report.pdf"])
+    }
+
+    @Test("A copy that is cut while it is built upon is noticed")
+    func copyThatIsCut() async throws {
+        let copy = try fixture.scratch.makeFile("older copy", fixture.content)
+        let writer = try await DocumentWriter.create(
+            try newTree(), from: DocumentFixture.origin, in: try DestinationFolder(fixture.folder),
+            ledger: fixture.writers.ledger, against: [copy])
+        try await writer.begin([0..<8])
+        try SystemCalls.call { truncate(copy.string, 100) }
+        let record = copying(0, of: fixture.content, from: 0)
+        #expect(await DocumentFixture.code { try await writer.write(record) } == .basisChanged)
+        fixture.writers.expectOnly([])
+    }
+}

@@ -1,0 +1,196 @@
+import BatonProtocol
+import BatonTestSupport
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+@Suite("Going on with a document")
+struct ResumeTests {
+    @Test("A killed process costs one chunk at most", arguments: [0, 1, 2, 3, 4, 5])
+    func killed(_ round: Int) async throws {
+        var generator = SeededGenerator(seed: .random(in: 0 ... .max))
+        let seed = generator.next() >> 1
+        let fixture = try ResumeFixture(seed: seed)
+        let whole = fixture.content.count + ResumeFixture.chunkCount * 18
+        var taken = 0
+        // Killed up to three times, one after the other.
+        for _ in 0...(round % 3) {
+            let count = Int.random(in: 0..<whole - taken, using: &generator)
+            await fixture.killAfter(count, seed: seed)
+            taken += count / DocumentFixture.recordSize * DocumentFixture.recordSize
+        }
+        let writer = try await fixture.open()
+        let there = try await writer.progress().verifiedByteCount
+        let chunks = taken / DocumentFixture.recordSize
+        #expect(there == UInt64(chunks) << 20, "\(generator)")
+        #expect(try await writer.missing() == [UInt64(chunks)..<8], "\(generator)")
+        try await fixture.complete(writer)
+        fixture.writers.expectOnly(["report.pdf"])
+    }
+
+    @Test("What is there is neither read nor sent again: 128 KiB are read to go on with 1 GiB")
+    func prefixIsNotRead() async throws {
+        let fixture = try WriterFixture()
+        for isSecond in [false, true] {
+            await #expect(processExitsWith: .success) {
+                [path = fixture.scratch.path.string as String, isSecond = isSecond as Bool] in
+                let scratch = FilePath(path)
+                let tree = try DocumentFixture.tree(1 << 30, version: 5)
+                func read() throws -> Int {
+                    let io = String(decoding: try SystemCalls.contents(of: "/proc/self/io", limit: 4096), as: UTF8.self)
+                    let line = try #require(io.split(separator: "\n").first { $0.hasPrefix("rchar:") })
+                    return try #require(Int(line.filter(\.isNumber)))
+                }
+                let ledger = try PartFileLedger(stateFolder: scratch.appending("parts"))
+                let before = try read()
+                let writer = try await DocumentWriter.create(
+                    tree, from: DocumentFixture.origin, in: try DestinationFolder(scratch.appending("destination")),
+                    ledger: ledger)
+                if isSecond {
+                    let count = try read() - before
+                    #expect(count < 128 << 10)
+                    let missing = try await writer.missing()
+                    #expect(missing == [1000..<1024])
+                    #expect(try await writer.progress().verifiedByteCount == 1000 << 20)
+                }
+                try await writer.begin(try await writer.missing())
+                let count: UInt64 = isSecond ? 24 : 1000
+                let record = DocumentFixture.record([UInt8](repeating: 0, count: 1 << 20), encoding: 1, saying: [])
+                for _ in 0..<count { try await writer.write(record) }
+                if isSecond { _ = try await writer.commit() } else { await writer.end() }
+            }
+        }
+        #expect(try SystemCalls.status(at: fixture.document).st_size == 1 << 30)
+        fixture.expectOnly(["report.pdf"])
+    }
+
+    @Test("Within one run of the system nothing is compared: what the process wrote is there")
+    func sameRun() async throws {
+        let fixture = try ResumeFixture(seed: 1)
+        try await fixture.receive([0..<3, 5..<6])
+        try fixture.damage(1)
+        let writer = try await fixture.open()
+        // It trusts the journal, so nothing was read.
+        let missing = try await writer.missing()
+        #expect(missing == [3..<5, 6..<8])
+        await writer.end()
+    }
+
+    @Test("After another start of the system only what no mark covers is read and compared")
+    func otherRun() async throws {
+        let fixture = try ResumeFixture(seed: 2)
+        try await fixture.receive([0..<6])
+        try fixture.restartSystem(keeping: [3])
+        // Of what a mark covers nothing is read; of the rest the damage shows.
+        try fixture.damage(1)
+        try fixture.damage(4)
+        let writer = try await fixture.open()
+        #expect(try await writer.missing() == [4..<5, 6..<8])
+        #expect(try await writer.progress().verifiedByteCount == 5 << 20)
+        await writer.end()
+    }
+
+    @Test("What a power cut has taken is asked for again, and the document is right")
+    func powerCut() async throws {
+        let fixture = try ResumeFixture(seed: 3)
+        try await fixture.receive([0..<7])
+        try fixture.restartSystem(keeping: [2])
+        for chunk in [2, 3, 5] as [UInt64] { try fixture.damage(chunk) }
+        // The next attempt is interrupted as well, with one of the lost chunks back.
+        let first = try await fixture.open()
+        #expect(try await first.missing() == [2..<4, 5..<6, 7..<8])
+        try await first.begin([2..<3])
+        try await first.write(ResumeFixture.records([2..<3], of: fixture.content))
+        #expect(await first.end() == 5 << 20)
+        // A mark of this run may vouch for what came in it, and for nothing that was lost before.
+        do {
+            let journal = try #require(try TransferJournal.open(try fixture.journal(), boot: .current)).journal
+            journal.mark(journal.entryCount)
+            try journal.flush()
+        }
+        let second = try await fixture.open()
+        #expect(try await second.missing() == [3..<4, 5..<6, 7..<8])
+        try await fixture.complete(second)
+        fixture.writers.expectOnly(["report.pdf"])
+    }
+
+    @Test("A journal that is damaged costs the chunks it cannot vouch for")
+    func damagedJournal() async throws {
+        let fixture = try ResumeFixture(seed: 4)
+        try await fixture.receive([0..<6])
+        let path = try fixture.journal()
+        let size = UInt64(try SystemCalls.status(at: path).st_size)
+        try DocumentFixture.write([0xAA], to: path, at: size - 3 * 40 + 9)
+        let writer = try await fixture.open()
+        #expect(try await writer.missing() == [3..<4, 6..<8])
+        try await fixture.complete(writer)
+        fixture.writers.expectOnly(["report.pdf"])
+    }
+
+    @Test("Two writers of one document at once do not share a part, and the first one wins")
+    func twoAtOnce() async throws {
+        let fixture = try ResumeFixture(seed: 5)
+        try await fixture.receive([0..<4])
+        let ledger = try fixture.nextStart()
+        let first = try await fixture.open(ledger: ledger)
+        let second = try await fixture.open(ledger: ledger)
+        #expect(try await first.missing() == [4..<8])
+        #expect(try await second.missing() == [0..<8])
+        #expect(fixture.names.count == 2)
+        try await second.begin([0..<8])
+        try await second.write(ResumeFixture.records([0..<8], of: fixture.content))
+        try await fixture.complete(first)
+        #expect(await DocumentFixture.code { _ = try await second.commit() } == .destinationExists)
+        #expect(try DocumentFixture.read(fixture.document) == fixture.content)
+    }
+
+    @Test("Another device's document of the same name and version is another document")
+    func otherOrigin() async throws {
+        let fixture = try ResumeFixture(seed: 6)
+        try await fixture.receive([0..<4])
+        let writer = try await DocumentWriter.create(
+            fixture.tree, from: "another-device", in: try DestinationFolder(fixture.folder),
+            ledger: try fixture.nextStart())
+        #expect(try await writer.missing() == [0..<8])
+        #expect(try await writer.pieceSize() == nil)
+        await writer.end()
+        #expect(fixture.names.count == 1)
+    }
+
+    @Test("A destination of its own is another document")
+    func otherFolder() async throws {
+        let fixture = try ResumeFixture(seed: 7)
+        try await fixture.receive([0..<4])
+        let other = try fixture.scratch.makeFolder("other")
+        let writer = try await DocumentWriter.begun(fixture.tree, in: other, ledger: try fixture.nextStart())
+        #expect(try await writer.missing() == [0..<8])
+        await writer.end()
+        // The same folder by another path is the same.
+        let link = fixture.scratch.path.appending("link")
+        try SystemCalls.call { symlink(fixture.folder.string, link.string) }
+        let again = try await DocumentWriter.begun(fixture.tree, in: link, ledger: try fixture.nextStart())
+        #expect(try await again.missing() == [4..<8])
+        await again.end()
+    }
+
+    @Test("Ranges are asked for in order and bounded; the rest is asked for after")
+    func rangesAreBounded() async throws {
+        let fixture = try ResumeFixture(seed: 8)
+        let tree = try DocumentFixture.tree(4000 << 20, version: 9, isSparse: true)
+        let writer = try await fixture.open(tree)
+        let zeros = DocumentFixture.record([UInt8](repeating: 0, count: 1 << 20), encoding: 1, saying: [])
+        // Every second chunk.
+        let even = (0..<UInt64(2000)).map { $0 * 2 }
+        try await writer.begin(even.map { $0..<$0 + 1 })
+        for _ in 0..<2000 { try await writer.write(zeros) }
+        let missing = try await writer.missing()
+        let odd = (0..<UInt64(DocumentWriter.rangeLimit)).map { $0 * 2 + 1 }
+        #expect(missing == odd.map { $0..<$0 + 1 })
+        try await writer.begin(missing)
+        for _ in missing { try await writer.write(zeros) }
+        #expect(try await writer.missing().count == 2000 - DocumentWriter.rangeLimit)
+        await writer.end()
+    }
+}

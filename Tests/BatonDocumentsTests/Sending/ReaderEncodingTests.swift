@@ -1,0 +1,197 @@
+import BatonProtocol
+import BatonTestSupport
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+@Suite("What a reader makes of chunks")
+struct ReaderEncodingTests {
+    let fixture: WriterFixture
+    let pool = BufferPool(budget: 4 << 20)
+
+    init() throws {
+        fixture = try WriterFixture()
+    }
+
+    /// A record that was read.
+    private struct Record {
+        let chunk: UInt64
+        let encoding: UInt8
+        let bottleneck: UInt8
+        let size: Int
+    }
+
+    /// Takes records apart, by the definition.
+    private func take(_ wire: [UInt8], of chunks: some Sequence<UInt64>, in layout: ChunkLayout) -> [Record] {
+        var (records, position) = ([Record](), 0)
+        for chunk in chunks {
+            let encoding = wire[position]
+            let payload =
+                switch encoding {
+                case 0: layout.size(of: chunk)
+                case 1: 0
+                case _: 4 + wire[position + 2..<position + 6].reduce(0) { $0 << 8 | Int($1) }
+                }
+            let size = 2 + payload + 16
+            records.append(
+                Record(chunk: chunk, encoding: encoding, bottleneck: wire[position + 1], size: size))
+            position += size
+        }
+        #expect(position == wire.count)
+        return records
+    }
+
+    private func source(_ content: [UInt8], _ name: String = "report.pdf") throws -> ScannedDocument {
+        let path = try fixture.scratch.makeFile(name, content)
+        try DocumentFixture.backdate(path)
+        return try DocumentScan.scan(path)
+    }
+
+    /// Hands everything from a reader to a writer.
+    ///
+    /// - Returns: what crossed.
+    private func pump(
+        _ reader: DocumentReader, to writer: DocumentWriter, linkWait: Duration = .zero
+    ) async throws -> [UInt8] {
+        var wire: [UInt8] = []
+        while let records = try await reader.next(linkWait: linkWait) {
+            wire += Array(records.buffer.bytes)
+            try await writer.write(records.buffer)
+            pool.release(records.buffer)
+        }
+        try await writer.finish()
+        return wire
+    }
+
+    @Test("Several ranges come in the order in which they were asked for")
+    func ranges() async throws {
+        let content = DocumentFixture.content(5 << 20 - 7, seed: 70)
+        let ranges: [Range<UInt64>] = [4..<5, 0..<1, 2..<2, 1..<3]
+        let reader = try await DocumentReader.open(try source(content), ranges: ranges, pool: pool)
+        var (wire, counted) = ([UInt8](), UInt64(0))
+        while let records = try await reader.next(telling: .disk) {
+            wire += Array(records.buffer.bytes)
+            counted += records.contentByteCount
+            pool.release(records.buffer)
+        }
+        let expected = [4, 0, 1, 2].flatMap { chunk in
+            DocumentFixture.record(
+                Array(content[chunk << 20..<min((chunk + 1) << 20, content.count)]), bottleneck: 2)
+        }
+        #expect(wire == expected)
+        #expect(counted == UInt64(4 << 20 - 7))
+    }
+
+    @Test("Small files go together in a buffer, and each is itself again")
+    func smallFiles() async throws {
+        let folder = try fixture.scratch.makeFolder("source")
+        for number in 0..<300 {
+            try fixture.scratch.makeFile("source/\(1000 + number)", DocumentFixture.content(number * 7, seed: UInt64(number)))
+        }
+        let big = DocumentFixture.content(1 << 20 + 5, seed: 71)
+        try fixture.scratch.makeFile("source/big", big)
+        let document = try DocumentScan.scan(folder)
+        let writer = try await DocumentWriter.begun(document.tree, in: fixture.folder, ledger: fixture.ledger)
+        let reader = try await DocumentReader.open(document, pool: pool)
+        var buffers: [Int] = []
+        while let records = try await reader.next() {
+            buffers.append(records.buffer.count)
+            #expect(records.buffer.count <= ChunkRecord.capacity)
+            try await writer.write(records.buffer)
+            pool.release(records.buffer)
+        }
+        // 299 of them are not empty: 314 KiB and their records are one buffer, a whole chunk is the next, its end another.
+        #expect(buffers.count == 3, "\(buffers)")
+        try await writer.finish()
+        let arrived = try await writer.commit()
+        for number in 0..<300 {
+            let found = try DocumentFixture.read(arrived.appending("\(1000 + number)"))
+            #expect(found == DocumentFixture.content(number * 7, seed: UInt64(number)), "\(number)")
+        }
+        #expect(try DocumentFixture.read(arrived.appending("big")) == big)
+        #expect(pool.lentCount == 0)
+    }
+
+    @Test("What the other device has an older copy of crosses as what differs")
+    func delta() async throws {
+        var generator = SeededGenerator(seed: .random(in: 0 ... .max))
+        let old = generator.bytes(6 << 20)
+        var content = old
+        content.insert(1, at: 0)
+        for _ in 0..<3 { generator.edit(&content) }
+        let document = try source(content)
+        let copy = try fixture.scratch.makeFile("older", old)
+        let writer = try await DocumentWriter.create(
+            document.tree, from: DocumentFixture.origin, in: try DestinationFolder(fixture.folder),
+            ledger: fixture.ledger, against: [copy])
+        try await writer.begin(try await writer.missing())
+        var index = SignatureIndex(size: try #require(try await writer.pieceSize()))
+        while let batch = try await writer.nextSignatures() { try index.append(batch.bytes, basis: batch.basis) }
+        let reader = try await DocumentReader.open(document, pool: pool)
+        await reader.take(.init(signatures: index))
+        let wire = try await pump(reader, to: writer)
+        #expect(try DocumentFixture.read(try await writer.commit()) == content, "\(generator)")
+        let layout = document.tree.layout
+        let records = take(wire, of: layout.allChunks, in: layout)
+        #expect(records.contains { $0.encoding == 3 }, "\(generator)")
+        #expect(records.allSatisfy { $0.encoding == 3 || $0.encoding == 0 }, "\(generator)")
+        // Three edits of at most 100,000 bytes, and pieces of 16 KiB on average around them.
+        #expect(wire.count < content.count / 4, "\(generator): \(wire.count) of \(content.count)")
+        #expect(records.allSatisfy { $0.size <= ChunkRecord.size(ofContent: layout.size(of: $0.chunk)) }, "\(generator)")
+    }
+
+    @Test("On a slow link what can be compressed is, once that was tried, and comes back the same")
+    func compression() async throws {
+        // Text-like: few letters, no repetition of length.
+        let content = DocumentFixture.content(16 << 20, seed: 72).map { 0x61 + $0 % 8 }
+        let document = try source(content)
+        let writer = try await DocumentWriter.begun(document.tree, in: fixture.folder, ledger: fixture.ledger)
+        let reader = try await DocumentReader.open(document, pool: pool)
+        await reader.take(.init(takesCompressed: true))
+        let wire = try await pump(reader, to: writer, linkWait: .seconds(2))
+        #expect(try DocumentFixture.read(try await writer.commit()) == content)
+        let layout = document.tree.layout
+        let records = take(wire, of: layout.allChunks, in: layout)
+        #expect(records.count(where: { $0.encoding == 2 }) > 8)
+        #expect(records.allSatisfy { $0.encoding == 2 || $0.encoding == 0 })
+        #expect(wire.count < content.count * 3 / 4)
+    }
+
+    @Test("A receiver that has not said that it takes more gets content as it is")
+    func plain() async throws {
+        let document = try source([UInt8](repeating: 0x61, count: 3 << 20))
+        let reader = try await DocumentReader.open(document, pool: pool)
+        var wire: [UInt8] = []
+        while let records = try await reader.next(linkWait: .seconds(2)) {
+            wire += Array(records.buffer.bytes)
+            pool.release(records.buffer)
+        }
+        #expect(wire == DocumentFixture.records([UInt8](repeating: 0x61, count: 3 << 20)))
+    }
+
+    @Test("A few bytes are not worth an encoding", arguments: [1, 10, 40])
+    func tiny(_ count: Int) async throws {
+        let content = DocumentFixture.content(count, seed: 73)
+        let document = try source(content)
+        let fixtureIndex = try DeltaFixture(bases: [content]).index
+        let reader = try await DocumentReader.open(document, pool: pool)
+        await reader.take(.init(signatures: fixtureIndex, takesCompressed: true))
+        let records = try #require(try await reader.next(linkWait: .seconds(2)))
+        #expect(Array(records.buffer.bytes) == DocumentFixture.records(content))
+        pool.release(records.buffer)
+    }
+
+    @Test("Where the time went is counted")
+    func times() async throws {
+        let reader = try await DocumentReader.open(try source(DocumentFixture.content(4 << 20, seed: 74)), pool: pool)
+        var before = await reader.times
+        for _ in 0..<4 {
+            pool.release(try #require(try await reader.next()).buffer)
+            let after = await reader.times
+            #expect(after.disk > before.disk && after.processor > before.processor)
+            before = after
+        }
+    }
+}
