@@ -99,7 +99,9 @@ let package = Package(
             exclude: ["Application/Protocol.md"], swiftSettings: settings),
 
         // The sample applications know of Baton what any application does.
-        .target(name: "TerminalScreen", path: "Sources/Examples/TerminalScreen", swiftSettings: settings),
+        .target(
+            name: "TerminalScreen", dependencies: ["Baton"], path: "Sources/Examples/TerminalScreen",
+            swiftSettings: settings),
         sample("ShopSnap"),
         sample("MonkeyBrowser"),
 
@@ -151,9 +153,9 @@ let package = Package(
         .testTarget(
             name: "BatonAttackTests",
             dependencies: [
-                "BatonAccount", "BatonCLI", "BatonDiscovery", "BatonDocuments", "BatonEventLoop", "BatonMessages",
-                "BatonNode", "BatonProtocol", "BatonTLS", "BatonTestSupport", "BatonTransport", "COpenSSL",
-                "node-probe",
+                "Baton", "BatonAccount", "BatonCLI", "BatonDiscovery", "BatonDocuments", "BatonEventLoop",
+                "BatonMessages", "BatonNode", "BatonProtocol", "BatonTLS", "BatonTestSupport", "BatonTransport",
+                "COpenSSL", "node-probe",
                 crypto, logging, protobuf, system,
             ],
             swiftSettings: settings),

@@ -5,6 +5,9 @@ import ssl
 from hosts import Host, Trouble, cpu_of, now
 from statistic import table
 
+# What a refused connection may cost, in microseconds of the node's CPU, on average.
+BOUND = 100
+
 # Connects one after the other, says its line of standard input each time, and prints how many bytes were answered.
 PROBER = """
 import socket, sys
@@ -43,7 +46,7 @@ def measure(hosts: list[Host], count: int) -> None:
         ("no TLS at all", b"GET / HTTP/1.1\r\n\r\n"),
         ("a connection and nothing more", b""),
     ]
-    rows = []
+    rows, costs = [], []
     for name, said in visits:
         # Once for the caches.
         for probes in (count // 10 + 1, count):
@@ -52,5 +55,9 @@ def measure(hosts: list[Host], count: int) -> None:
             cpu, took = cpu_of([origin.node.pid]) - cpu, now() - began
         if int(answered):
             raise Trouble(f"{name} was answered with {answered.strip()} bytes")
-        rows.append([name, f"{cpu / count * 1e6:.0f} µs", f"{took / count * 1e6:.0f} µs", answered.strip(), str(count)])
+        costs.append(cpu / count * 1e6)
+        rows.append([name, f"{costs[-1]:.0f} µs", f"{took / count * 1e6:.0f} µs", answered.strip(), str(count)])
     table("A stranger at the gate", ["", "CPU of the node", "in all", "bytes answered", "of"], rows)
+    average = sum(costs) / len(costs)
+    if average >= BOUND:
+        raise Trouble(f"a refused connection costs {average:.0f} µs on average, and may cost {BOUND}")

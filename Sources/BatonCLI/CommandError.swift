@@ -58,7 +58,8 @@ extension HandoffError.Code {
         case .ambiguousActivity: .usage
         case .documentUnreadable, .documentChanged: .document
         case .unspecified, .internal, .unsupported, .invalidRequest, .noSuchClaim, .limitExceeded, .streamsUnsupported,
-            .userInfoTooLarge, .corrupted, .cancelled, .versionUnreadable, .applicationNotStarted, .UNRECOGNIZED:
+            .userInfoTooLarge, .corrupted, .cancelled, .versionUnreadable, .applicationNotStarted, .notHandled,
+            .UNRECOGNIZED:
             .failed
         }
     }
@@ -93,6 +94,7 @@ extension HandoffError.Code {
         case .applicationNotStarted: "applicationNotStarted"
         case .handoffOff: "handoffOff"
         case .accessRefused: "accessRefused"
+        case .notHandled: "notHandled"
         }
     }
 
@@ -113,7 +115,7 @@ extension HandoffError.Code {
         case .versionUnreadable, .accessRefused: nil
         case .applicationNotStarted: "see how it is launched with `baton applications list`, or accept with --print"
         case .unspecified, .internal, .unsupported, .invalidRequest, .ambiguousActivity, .claimHeld, .noSuchClaim,
-            .limitExceeded, .timedOut, .cancelled, .userInfoTooLarge, .documentUnreadable, .UNRECOGNIZED:
+            .limitExceeded, .timedOut, .cancelled, .userInfoTooLarge, .documentUnreadable, .notHandled, .UNRECOGNIZED:
             nil
         }
     }

@@ -29,8 +29,10 @@ struct StatusCommand: AsyncParsableCommand {
 /// How the node's status is printed.
 enum StatusRendering {
     static func json(_ status: WireStatusResponse) -> String {
-        let problem =
-            status.policyProblem.isEmpty ? [] : [JSONValue.Member("policyProblem", .string(status.policyProblem))]
+        let problems = [
+            ("policyProblem", status.policyProblem), ("handoffProblem", status.handoffProblem),
+            ("sharedRootsProblem", status.sharedRootsProblem),
+        ].filter { !$0.1.isEmpty }
         return JSONValue.object(
             [
                 JSONValue.Member("device", .string(status.device)),
@@ -40,7 +42,7 @@ enum StatusRendering {
                 JSONValue.Member("peers", .integer(Int64(status.peers))),
                 JSONValue.Member("applications", .integer(Int64(status.applications))),
                 JSONValue.Member("handoff", .string(status.handoffIsOff ? "off" : "on")),
-            ] + problem
+            ] + problems.map { JSONValue.Member($0.0, .string($0.1)) }
         ).text
     }
 
@@ -56,12 +58,17 @@ enum StatusRendering {
             "applications \(status.applications)",
             "process      \(status.processID)",
         ]
-            + (status.handoffIsOff ? ["handoff      off: nothing is offered or listed; `baton handoff on`"] : [])
-            + (status.policyProblem.isEmpty
-                ? []
-                : [
-                    "policy       \(SafeText.escaped(status.policyProblem))",
-                    "             until it is mended, everything is asked about",
-                ])
+            + (status.handoffIsOff && status.handoffProblem.isEmpty
+                ? ["handoff      off: nothing is offered or listed; `baton handoff on`"] : [])
+            + problem(
+                "handoff     ", status.handoffProblem.isEmpty ? "" : "off, because " + status.handoffProblem,
+                "until it is mended, or `baton handoff on`, nothing is offered or listed")
+            + problem("policy      ", status.policyProblem, "until it is mended, everything is asked about")
+            + problem("shared      ", status.sharedRootsProblem, "until it is mended, no folder is shared")
+    }
+
+    /// A file that is damaged, and what that means.
+    private static func problem(_ name: String, _ problem: String, _ meaning: String) -> [String] {
+        problem.isEmpty ? [] : ["\(name) \(SafeText.escaped(problem))", "             " + meaning]
     }
 }

@@ -14,4 +14,9 @@ public struct DiscoveryConfiguration: Sendable {
 
     /// The defaults.
     public init() {}
+
+    /// How long a name is used this time: ``rotationPeriod``, give or take a tenth.
+    func nextRotation(using generator: inout some RandomNumberGenerator) -> Duration {
+        rotationPeriod * Double.random(in: 0.9...1.1, using: &generator)
+    }
 }

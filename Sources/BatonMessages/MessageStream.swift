@@ -58,7 +58,11 @@ extension Connection {
                 await stream.reset(.protocolError)
                 throw HandoffError(.internal, "the answer of the other side could not be read")
             }
-            if case .failure(let failure) = kind { throw HandoffError(failure) }
+            if case .failure(let failure) = kind {
+                // The answer is whole: letting go of the stream unfinished would abort it.
+                await stream.finish()
+                throw HandoffError(failure)
+            }
             return (kind, stream)
         } catch {
             throw HandoffError(wrapping: error)

@@ -690,6 +690,9 @@ public nonisolated struct WireFailure: Sendable {
 
     /// a file that policy does not let the application use
     case accessRefused // = 27
+
+    /// the application does not continue the type, or did not handle the activity
+    case notHandled // = 28
     case UNRECOGNIZED(Int)
 
     public init() {
@@ -726,6 +729,7 @@ public nonisolated struct WireFailure: Sendable {
       case 25: self = .applicationNotStarted
       case 26: self = .handoffOff
       case 27: self = .accessRefused
+      case 28: self = .notHandled
       default: self = .UNRECOGNIZED(rawValue)
       }
     }
@@ -760,6 +764,7 @@ public nonisolated struct WireFailure: Sendable {
       case .applicationNotStarted: return 25
       case .handoffOff: return 26
       case .accessRefused: return 27
+      case .notHandled: return 28
       case .UNRECOGNIZED(let i): return i
       }
     }
@@ -794,6 +799,7 @@ public nonisolated struct WireFailure: Sendable {
       .applicationNotStarted,
       .handoffOff,
       .accessRefused,
+      .notHandled,
     ]
 
   }
@@ -1552,6 +1558,12 @@ public nonisolated struct WireStatusResponse: Sendable {
   /// that run and may continue activities
   public var applications: UInt32 = 0
 
+  /// what is wrong with the file of the switch, which is off then
+  public var handoffProblem: String = String()
+
+  /// what is wrong with the file of shared folders, of which there are none then
+  public var sharedRootsProblem: String = String()
+
   /// what is wrong with the accept policy, which then asks about everything
   public var policyProblem: String = String()
 
@@ -2020,7 +2032,7 @@ public nonisolated struct WireAcceptRequest: Sendable {
   public init() {}
 }
 
-/// DATA: records AcceptEvent, then END.
+/// DATA: records AcceptEvent, then END; from who asked, a record AcceptAnswer to each AcceptEvent.choose.
 public nonisolated struct WireAcceptResponse: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -2119,6 +2131,14 @@ public nonisolated struct WireAcceptEvent: Sendable {
     set {kind = .interrupted(newValue)}
   }
 
+  public var choose: WireAcceptEvent.Choose {
+    get {
+      if case .choose(let v)? = kind {return v}
+      return WireAcceptEvent.Choose()
+    }
+    set {kind = .choose(newValue)}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Kind: Equatable, Sendable {
@@ -2128,6 +2148,7 @@ public nonisolated struct WireAcceptEvent: Sendable {
     case continued(WireAcceptEvent.Continued)
     case failed(WireFailure)
     case interrupted(WireAcceptEvent.Interrupted)
+    case choose(WireAcceptEvent.Choose)
 
   }
 
@@ -2202,6 +2223,32 @@ public nonisolated struct WireAcceptEvent: Sendable {
 
     fileprivate var _application: WireInstalledApplication? = nil
   }
+
+  /// Several applications may open the web page that has come; who asked continues it where no answer comes.
+  public nonisolated struct Choose: Sendable {
+    // SwiftProtobuf.Message conformance is added in an extension below. See the
+    // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+    // methods supported on all messages.
+
+    public var applications: [WireInstalledApplication] = []
+
+    public var unknownFields = SwiftProtobuf.UnknownStorage()
+
+    public init() {}
+  }
+
+  public init() {}
+}
+
+public nonisolated struct WireAcceptAnswer: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// the identifier of the one that the user chose
+  public var application: String = String()
+
+  public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 }
@@ -3542,7 +3589,7 @@ nonisolated extension WireFailure: SwiftProtobuf.Message, SwiftProtobuf._Message
 }
 
 nonisolated extension WireFailure.Code: SwiftProtobuf._ProtoNameProviding {
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNSPECIFIED\0\u{1}INTERNAL\0\u{1}UNSUPPORTED\0\u{1}INVALID_REQUEST\0\u{1}NO_SUCH_ACTIVITY\0\u{1}AMBIGUOUS_ACTIVITY\0\u{1}CLAIM_HELD\0\u{1}NO_SUCH_CLAIM\0\u{1}LIMIT_EXCEEDED\0\u{1}TIMED_OUT\0\u{1}CANCELLED\0\u{1}PEER_UNREACHABLE\0\u{1}REFUSED\0\u{1}STREAMS_UNSUPPORTED\0\u{1}USER_INFO_TOO_LARGE\0\u{1}DOCUMENT_UNREADABLE\0\u{1}DOCUMENT_CHANGED\0\u{1}DESTINATION_EXISTS\0\u{1}DESTINATION_UNWRITABLE\0\u{1}DESTINATION_FULL\0\u{1}CORRUPTED\0\u{1}CONNECTION_LOST\0\u{1}APPLICATION_GONE\0\u{1}NODE_STOPPING\0\u{1}VERSION_UNREADABLE\0\u{1}APPLICATION_NOT_STARTED\0\u{1}HANDOFF_OFF\0\u{1}ACCESS_REFUSED\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{2}\0UNSPECIFIED\0\u{1}INTERNAL\0\u{1}UNSUPPORTED\0\u{1}INVALID_REQUEST\0\u{1}NO_SUCH_ACTIVITY\0\u{1}AMBIGUOUS_ACTIVITY\0\u{1}CLAIM_HELD\0\u{1}NO_SUCH_CLAIM\0\u{1}LIMIT_EXCEEDED\0\u{1}TIMED_OUT\0\u{1}CANCELLED\0\u{1}PEER_UNREACHABLE\0\u{1}REFUSED\0\u{1}STREAMS_UNSUPPORTED\0\u{1}USER_INFO_TOO_LARGE\0\u{1}DOCUMENT_UNREADABLE\0\u{1}DOCUMENT_CHANGED\0\u{1}DESTINATION_EXISTS\0\u{1}DESTINATION_UNWRITABLE\0\u{1}DESTINATION_FULL\0\u{1}CORRUPTED\0\u{1}CONNECTION_LOST\0\u{1}APPLICATION_GONE\0\u{1}NODE_STOPPING\0\u{1}VERSION_UNREADABLE\0\u{1}APPLICATION_NOT_STARTED\0\u{1}HANDOFF_OFF\0\u{1}ACCESS_REFUSED\0\u{1}NOT_HANDLED\0")
 }
 
 nonisolated extension WireValue: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
@@ -4905,7 +4952,7 @@ nonisolated extension WireStatusRequest: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".StatusResponse"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}port\0\u{1}responder\0\u{1}peers\0\u{1}offers\0\u{1}connections\0\u{3}process_id\0\u{3}handoff_is_off\0\u{1}applications\0\u{4}.policy_problem\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}port\0\u{1}responder\0\u{1}peers\0\u{1}offers\0\u{1}connections\0\u{3}process_id\0\u{3}handoff_is_off\0\u{1}applications\0\u{3}handoff_problem\0\u{3}shared_roots_problem\0\u{4},policy_problem\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4923,6 +4970,8 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
       case 8: try { try decoder.decodeSingularUInt32Field(value: &self.processID) }()
       case 9: try { try decoder.decodeSingularBoolField(value: &self.handoffIsOff) }()
       case 10: try { try decoder.decodeSingularUInt32Field(value: &self.applications) }()
+      case 11: try { try decoder.decodeSingularStringField(value: &self.handoffProblem) }()
+      case 12: try { try decoder.decodeSingularStringField(value: &self.sharedRootsProblem) }()
       case 56: try { try decoder.decodeSingularStringField(value: &self.policyProblem) }()
       default: break
       }
@@ -4960,6 +5009,12 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
     if self.applications != 0 {
       try visitor.visitSingularUInt32Field(value: self.applications, fieldNumber: 10)
     }
+    if !self.handoffProblem.isEmpty {
+      try visitor.visitSingularStringField(value: self.handoffProblem, fieldNumber: 11)
+    }
+    if !self.sharedRootsProblem.isEmpty {
+      try visitor.visitSingularStringField(value: self.sharedRootsProblem, fieldNumber: 12)
+    }
     if !self.policyProblem.isEmpty {
       try visitor.visitSingularStringField(value: self.policyProblem, fieldNumber: 56)
     }
@@ -4977,6 +5032,8 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.processID != rhs.processID {return false}
     if lhs.handoffIsOff != rhs.handoffIsOff {return false}
     if lhs.applications != rhs.applications {return false}
+    if lhs.handoffProblem != rhs.handoffProblem {return false}
+    if lhs.sharedRootsProblem != rhs.sharedRootsProblem {return false}
     if lhs.policyProblem != rhs.policyProblem {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
@@ -5917,7 +5974,7 @@ nonisolated extension WireInstalledApplication: SwiftProtobuf.Message, SwiftProt
 
 nonisolated extension WireAcceptEvent: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".AcceptEvent"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}will_continue\0\u{1}payload\0\u{1}progress\0\u{1}continued\0\u{1}failed\0\u{1}interrupted\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}will_continue\0\u{1}payload\0\u{1}progress\0\u{1}continued\0\u{1}failed\0\u{1}interrupted\0\u{1}choose\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -6003,6 +6060,19 @@ nonisolated extension WireAcceptEvent: SwiftProtobuf.Message, SwiftProtobuf._Mes
           self.kind = .interrupted(v)
         }
       }()
+      case 7: try {
+        var v: WireAcceptEvent.Choose?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .choose(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .choose(v)
+        }
+      }()
       default: break
       }
     }
@@ -6037,6 +6107,10 @@ nonisolated extension WireAcceptEvent: SwiftProtobuf.Message, SwiftProtobuf._Mes
     case .interrupted?: try {
       guard case .interrupted(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 6)
+    }()
+    case .choose?: try {
+      guard case .choose(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 7)
     }()
     case nil: break
     }
@@ -6173,6 +6247,66 @@ nonisolated extension WireAcceptEvent.Continued: SwiftProtobuf.Message, SwiftPro
     if lhs.path != rhs.path {return false}
     if lhs.bytes != rhs.bytes {return false}
     if lhs._application != rhs._application {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireAcceptEvent.Choose: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = WireAcceptEvent.protoMessageName + ".Choose"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}applications\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeRepeatedMessageField(value: &self.applications) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.applications.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.applications, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireAcceptEvent.Choose, rhs: WireAcceptEvent.Choose) -> Bool {
+    if lhs.applications != rhs.applications {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireAcceptAnswer: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  public static let protoMessageName: String = _protobuf_package + ".AcceptAnswer"
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}application\0")
+
+  public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.application) }()
+      default: break
+      }
+    }
+  }
+
+  public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.application.isEmpty {
+      try visitor.visitSingularStringField(value: self.application, fieldNumber: 1)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  public static func ==(lhs: WireAcceptAnswer, rhs: WireAcceptAnswer) -> Bool {
+    if lhs.application != rhs.application {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

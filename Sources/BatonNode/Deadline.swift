@@ -8,15 +8,16 @@ import BatonTransport
 /// - Parameters:
 ///   - duration: how long it may take.
 ///   - what: completes the sentence "… did not … in N s", such as "the application did not answer".
+///   - device: the name of the device that did not answer; empty where it is an application of this device.
 func withDeadline<Value: Sendable>(
-    _ duration: Duration, _ what: String, _ operation: @escaping @Sendable () async throws -> Value
+    _ duration: Duration, _ what: String, device: String = "", _ operation: @escaping @Sendable () async throws -> Value
 ) async throws(HandoffError) -> Value {
     do {
         return try await withThrowingTaskGroup(of: Value.self) { group in
             group.addTask(operation: operation)
             group.addTask {
                 try await Task.sleep(for: duration)
-                throw HandoffError(.timedOut, "\(what) within \(duration.components.seconds) s")
+                throw HandoffError(.timedOut, "\(what) within \(duration.components.seconds) s", device: device)
             }
             defer { group.cancelAll() }
             guard let value = try await group.next() else { throw CancellationError() }

@@ -217,10 +217,11 @@ public actor Node {
         let files = SharedFiles(
             path: SharedRootsFile.path(in: home), userHome: ConfigurationFile.userHome,
             on: try Self.executor("baton-files"), logger: logger)
-        let offers = Offers(on: loop, files: files) { changed.yield($0) }
-        let sending = TransferLimit()
+        let offers = Offers(on: loop, files: files, bound: limits.offers) { changed.yield($0) }
+        let sending = TransferLimit(perDevice: limits.transfersPerDevice)
         let documents = DocumentService(
-            offers: offers, pool: BufferPool(budget: limits.documentBuffers), ledger: ledger, limit: sending)
+            offers: offers, pool: BufferPool(budget: limits.documentBuffers), ledger: ledger, limit: sending,
+            stallDeadline: limits.stallDeadline, leastProgress: limits.leastProgress)
         let directory = PeerDirectory(
             account: account, store: store, replayGuard: replayGuard, known: known, discovery: discovery,
             storage: storage, on: loop, logger: logger)
@@ -249,7 +250,7 @@ public actor Node {
             policy: policy,
             taken: TakenActivities(path: home.stateFolder + "/taken-activities", on: storage), directory: directory,
             connections: connections, documents: documents, handoffs: handoffs, applications: applications,
-            handoffSwitch: handoffSwitch, files: files, on: loop, logger: logger)
+            handoffSwitch: handoffSwitch, files: files, bound: limits.acceptedWaiting, on: loop, logger: logger)
 
         await control.start(
             ControlService(
@@ -384,9 +385,11 @@ public actor Node {
     }
 
     private func context(_ account: CurrentAccount, _ gate: GateKeeper) throws(NodeError) -> TLSContext {
+        let hasGate = seams.hasGate
         do {
             return try TLSContext(
-                identity: TLSIdentity(account.value.identity), gate: { gate.admit($0) }, refuses: account.isRevoked)
+                identity: TLSIdentity(account.value.identity), gate: { hasGate ? gate.admit($0) : 0 },
+                refuses: account.isRevoked)
         } catch {
             throw .identity(error)
         }

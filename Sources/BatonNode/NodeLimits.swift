@@ -2,12 +2,16 @@ import BatonDocuments
 import BatonProtocol
 import BatonTransport
 
-/// What other devices, strangers and this user's applications can make a node spend: every bound on connections and
-/// their bytes in one place.
+/// What other devices, strangers and this user's applications can make a node spend: every bound on connections, their
+/// bytes, activities and documents in one place.
 ///
 /// The bounds of what one connection carries (streams, requests, resets, pings, empty frames, bytes) are ``session``.
 /// What all together may make the node keep of what they send and fetch is 64 MiB for devices (``received``), 32 MiB for
 /// applications (``receivedLocally``) and 24 MiB for documents on their way (``documentBuffers``): 120 MiB, whoever tries.
+///
+/// What a table of the node holds at the most stands with the table (``ClaimTable``, ``HandoffTable``, ``PeerTable``,
+/// ``PeerDirectory/watcherBound``), how long one answer may take with who asks, and what discovery spends in
+/// `QueryBudget` of its room.
 struct NodeLimits: Sendable {
     /// Of each connection. Windows for documents: a receiver that writes 1 MiB at a time to a disk has three more on
     /// their way meanwhile.
@@ -37,8 +41,8 @@ struct NodeLimits: Sendable {
     var received = ReceiveBudget.defaultBytes
     /// The same of this user's applications, which another program of his may be. Default 32 MiB.
     var receivedLocally = 32 << 20
-    /// What each connection of an application has of it for certain, in bytes; ``ControlServer/bound`` of them fit.
-    /// Default 128 KiB.
+    /// What each connection of an application has of it for certain, in bytes; ``localConnections`` of them fit. Default
+    /// 128 KiB.
     var receivedLocallyFloor = 128 << 10
     /// Bytes of documents that are read ahead of who fetches them: see ``BatonDocuments/BufferPool``. Default 24 MiB.
     var documentBuffers = BufferPool.defaultBudget
@@ -61,4 +65,27 @@ struct NodeLimits: Sendable {
     /// How long the first message may take; the kernel keeps those that have said nothing for about as long. Default
     /// 5 s.
     var visitDeadline = Duration.seconds(5)
+    /// The most bytes that are read of a first message; one of a Baton client has some 400. Default 16 KiB.
+    var visitBytes = 16 << 10
+
+    // MARK: Activities and documents
+
+    /// Activities that this user's applications offer at once; one more is refused. Each keeps at most one payload
+    /// (64 KiB). Default 64.
+    var offers = 64
+    /// Applications connected at once: all that may offer, accept and watch, and some more so that `baton status` and
+    /// `baton withdraw` always reach the node. One more is closed unread.
+    var localConnections: Int { offers + HandoffTable.bound + PeerDirectory.watcherBound + 16 }
+    /// Documents that one device is sent at once; one more is refused. Each takes a thread and at most three buffers of
+    /// 1 MiB. Default 3.
+    var transfersPerDevice = 3
+    /// How long a chunk may wait for a device that does not read, which holds buffers that others wait for; and how long
+    /// nothing may come of a document. Default 30 s.
+    var stallDeadline = Duration.seconds(30)
+    /// What has to come of a document in that time at the least, in bytes, unless less is left of it: 4 kbit/s. Default
+    /// 16 KiB; who sends a byte now and then would hold the user's accept for ever.
+    var leastProgress = 16 << 10
+    /// Documents that a rule of the user has accepted and that wait for their turn; one more is left to the user, as is
+    /// said in the log. Default 32.
+    var acceptedWaiting = 32
 }

@@ -8,6 +8,8 @@ package struct NodeSeams: Sendable {
     var limits = NodeLimits()
     /// What guards its advertisements.
     package var guards = AdvertisementGuards.all
+    /// Whether a connection has to show that it is of the account before it is answered.
+    package var hasGate = true
     /// Times and names of discovery.
     package var discovery = DiscoveryConfiguration()
 

@@ -17,10 +17,13 @@ private struct Desk {
         try FileManager.default.createDirectory(atPath: home.string, withIntermediateDirectories: true)
     }
 
-    func launcher(_ more: [String: String] = [:], system: Bool = true) -> ApplicationLauncher {
+    /// - Parameter answerTime: long enough for a busy machine, where nobody is expected not to answer.
+    func launcher(
+        _ more: [String: String] = [:], system: Bool = true, answerTime: Duration = .seconds(60)
+    ) -> ApplicationLauncher {
         let own = folder.path.appending("bin").string
         let environment = ["HOME": home.string, "PATH": system ? own + ":/usr/bin:/bin" : own, "KEPT": "k"]
-        return ApplicationLauncher(environment: environment.merging(more) { $1 })
+        return ApplicationLauncher(environment: environment.merging(more) { $1 }, answerTime: answerTime)
     }
 
     func manifest(_ command: [String], needsTerminal: Bool = false) throws -> ApplicationManifest {
@@ -201,7 +204,9 @@ struct UnitLaunchTests {
         try desk.folder.program("bin/systemctl", systemctl)
         try desk.folder.program("bin/systemd-run", Self.systemdRun)
         try desk.folder.program("bin/editor", "echo end > \"$HOME/../ran\"")
-        let place = try await desk.launcher().launch(desk.manifest(["editor"]))
+        let isSilent = systemctl.contains("sleep")
+        let place = try await desk.launcher(answerTime: isSilent ? .seconds(2) : .seconds(60))
+            .launch(desk.manifest(["editor"]))
         guard case .process = place else {
             Issue.record("it is \(place)")
             return

@@ -45,7 +45,7 @@ struct ClaimAttacks {
         case .documentManifest, .continuationStream, .continued: return .succeeded
         case .documentRanges: return Outcome(succeeds: data.holds(Array(Origin.secret.utf8)))
         case .failure(let failure):
-            #expect(failure.code == .noSuchClaim)
+            #expect(failure.code == (claim.count == ClaimID.size ? .noSuchClaim : .invalidRequest) && data.isEmpty)
             return .refused
         case _: return .refused
         }
@@ -68,19 +68,15 @@ struct ClaimAttacks {
         }
     }
 
-    @Test("With no claim, half a claim and too long a one: refused, and nothing else happens")
-    func malformedClaim() async throws {
-        let origin = try await Origin()
-        for request in Request.allCases {
-            for count in [0, 8, 17, 4096] {
-                let (answer, data) = try await origin.answer(
-                    to: request.kind([UInt8](repeating: 0, count: count)), from: thief)
-                guard case .failure(let failure) = answer else {
-                    Issue.record("\(request) with \(count) bytes was granted")
-                    continue
-                }
-                #expect(failure.code == .invalidRequest && data.isEmpty)
-            }
+    /// A secret that is compared as far as it goes: CWE-187; none at all is then as good as all of it.
+    @Test("With no claim, half a claim and too long a one", arguments: Request.allCases, [0, 8, 17, 4096])
+    func malformedClaim(_ request: Request, count: Int) async throws {
+        try await attack("\(request) with a claim of \(count) bytes") { defence in
+            let origin = try await Origin(checks: defence.isOn ? .all : .all.subtracting(.given))
+            // The beginning of one that stands, and more.
+            let genuine = try await origin.grantClaim(to: desktop).bytes
+            let claim = Array((genuine + [UInt8](repeating: 0, count: 4096)).prefix(count))
+            return try await outcome(request, claim, from: thief, at: origin)
         }
     }
 
@@ -114,17 +110,37 @@ struct ClaimAttacks {
 
     /// Requests that are for the user's own programs, sent by a device: accepting, offering and withdrawing in the user's
     /// name, and reading what other devices offer.
+    ///
+    /// KDE Connect's and LocalSend's services answer whoever is connected. What serves devices has no code for these; the
+    /// service of the local socket stands in for one that had.
     @Test("Requests of the local socket, sent by another device")
     func localRequests() async throws {
         let origin = try await Origin()
-        let requests: [WireRequest.OneOf_Kind] = [
-            .status(.init()), .devices(.init()), .activities(.init()), .offer(.init()), .withdraw(.init()),
-            .accept(.init()), .willSave(.init()),
+        let local = try await LocalService()
+        let requests: [(name: String, kind: WireRequest.OneOf_Kind)] = [
+            ("status", .status(.init())), ("devices", .devices(.init())), ("activities", .activities(.init())),
+            ("offer", .offer(.with { $0.type = "org.example.note" })), ("withdraw", .withdraw(.init())),
+            ("accept", .accept(.init())), ("adoptState", .adoptState(.init())),
+            ("register", .register(.init())), ("handoffSwitch", .handoffSwitch(.init())),
+            ("documentRead", .documentRead(.init())), ("access", .access(.init())),
         ]
-        for request in requests {
-            let (answer, _) = try await origin.answer(to: request, from: thief)
-            guard case .failure(let failure) = answer else {
-                Issue.record("\(request) was granted")
+        for (name, kind) in requests {
+            try await attack("\(name), which is for the user's own programs", proof: .control) { defence in
+                let answer =
+                    defence.isOn
+                    ? try await origin.answer(to: kind, from: thief).answer : try await local.answer(to: kind)
+                guard case .failure(let failure) = answer else { return .succeeded }
+                // What is served may still be refused for what it asks.
+                return Outcome(succeeds: failure.code != .unsupported)
+            }
+        }
+        await local.close()
+        // What a node asks of an application is served by none.
+        for kind in [.willSave(.init()), .willContinue(.init()), .continueActivity(.init()), .didFail(.init())]
+            as [WireRequest.OneOf_Kind]
+        {
+            guard case .failure(let failure) = try await origin.answer(to: kind, from: thief).answer else {
+                Issue.record("\(kind) was granted")
                 continue
             }
             #expect(failure.code == .unsupported)

@@ -96,6 +96,7 @@ struct FrameAttacks {
                 limits.emptyFrames = Self.unlimited
                 limits.unknownFrames = Self.unlimited
                 limits.resets = Self.unlimited
+                limits.sentResets = Self.unlimited
             }
             let hostile = HostileSession.introduced(limits: limits)
             hostile.send(Frame.open(1))
@@ -123,6 +124,7 @@ struct FrameAttacks {
             var limits = Limits()
             limits.resets = Self.unlimited
             limits.emptyFrames = Self.unlimited
+            limits.sentResets = Self.unlimited
             if !defence.isOn { limits.queuedControlFrames = .max }
             let hostile = HostileSession.introduced(limits: limits)
             for number in 0..<UInt32(100_000) where hostile.failure == nil {

@@ -32,15 +32,29 @@ struct GateAttacks {
     }
 
     /// A door with that gate, or with one that lets everybody in.
-    private func door(_ defence: Defence, _ gate: Gate? = nil) throws -> Door {
-        guard defence.isOn else { return try Door(of: laptop, laptop.context(gate: { _ in 0 })) }
-        let gate = Lock(gate ?? self.gate())
+    private func door(_ defence: Defence) throws -> Door {
+        let gate = Lock(gate())
         return try Door(
             of: laptop,
             laptop.context(gate: { name in
-                gate.withLock { try? $0.admit(name, uptime: .seconds(2), unixTime: Self.time) }
-            }))
+                defence.isOn ? gate.withLock { try? $0.admit(name, uptime: .seconds(2), unixTime: Self.time) } : 0
+            }), limits: Self.patient)
     }
+
+    /// A door that says nothing before a token has been seen, or one where TLS says what it has to say: it is muted until
+    /// then wherever there is a gate, and nobody sends it besides.
+    private func silentDoor(_ defence: Defence) throws -> Door {
+        guard !defence.isOn else { return try door(.on) }
+        return try Door(of: laptop, laptop.context(), limits: Self.patient, isSilent: false)
+    }
+
+    /// Where time is not what is attacked, it is no reason to be sent away either: other suites hold both threads of
+    /// Swift's pool for longer than a visit may take.
+    private static let patient: NodeLimits = {
+        var limits = NodeLimits()
+        limits.visitDeadline = .seconds(120)
+        return limits
+    }()
 
     /// A first message of TLS, as an attacker makes it. Nothing in it but the server name is secret or signed.
     private func hello(_ serverName: String?) throws -> [UInt8] {
@@ -92,8 +106,35 @@ struct GateAttacks {
         }
     }
 
-    /// What is no TLS at all gets nothing either, and there is nothing to switch off: an alert would have to be written
-    /// by somebody. It ends as silently as a refused token, so that nobody tells the two apart by what comes.
+    enum BadRecord: String, CaseIterable {
+        case emptyHello = "a ClientHello of no bytes"
+        case applicationData = "application data"
+        case oversize = "a record of 64 KiB"
+        case heartbeat = "a heartbeat"
+
+        var bytes: [UInt8] {
+            switch self {
+            case .emptyHello: [0x16, 3, 1, 0, 4, 1, 0, 0, 0]
+            case .applicationData: [0x17, 3, 3, 0, 1, 0]
+            case .oversize: [0x16, 3, 1, 0xFF, 0xFF] + [UInt8](repeating: 1, count: 100)
+            // CVE-2014-0160: what scanners send first to this day.
+            case .heartbeat: [0x18, 3, 2, 0, 3, 1, 0x40, 0]
+            }
+        }
+    }
+
+    /// NDSS 2020, section 4: each implementation of TLS has its own alert for each mistake, which tells what listens here.
+    @Test("Records that TLS answers with an alert", arguments: BadRecord.allCases)
+    func badRecord(_ record: BadRecord) async throws {
+        try await attack("an alert for \(record.rawValue)") { defence in
+            let visit = try await silentDoor(defence).connect()
+            try visit.send(record.bytes)
+            return Outcome(succeeds: try await visit.reaction() == .answered)
+        }
+    }
+
+    /// What is no TLS at all gets nothing either. There is nothing to switch off: OpenSSL has no alert for it. It ends as
+    /// silently as a refused token, so that nobody tells the two apart by what comes.
     @Test("Noise, another protocol and an end at once get no byte")
     func noise() async throws {
         var generator = SeededGenerator(seed: 41)
@@ -101,9 +142,11 @@ struct GateAttacks {
             Array("GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8), Array("SSH-2.0-x\r\n".utf8), generator.bytes(221),
             [UInt8](repeating: 0x16, count: 20_000), Array("BATN".utf8) + generator.bytes(60),
         ] {
-            let visit = try await door(.on).connect()
-            try visit.send(message)
-            #expect(try await visit.reaction() == .closed)
+            for defence in [Defence.on, .off] {
+                let visit = try await silentDoor(defence).connect()
+                try visit.send(message)
+                #expect(try await visit.reaction() == .closed)
+            }
         }
     }
 
@@ -125,7 +168,7 @@ struct GateAttacks {
                                 ? try? gate.admit(name, uptime: .seconds(2), unixTime: Self.time)
                                 : try? forgetful.admit(name, uptime: .seconds(2), unixTime: Self.time)
                         }
-                    }))
+                    }), limits: Self.patient)
                 let recorded = try hello(name)
                 let first = try await door.connect()
                 try first.send(recorded)

@@ -5,6 +5,7 @@ import BatonTestSupport
 import BatonTransport
 import Foundation
 import SwiftProtobuf
+import SystemPackage
 import Testing
 
 @testable import BatonDocuments
@@ -35,21 +36,37 @@ struct HandoffAttacks {
         try await attack("a document listed as report.pdf comes as \(name)") { defence in
             let folder = try scratch.folder("\(name)-\(defence)")
             let origin = HostileOrigin(name: name, records: HostileOrigin.records("evil"))
-            try? await origin.fetch(
+            try await origin.tryToFetch(
                 title: "report.pdf", into: folder, checks: defence.isOn ? .all : .all.subtracting(.shownName))
             return Outcome(succeeds: try contents(of: folder).contains(name))
         }
     }
 
     /// The names of the other suite once more, all the way from the manifest to the disk.
+    ///
+    /// No one defence can be switched off to see them succeed: a name that nobody had looked at would still meet a thread
+    /// that can reach nothing but the destination, and files that are opened beneath it only.
     @Test("Names in a manifest that are none: nothing is made anywhere")
     func namesInManifest() async throws {
-        for name in ["../a", "/tmp/baton-attack-absolute", "a/b", "..", "", String(repeating: "a", count: 300)] {
+        _ = try scratch.folder("inner")
+        for name in [
+            "../a", "/tmp/baton-attack-absolute", "a/b", "../inner/a", "..", "", String(repeating: "a", count: 300),
+        ] {
             let folder = try scratch.folder("names-\(UUID().uuidString)")
             let origin = HostileOrigin(name: name, records: HostileOrigin.records("evil"))
             await #expect(throws: HandoffError.self, "\(name)") { try await origin.fetch(title: "a", into: folder) }
+            let ledger = try PartFileLedger(stateFolder: FilePath(scratch.url.appendingPathComponent("parts").path))
+            await #expect(throws: DocumentError.self, "\(name), looked at by nobody") {
+                let writer = try await DocumentWriter.create(
+                    DocumentLabel(unchecked: Array(name.utf8)), documentSize: 4,
+                    in: DestinationFolder.open(FilePath(folder.path)),
+                    ledger: ledger)
+                try await writer.write(Buffer(copying: HostileOrigin.records("evil")))
+                _ = try await writer.commit()
+            }
             #expect(try contents(of: folder).isEmpty, "\(name)")
         }
+        #expect(try contents(of: scratch.url.appendingPathComponent("inner")).isEmpty)
         #expect(!FileManager.default.fileExists(atPath: scratch.url.appendingPathComponent("a").path))
         #expect(!FileManager.default.fileExists(atPath: "/tmp/baton-attack-absolute"))
     }
@@ -61,17 +78,30 @@ struct HandoffAttacks {
         try await attack("a document with a changed byte") { defence in
             let folder = try scratch.folder("changed-\(defence)")
             let records = Array("evil".utf8) + HostileOrigin.records("good").suffix(16)
-            try? await HostileOrigin(records: records).fetch(
+            try await HostileOrigin(records: records).tryToFetch(
                 title: "report.pdf", into: folder, checks: defence.isOn ? .all : .all.subtracting(.checksums))
             return Outcome(succeeds: try contents(of: folder) == ["report.pdf"])
         }
-        let lies: [HostileOrigin] = [
-            HostileOrigin(records: whole + [0]), HostileOrigin(records: Array(whole.dropLast())),
-            HostileOrigin(size: 5, records: whole), HostileOrigin(size: 3, records: whole),
-            HostileOrigin(size: 1 << 62, records: whole), HostileOrigin(size: .max, records: whole),
-            HostileOrigin(entries: 2, records: whole), HostileOrigin(entries: 0, records: whole),
+        let lies = [
+            ("more than the manifest says", HostileOrigin(records: whole + [0])),
+            ("less than all of it", HostileOrigin(records: Array(whole.dropLast()))),
+            ("a size that is more than what comes", HostileOrigin(size: 5, records: whole)),
         ]
-        for lie in lies {
+        for (name, lie) in lies {
+            try await attack("a document with \(name)") { defence in
+                let folder = try scratch.folder("\(name)-\(defence)")
+                try await lie.tryToFetch(
+                    title: "report.pdf", into: folder, checks: defence.isOn ? .all : .all.subtracting(.whole))
+                return Outcome(succeeds: try contents(of: folder) == ["report.pdf"])
+            }
+        }
+        // What its checksum, the kernel or the protocol refuses as well.
+        let others: [HostileOrigin] = [
+            HostileOrigin(size: 3, records: whole), HostileOrigin(size: 1 << 62, records: whole),
+            HostileOrigin(size: .max, records: whole), HostileOrigin(entries: 2, records: whole),
+            HostileOrigin(entries: 0, records: whole),
+        ]
+        for lie in others {
             let folder = try scratch.folder("lie-\(UUID().uuidString)")
             await #expect(throws: HandoffError.self, "\(lie)") {
                 try await lie.fetch(title: "report.pdf", into: folder)

@@ -35,6 +35,9 @@ struct LabAttackTests {
     @Test("Passive capture of a whole session, and probing with what was captured")
     func passiveCapture() async throws {
         let names = ["annas-laptop", "annas-desktop", "stranger"]
+        // The nodes run as this user of this machine, whatever their devices are called.
+        let people = [NSUserName(), ProcessInfo.processInfo.hostName].filter { $0.utf8.count >= 4 }
+        #expect(!people.isEmpty)
         let title = "Letter of resignation"
         let userInfo = "the-recipient-is-the-board"
         let secrets = [
@@ -101,6 +104,14 @@ struct LabAttackTests {
         }
         await attack("reading who talks from the wire") { defence in
             Outcome(succeeds: names.prefix(2).contains { (defence.isOn ? session : unsealed).holds($0) })
+        }
+        // No code sends them: a message that says them stands in.
+        try await attack("reading the user's and the machine's real name from the wire", proof: .control) { defence in
+            guard !defence.isOn else { return Outcome(succeeds: people.contains { session.holds($0) }) }
+            let said = lab.folder.appendingPathComponent("said")
+            try Data(people.joined(separator: "@").utf8).write(to: said)
+            let other = try Capture(said)
+            return Outcome(succeeds: people.allSatisfy { other.holds($0) })
         }
         await attack("telling idle from busy by the size of the records") { defence in
             let records = defence.isOn ? own : unpadded.records.filter { !$0.text.isEmpty }

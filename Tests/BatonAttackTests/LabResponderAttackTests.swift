@@ -1,5 +1,6 @@
 import BatonTestSupport
 import Foundation
+import Glibc
 import Testing
 
 @testable import BatonNode
@@ -27,6 +28,7 @@ extension LabAttackTests {
             let nodes = try await lab.startMembers()
             let desktop = nodes[1].program.processIdentifier
             let watch = try lab.watch(2)
+            for node in nodes { try prefer(hostOf: node) }
             let before = try await lab.offer(1, "--url", "https://example.org/1", "--title", "Before")
             try await watch.listed("Before")
             let capture = try await tap.end()
@@ -58,22 +60,23 @@ extension LabAttackTests {
 
             // The change of a device that is known, and a device that comes to the middle of it.
             let during = try await lab.offer(1, "--url", "https://example.org/2", "--title", "During")
-            try await found("During", by: watch)
+            var isInTime = [try await found("During", by: watch)]
             for offer in [before, during] { try await offer.command.end(by: SIGTERM) }
             try await nodes[0].end(by: SIGTERM)
-            let fresh = try await lab.startNode(1).command
+            let first = ["nice", "-n", "-19"]
+            let fresh = try await lab.startNode(1, wrapper: first).command
             let offer = try await lab.offer(1, "--url", "https://example.org/3", "--title", "Fresh")
-            try await found("Fresh", by: watch)
+            isInTime.append(try await found("Fresh", by: watch))
             #expect(try await lab.run(2, "accept", offer.id).lines == ["https://example.org/3"])
             #expect(try await lab.status(2)?.peers == 1, "a clone is no device")
 
             // A node that starts in the middle of it: what it sees first is clones of what it has seen before it ended.
             try await nodes[1].end(by: SIGTERM)
-            let restarted = try await lab.startNode(2).command
+            let restarted = try await lab.startNode(2, wrapper: first).command
             let newWatch = try lab.watch(2)
-            try await found("Fresh", by: newWatch)
+            isInTime.append(try await found("Fresh", by: newWatch))
             let update = try await lab.offer(1, "--url", "https://example.org/4", "--title", "Update")
-            try await found("Update", by: newWatch)
+            isInTime.append(try await found("Update", by: newWatch))
 
             // Killed in the middle of the flood, and started again: all 1,500 come at once.
             try lab.lab.command("avahi", "2", "kill")
@@ -81,18 +84,23 @@ extension LabAttackTests {
                 try await lab.status(2)?.responder?.hasPrefix("unavailable") == true
             }
             try lab.lab.command("avahi", "2", "start")
+            try prefer(hostOf: restarted)
             let again = try await lab.offer(1, "--url", "https://example.org/5", "--title", "Again")
-            try await found("Again", by: newWatch)
+            isInTime.append(try await found("Again", by: newWatch))
+            // On a busy machine as well.
+            #expect(isInTime.filter { $0 }.count >= 3, "\(isInTime)")
             #expect(try !Holdings(of: restarted.program.processIdentifier).exceeds(Self.bound))
             #expect(fresh.program.isRunning && restarted.program.isRunning)
             for offer in [offer, update, again] { try await offer.command.end(by: SIGTERM) }
             try await flooder.end(by: SIGKILL)
         }
 
-        /// Waits until a device is found in the flood: within 10 s, unless other programs take most of the machine. Then
-        /// Avahi reads too late and the kernel drops what others say to it (2,300 packets at a load of 7 for each core),
-        /// which says nothing about the node: it was found after up to 26 s.
-        private func found(_ title: String, by watch: HostCommand) async throws {
+        /// Waits until a device is found in the flood: within 10 s, unless other programs take most of the machine. The
+        /// kernel forwards between hosts of a lab with what is left then, and drops what comes too fast for that, which
+        /// says nothing about the node.
+        ///
+        /// - Returns: whether it was within 10 s.
+        private func found(_ title: String, by watch: HostCommand) async throws -> Bool {
             let began = ContinuousClock.now
             try await watch.listed(title, within: .seconds(60))
             let time = ContinuousClock.now - began
@@ -102,6 +110,26 @@ extension LabAttackTests {
                 "“\(title)” was found in the flood after \(time)\(isBusy ? ", on a machine with a load of \(load)" : "")"
             )
             #expect(time < .seconds(10) || isBusy)
+            return time < .seconds(10)
+        }
+
+        /// Lets the programs of a lab's host go before the others of this machine, those that they start included.
+        ///
+        /// A device has a processor of its own, and a host of the lab shares one with the flooder and with every other
+        /// test. Where Avahi reads too late, the kernel drops what others say to it (2,300 packets at a load of 7 for each
+        /// core), which says nothing about the node.
+        private func prefer(hostOf node: HostCommand) throws {
+            func network(_ process: String) -> String? {
+                try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/ns/net")
+            }
+            let host = try #require(network("\(node.program.processIdentifier)"))
+            for process in try FileManager.default.contentsOfDirectory(atPath: "/proc") where network(process) == host {
+                let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/task")) ?? []
+                // A thread may have ended by now; one that is not preferred shows in the time that is looked at.
+                for thread in threads.compactMap(UInt32.init) {
+                    _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), thread, -19)
+                }
+            }
         }
 
         /// The state in which the responder ends.

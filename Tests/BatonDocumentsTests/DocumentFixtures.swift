@@ -107,13 +107,37 @@ enum DocumentFixture {
         }
     }
 
-    /// The records of a whole document, by the definition and not by the code under test.
+    /// The device that documents come from.
+    static let origin = "their-device"
+
+    /// Bytes of a plain record of a whole chunk: encoding, bottleneck, content and checksum.
+    static let recordSize = 2 + megabyte + 16
+
+    /// The records of a whole file, by the definition and not by the code under test.
     static func records(_ content: [UInt8]) -> [UInt8] {
-        stride(from: 0, to: content.count, by: megabyte).flatMap { start -> [UInt8] in
-            let chunk = Array(content[start..<min(start + megabyte, content.count)])
-            let checksum = chunk.withUnsafeBytes { ChunkChecksum(of: $0) }
-            return chunk + withUnsafeBytes(of: (checksum.high.bigEndian, checksum.low.bigEndian)) { Array($0) }
+        stride(from: 0, to: content.count, by: megabyte).flatMap { start in
+            record(Array(content[start..<min(start + megabyte, content.count)]))
         }
+    }
+
+    /// A record: encoding 0 and bottleneck 0 by default, what says the content, and the content's checksum.
+    static func record(
+        _ chunk: [UInt8], encoding: UInt8 = 0, bottleneck: UInt8 = 0, saying payload: [UInt8]? = nil
+    ) -> [UInt8] {
+        let checksum = chunk.withUnsafeBytes { ChunkChecksum(of: $0) }
+        return [encoding, bottleneck] + (payload ?? chunk)
+            + withUnsafeBytes(of: (checksum.high.bigEndian, checksum.low.bigEndian)) { Array($0) }
+    }
+
+    /// A document that is one file. Of version 0, which is none, a transfer never goes on with another.
+    static func tree(
+        _ size: UInt64, called name: String = "report.pdf", version: UInt64 = 0, isExecutable: Bool = false,
+        isSparse: Bool = false, modified: FileIdentity.Time? = nil
+    ) throws(DocumentError) -> DocumentTree {
+        let version = FileVersion(high: 0, low: version)
+        return try DocumentTree(
+            file: .init(size: size, isExecutable: isExecutable, isSparse: isSparse, version: version),
+            called: try DocumentLabel(Array(name.utf8)), modified: modified)
     }
 
     /// Waits until a condition holds, at most 20 s.
@@ -154,6 +178,13 @@ enum DocumentFixture {
         let status = String(decoding: try SystemCalls.contents(of: "/proc/self/status", limit: 4096), as: UTF8.self)
         let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") })
         return try #require(Int(line.filter(\.isNumber))) * 1024
+    }
+}
+
+extension PartPlace {
+    /// Where the tests make parts by themselves.
+    init(_ folder: FilePath, _ ledger: PartFileLedger) throws(DocumentError) {
+        self.init(folder: try DestinationFolder(folder), ledger: ledger, umask: ProcessUmask.current)
     }
 }
 

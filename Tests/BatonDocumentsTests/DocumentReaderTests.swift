@@ -16,18 +16,18 @@ struct DocumentReaderTests {
         scratch = try ScratchFolder()
     }
 
-    func source(_ content: [UInt8]) throws -> DocumentSource {
+    func source(_ content: [UInt8]) throws -> ScannedDocument {
         let path = try scratch.makeFile("document", content)
         try DocumentFixture.backdate(path)
-        return try DocumentSource.inspect(path)
+        return try DocumentScan.scan(path)
     }
 
     /// Everything that is left, as it goes to the wire.
     func drain(_ reader: DocumentReader) async throws -> [UInt8] {
         var wire: [UInt8] = []
-        while let buffer = try await reader.next() {
-            wire.append(contentsOf: buffer.bytes)
-            pool.release(buffer)
+        while let records = try await reader.next() {
+            wire.append(contentsOf: records.buffer.bytes)
+            pool.release(records.buffer)
         }
         return wire
     }
@@ -46,13 +46,13 @@ struct DocumentReaderTests {
         let content = DocumentFixture.content(3 * DocumentFixture.megabyte + 100, seed: 11)
         let source = try source(content)
         let wire = DocumentFixture.records(content)
-        let record = ChunkRecord.capacity
+        let record = DocumentFixture.recordSize
         for range in [0..<1, 1..<3, 3..<4, 4..<4] as [Range<UInt64>] {
-            let reader = try await DocumentReader.open(source, chunks: range, pool: pool)
+            let reader = try await DocumentReader.open(source, ranges: [range], pool: pool)
             let expected = Array(wire.prefix(Int(range.upperBound) * record).dropFirst(Int(range.lowerBound) * record))
             #expect(try await drain(reader) == expected)
         }
-        let code = await DocumentFixture.code { _ = try await DocumentReader.open(source, chunks: 3..<5, pool: pool) }
+        let code = await DocumentFixture.code { _ = try await DocumentReader.open(source, ranges: [3..<5], pool: pool) }
         #expect(code == .badRange)
     }
 
@@ -76,7 +76,7 @@ struct DocumentReaderTests {
     @Test(arguments: Change.allCases) func changeWhileReadIsNoticed(_ change: Change) async throws {
         let source = try source(DocumentFixture.content(4 << 20, seed: 12))
         let reader = try await DocumentReader.open(source, pool: pool)
-        for _ in 0..<2 { pool.release(try #require(try await reader.next())) }
+        for _ in 0..<2 { pool.release(try #require(try await reader.next()).buffer) }
         try apply(change, to: source.path)
         let code = await DocumentFixture.code { _ = try await drain(reader) }
         #expect(code == .sourceChanged)
@@ -89,7 +89,7 @@ struct DocumentReaderTests {
     @Test(arguments: Change.allCases) func changeBeforeTheLastChunkIsNoticed(_ change: Change) async throws {
         let source = try source(DocumentFixture.content(4 << 20, seed: 12))
         let reader = try await DocumentReader.open(source, pool: pool)
-        for _ in 0..<3 { pool.release(try #require(try await reader.next())) }
+        for _ in 0..<3 { pool.release(try #require(try await reader.next()).buffer) }
         try apply(change, to: source.path)
         #expect(await DocumentFixture.code { _ = try await reader.next() } == .sourceChanged)
     }
@@ -105,7 +105,7 @@ struct DocumentReaderTests {
     @Test func writerThatNeverStopsIsNoticed() async throws {
         let source = try source(DocumentFixture.content(16 << 20, seed: 13))
         let reader = try await DocumentReader.open(source, pool: pool)
-        pool.release(try #require(try await reader.next()))
+        pool.release(try #require(try await reader.next()).buffer)
         let counter = SharedCounter()
         let writing = Task.detached { [path = source.path] in
             let file = try SystemCalls.open(path, O_WRONLY)
@@ -127,13 +127,13 @@ struct DocumentReaderTests {
         let small = BufferPool(budget: 1)
         let reader = try await DocumentReader.open(
             try source(DocumentFixture.content(2 << 20, seed: 14)), pool: small)
-        let first = try #require(try await reader.next())
+        let first = try #require(try await reader.next()).buffer
         let waiting = Task { try await reader.next() }
         #expect(await DocumentFixture.eventually { small.waiterCount == 1 })
         waiting.cancel()
         #expect(await DocumentFixture.code { _ = try await waiting.value } == .cancelled)
         small.release(first)
-        let second = try #require(try await reader.next())
+        let second = try #require(try await reader.next()).buffer
         let wire = DocumentFixture.records(DocumentFixture.content(2 << 20, seed: 14))
         #expect(Array(second.bytes) == Array(wire.suffix(second.count)))
         small.release(second)

@@ -20,22 +20,46 @@ struct WriterFixture {
     var document: FilePath { folder.appending("report.pdf") }
     /// What stands in the destination folder.
     var names: [String] { DocumentFixture.names(in: folder) }
+    /// What the ledger remembers: records and journals.
     var records: [String] { DocumentFixture.names(in: scratch.path.appending("parts")) }
 
-    func writer(_ size: Int, permissions: UInt16 = 0o644, in other: FilePath? = nil) async throws -> DocumentWriter {
-        try await DocumentWriter.create(
-            try DocumentLabel(Array("report.pdf".utf8)), documentSize: UInt64(size), permissions: permissions,
-            in: try DestinationFolder(other ?? folder), ledger: ledger)
+    func writer(_ size: Int, in other: FilePath? = nil) async throws -> DocumentWriter {
+        try await writer(try DocumentFixture.tree(UInt64(size)), in: other)
     }
 
-    /// That nothing but `expected` is left: no part file, no record, no open descriptor.
+    /// A writer that waits for all that is missing.
+    func writer(_ tree: DocumentTree, in other: FilePath? = nil) async throws -> DocumentWriter {
+        try await DocumentWriter.begun(tree, in: other ?? folder, ledger: ledger)
+    }
+
+    /// That nothing but `expected` is left: no part file, no record, no journal.
     func expectOnly(_ expected: [String], sourceLocation: SourceLocation = #_sourceLocation) {
         #expect(names == expected, sourceLocation: sourceLocation)
         #expect(records.isEmpty, sourceLocation: sourceLocation)
     }
+
+    /// That one part is left, with its record and its journal, and nothing else.
+    @discardableResult
+    func expectOnePart(sourceLocation: SourceLocation = #_sourceLocation) throws -> FilePath {
+        let name = try #require(names.first, sourceLocation: sourceLocation)
+        #expect(names.count == 1 && name.hasPrefix(".report.pdf."), sourceLocation: sourceLocation)
+        let tag = name.split(separator: ".").dropLast().last ?? ""
+        #expect(records == ["\(tag).journal", "\(tag).part-record"], sourceLocation: sourceLocation)
+        return folder.appending(name)
+    }
 }
 
 extension DocumentWriter {
+    /// A writer of a document of ``DocumentFixture/origin`` that waits for all that is missing.
+    static func begun(
+        _ tree: DocumentTree, in folder: FilePath, ledger: PartFileLedger
+    ) async throws -> DocumentWriter {
+        let writer = try await create(
+            tree, from: DocumentFixture.origin, in: try DestinationFolder(folder), ledger: ledger)
+        try await writer.begin(try await writer.missing())
+        return writer
+    }
+
     /// Writes these bytes in buffers of `size`.
     func write(_ bytes: [UInt8], by size: Int = 300_000) throws {
         for start in stride(from: 0, to: bytes.count, by: size) {
@@ -56,15 +80,14 @@ struct DocumentWriterTests {
     func wholeDocumentIsPutInPlace(_ size: Int) async throws {
         let content = DocumentFixture.content(size, seed: 20)
         let writer = try await fixture.writer(size)
-        #expect(fixture.names.count == 1)
-        #expect(fixture.names.first?.hasPrefix(".report.pdf.") == true)
-        #expect(fixture.records.count == 1)
+        try fixture.expectOnePart()
         try await writer.write(DocumentFixture.records(content))
-        #expect(await writer.verifiedByteCount == UInt64(size))
+        try await writer.finish()
+        #expect(try await writer.progress().verifiedByteCount == UInt64(size))
         #expect(try await writer.commit() == fixture.document)
         #expect(try DocumentFixture.read(fixture.document) == content)
         fixture.expectOnly(["report.pdf"])
-        await writer.abort()
+        #expect(await writer.end() == 0)
         fixture.expectOnly(["report.pdf"])
         #expect(await DocumentFixture.code { _ = try await writer.commit() } == .cancelled)
         #expect(await DocumentFixture.code { try await writer.write([0]) } == .cancelled)
@@ -74,19 +97,39 @@ struct DocumentWriterTests {
         let writer = try await fixture.writer(8 << 20)
         let status = try SystemCalls.status(at: fixture.folder.appending(try #require(fixture.names.first)))
         #expect(status.st_mode & 0o7777 == 0o600)
-        #expect(status.st_size == 0)
+        #expect(status.st_size == 8 << 20)
         #expect(status.st_blocks * 512 >= 8 << 20)
-        await writer.abort()
+        await writer.end()
+    }
+
+    @Test(arguments: [(false, 0o666), (true, 0o777)])
+    func permissionsFollowTheOriginAndTheUmask(_ isExecutable: Bool, _ expected: UInt32) async throws {
+        // In a process of its own: the umask belongs to all of its threads.
+        await #expect(processExitsWith: .success) {
+            [path = fixture.scratch.path.string as String, isExecutable, expected] in
+            let scratch = FilePath(path)
+            let ledger = try PartFileLedger(stateFolder: scratch.appending("parts"))
+            for (index, value) in ([0o022, 0o077, 0o000, 0o777] as [mode_t]).enumerated() {
+                umask(value)
+                let writer = try await DocumentWriter.begun(
+                    try DocumentFixture.tree(0, called: "report \(index)", isExecutable: isExecutable),
+                    in: scratch.appending("destination"), ledger: ledger)
+                let mode = try SystemCalls.status(at: try await writer.commit()).st_mode
+                // The owner may read it in any case.
+                #expect(mode & 0o7777 == expected & ~value | 0o400)
+            }
+        }
     }
 
     @Test(arguments: [
-        (0o644, 0o644), (0o755, 0o755), (0o600, 0o600), (0o6755, 0o755), (0o1777, 0o777), (0o444, 0o444), (0, 0o400),
+        FileIdentity.Time(seconds: 1_000_000_000, nanoseconds: 123_456_789), .init(seconds: -5, nanoseconds: 0),
+        .init(seconds: 4_000_000_000, nanoseconds: 999_999_999),
     ])
-    func permissionsFollowTheOriginAndTheUmask(_ given: UInt16, _ expected: UInt32) async throws {
-        let writer = try await fixture.writer(0, permissions: given)
-        let path = try await writer.commit()
-        let mode = try SystemCalls.status(at: path).st_mode
-        #expect(mode & 0o7777 == expected & ~ProcessUmask.current)
+    func timeOfTheLastEditComesAlong(_ time: FileIdentity.Time) async throws {
+        let writer = try await fixture.writer(try DocumentFixture.tree(3, modified: time))
+        try await writer.write(DocumentFixture.records([1, 2, 3]))
+        let status = try SystemCalls.status(at: try await writer.commit())
+        #expect(FileIdentity(status).modified == time)
     }
 
     @Test func umaskIsTheProcesss() async throws {
@@ -99,43 +142,79 @@ struct DocumentWriterTests {
         }
     }
 
-    @Test func damageDropsTheDocument() async throws {
+    /// A transfer that ends keeps what was verified, and leaves nothing where nothing was.
+    private func expectEnded(keeping chunks: Int, sourceLocation: SourceLocation = #_sourceLocation) throws {
+        if chunks == 0 {
+            fixture.expectOnly([], sourceLocation: sourceLocation)
+        } else {
+            try fixture.expectOnePart(sourceLocation: sourceLocation)
+        }
+        let parts = try fixture.ledger.unfinished()
+        #expect(parts.count == min(chunks, 1), sourceLocation: sourceLocation)
+        for part in parts {
+            let content = try #require(try TransferJournal.open(part.journal)).content
+            #expect(content.verified.ranges == [0..<UInt64(chunks)], sourceLocation: sourceLocation)
+            #expect(content.unsure.isEmpty, sourceLocation: sourceLocation)
+        }
+    }
+
+    @Test(arguments: [(500_000, 0), (1_500_000, 1), (2_500_000, 2)])
+    func damageEndsTheTransfer(_ position: Int, _ intact: Int) async throws {
         var wire = DocumentFixture.records(DocumentFixture.content(3 << 20, seed: 21))
-        wire[2_500_000] ^= 1
+        wire[position] ^= 1
         let writer = try await fixture.writer(3 << 20)
         #expect(await DocumentFixture.code { try await writer.write(wire) } == .checksumMismatch)
-        fixture.expectOnly([])
+        try expectEnded(keeping: intact)
         #expect(await DocumentFixture.code { try await writer.write(wire) } == .checksumMismatch)
         #expect(await DocumentFixture.code { _ = try await writer.commit() } == .checksumMismatch)
     }
 
-    @Test func tooFewBytesDropTheDocument() async throws {
-        let wire = DocumentFixture.records(DocumentFixture.content(2 << 20, seed: 22))
-        let writer = try await fixture.writer(2 << 20)
-        try await writer.write(Array(wire.dropLast()))
-        #expect(await DocumentFixture.code { _ = try await writer.commit() } == .incomplete)
-        fixture.expectOnly([])
+    @Test(arguments: [1, 2]) func tooFewBytesAreNoDocument(_ chunks: Int) async throws {
+        let wire = DocumentFixture.records(DocumentFixture.content(chunks << 20, seed: 22))
+        for finishes in [false, true] {
+            let writer = try await fixture.writer(chunks << 20)
+            try await writer.write(Array(wire.dropLast()))
+            let code = await DocumentFixture.code {
+                if finishes { try await writer.finish() } else { _ = try await writer.commit() }
+            }
+            #expect(code == .incomplete)
+            try expectEnded(keeping: chunks - 1)
+            // Of no version: it is of no use to the next.
+            for name in fixture.names { unlink(fixture.folder.appending(name).string) }
+            for name in fixture.records { unlink(fixture.scratch.path.appending("parts").appending(name).string) }
+        }
     }
 
-    @Test func tooManyBytesDropTheDocument() async throws {
+    @Test func tooManyBytesEndTheTransfer() async throws {
         let writer = try await fixture.writer(10)
         let wire = DocumentFixture.records(DocumentFixture.content(10, seed: 23)) + [0]
         #expect(await DocumentFixture.code { try await writer.write(wire) } == .excess)
-        fixture.expectOnly([])
+        try expectEnded(keeping: 1)
     }
 
-    @Test func abortLeavesNothing() async throws {
+    @Test func endWithoutAVerifiedChunkLeavesNothing() async throws {
         let writer = try await fixture.writer(2 << 20)
-        try await writer.write([UInt8](repeating: 1, count: 100_000))
-        await writer.abort()
+        try await writer.write([UInt8](repeating: 0, count: 100_000))
+        #expect(await writer.end() == 0)
         fixture.expectOnly([])
         #expect(DocumentFixture.openFiles(in: fixture.folder).isEmpty || fixture.names.isEmpty)
         #expect(await DocumentFixture.code { try await writer.write([1]) } == .cancelled)
     }
 
+    @Test func endAfterAVerifiedChunkKeepsIt() async throws {
+        let wire = DocumentFixture.records(DocumentFixture.content(2 << 20, seed: 25))
+        let writer = try await fixture.writer(2 << 20)
+        try await writer.write(Array(wire.prefix(DocumentFixture.recordSize + 1000)))
+        #expect(await writer.end() == 1 << 20)
+        try expectEnded(keeping: 1)
+        #expect(await writer.end() == 0)
+        let isClosed = await DocumentFixture.eventually { DocumentFixture.openFiles(in: fixture.scratch.path).isEmpty }
+        #expect(isClosed)
+    }
+
     @Test func droppingLeavesNothing() async throws {
         var writer: DocumentWriter? = try await fixture.writer(2 << 20)
-        try await writer?.write([UInt8](repeating: 1, count: 100_000))
+        try await writer?.write([UInt8](repeating: 0, count: 100_000))
         #expect(fixture.names.count == 1)
         writer = nil
         #expect(await DocumentFixture.eventually { fixture.names.isEmpty && fixture.records.isEmpty })
@@ -145,17 +224,16 @@ struct DocumentWriterTests {
     @Test func progressCountsVerifiedBytes() async throws {
         let wire = DocumentFixture.records(DocumentFixture.content(2 << 20, seed: 24))
         let writer = try await fixture.writer(2 << 20)
-        #expect(try await writer.write(Buffer(copying: wire[..<(1 << 20)])) == 0)
-        #expect(try await writer.write(Buffer(copying: wire[(1 << 20)..<(1 << 20) + 16])) == 1 << 20)
-        await writer.abort()
+        let end = DocumentFixture.recordSize
+        #expect(try await writer.write(Buffer(copying: wire[..<(end - 1)])).verifiedByteCount == 0)
+        #expect(try await writer.write(Buffer(copying: wire[(end - 1)..<end])).verifiedByteCount == 1 << 20)
+        await writer.end()
     }
 
     @Test func sizesThatNoFileHasAreRefused() async throws {
-        let label = try DocumentLabel(Array("report.pdf".utf8))
         for size in [UInt64.max, UInt64(Int64.max) + 1, UInt64(Int64.max)] {
             let code = await DocumentFixture.code {
-                _ = try await DocumentWriter.create(
-                    label, documentSize: size, in: try DestinationFolder(fixture.folder), ledger: fixture.ledger)
+                _ = try await fixture.writer(try DocumentFixture.tree(size))
             }
             #expect(code == .tooLarge || code == .destinationFull)
             fixture.expectOnly([])
@@ -165,16 +243,13 @@ struct DocumentWriterTests {
     @Test func concurrentWritersAreBounded() async throws {
         var writers: [DocumentWriter] = []
         for number in 0..<PartFileLedger.recordLimit {
-            let label = try DocumentLabel(Array("document \(number)".utf8))
-            writers.append(
-                try await DocumentWriter.create(
-                    label, documentSize: 1, in: try DestinationFolder(fixture.folder), ledger: fixture.ledger))
+            writers.append(try await fixture.writer(try DocumentFixture.tree(1, called: "document \(number)")))
         }
         #expect(await DocumentFixture.code { _ = try await fixture.writer(1) } == .busy)
         #expect(fixture.names.count == PartFileLedger.recordLimit)
-        await writers.removeLast().abort()
-        await (try fixture.writer(1)).abort()
-        for writer in writers { await writer.abort() }
+        await writers.removeLast().end()
+        await (try fixture.writer(1)).end()
+        for writer in writers { await writer.end() }
         fixture.expectOnly([])
     }
 }

@@ -18,21 +18,75 @@ struct PartFileLedgerTests {
         try PartFileLedger(stateFolder: fixture.scratch.path.appending("parts"))
     }
 
-    @Test func killedProcessLeavesNothingAfterTheNextStart() async throws {
-        let bystander = try fixture.scratch.makeFile("destination/.other.abcdefgh.baton-part", [1])
-        await #expect(processExitsWith: .signal(SIGKILL)) { [path = fixture.scratch.path.string as String] in
+    /// Writes one chunk in another process, which is killed then.
+    private func killInTheMiddle(ofWriting name: String = "report.pdf") async {
+        await #expect(processExitsWith: .signal(SIGKILL)) {
+            [path = fixture.scratch.path.string as String, name] in
             let scratch = FilePath(path)
-            let ledger = try PartFileLedger(stateFolder: scratch.appending("parts"))
-            let writer = try await DocumentWriter.create(
-                try DocumentLabel(Array("report.pdf".utf8)), documentSize: 8 << 20,
-                in: try DestinationFolder(scratch.appending("destination")), ledger: ledger)
+            let writer = try await DocumentWriter.begun(
+                try DocumentFixture.tree(8 << 20, called: name), in: scratch.appending("destination"),
+                ledger: try PartFileLedger(stateFolder: scratch.appending("parts")))
             try await writer.write(DocumentFixture.records(DocumentFixture.content(3 << 20, seed: 40)))
             kill(getpid(), SIGKILL)
         }
-        #expect(fixture.names.count == 2)
-        #expect(fixture.records.count == 1)
+    }
+
+    /// Makes the journals of all unfinished documents this old.
+    private func age(by seconds: Int) throws {
+        for name in fixture.records where name.hasSuffix(PartFileRecord.journalSuffix) {
+            try age(fixture.scratch.path.appending("parts").appending(name), by: seconds)
+        }
+    }
+
+    private func age(_ file: FilePath, by seconds: Int) throws {
+        var times = [timespec(tv_sec: time(nil) - seconds, tv_nsec: 0), timespec()]
+        times[1] = times[0]
+        try SystemCalls.call { utimensat(AT_FDCWD, file.string, &times, 0) }
+    }
+
+    @Test func killedProcessLeavesWhatATransferCanGoOnWithForSevenDays() async throws {
+        let bystander = try fixture.scratch.makeFile("destination/.other.abcdefgh.baton-part", [1])
+        await killInTheMiddle()
+        for seconds in [0, 7 * 24 * 3600 - 60] {
+            try age(by: seconds)
+            #expect(try nextStart().removeLeftovers() == 0)
+            #expect(fixture.names.count == 2)
+            #expect(fixture.records.count == 2)
+            #expect(try nextStart().unfinished().count == 1)
+        }
+        try age(by: 7 * 24 * 3600 + 1)
         #expect(try nextStart().removeLeftovers() == 1)
         fixture.expectOnly([bystander.lastComponent?.string ?? ""])
+        #expect(try nextStart().removeLeftovers() == 0)
+    }
+
+    @Test func partWithoutAJournalIsGoneAtTheNextStart() async throws {
+        await killInTheMiddle()
+        let journal = try #require(fixture.records.first { $0.hasSuffix(PartFileRecord.journalSuffix) })
+        try SystemCalls.call { truncate(fixture.scratch.path.appending("parts").appending(journal).string, 10) }
+        #expect(try nextStart().removeLeftovers() == 1)
+        fixture.expectOnly([])
+    }
+
+    @Test func beyondTheLimitTheOldestGo() throws {
+        let limit = PartFileLedger.unfinishedLimit
+        for number in 0..<limit + 2 {
+            let part = try fixture.scratch.makeFile("destination/part \(number)", [1])
+            let record = PartFileRecord(
+                folder: fixture.folder, name: Array("part \(number)".utf8), tag: "part \(number)",
+                inode: try inode(part))
+            let ledger = try nextStart()
+            try ledger.enter(record)
+            let header = JournalHeader(origin: DocumentFixture.origin, boot: .current, tree: try DocumentFixture.tree(1))
+            _ = try TransferJournal.create(at: ledger.journal(of: record), header)
+            // Not in the order of their names.
+            try age(ledger.journal(of: record), by: 60 * (1 + (number * 7) % (limit + 2)))
+        }
+        #expect(fixture.names.count == limit + 2)
+        #expect(try nextStart().removeLeftovers() == 2)
+        let gone = Set((0..<limit + 2).map { "part \($0)" }).subtracting(fixture.names)
+        #expect(gone == Set((0..<limit + 2).filter { ($0 * 7) % (limit + 2) >= limit }.map { "part \($0)" }))
+        #expect(fixture.records.count == 2 * limit)
         #expect(try nextStart().removeLeftovers() == 0)
     }
 
@@ -50,7 +104,7 @@ struct PartFileLedgerTests {
     }
 
     func inode(_ path: FilePath) throws -> UInt64 {
-        UInt64(try SystemCalls.status(at: path).st_ino)
+        FileIdentity(try SystemCalls.status(at: path)).inode
     }
 
     @Test func onlyTheRecordedInodeIsRemoved() throws {
@@ -73,12 +127,12 @@ struct PartFileLedgerTests {
         fixture.expectOnly(["full"])
     }
 
-    @Test func foldersAndLinksAreNeverRemoved() throws {
+    @Test func foldersOfOthersAndLinksAreNeverRemoved() throws {
         let folder = try fixture.scratch.makeFolder("destination/folder")
         let target = try fixture.scratch.makeFile("target", [])
         let link = fixture.folder.appending("link")
         try SystemCalls.call { symlink(target.string, link.string) }
-        try enter("folder", inode: try inode(folder))
+        try enter("folder", inode: try inode(folder) + 1)
         try enter("link", inode: try inode(target))
         #expect(try nextStart().removeLeftovers() == 0)
         fixture.expectOnly(["folder", "link"])
@@ -105,9 +159,7 @@ struct PartFileLedgerTests {
         #expect(try nextStart().removeLeftovers() == 0)
         #expect(fixture.records.count == 1)
         let record = fixture.scratch.path.appending("parts").appending(try #require(fixture.records.first))
-        var times = [timespec(tv_sec: time(nil) - 31 * 24 * 3600, tv_nsec: 0), timespec()]
-        times[1] = times[0]
-        try SystemCalls.call { utimensat(AT_FDCWD, record.string, &times, 0) }
+        try age(record, by: 31 * 24 * 3600)
         #expect(try nextStart().removeLeftovers() == 0)
         #expect(fixture.records.isEmpty)
     }
@@ -123,9 +175,10 @@ struct PartFileLedgerTests {
         let link = fixture.scratch.path.appending("link")
         try SystemCalls.call { symlink("destination", link.string) }
         let writer = try await fixture.writer(3, in: link)
-        let name = fixture.scratch.path.appending("parts").appending(try #require(fixture.records.first))
+        let record = try #require(fixture.records.first { $0.hasSuffix(PartFileRecord.suffix) })
+        let name = fixture.scratch.path.appending("parts").appending(record)
         // The record says where the folder is, not what it was called then.
         #expect(try #require(PartFileRecord(readingFrom: name)).folder == fixture.folder)
-        await writer.abort()
+        await writer.end()
     }
 }

@@ -7,8 +7,8 @@ import Logging
 
 /// A node with something else than what every program has, so that tests can put it on a lab host.
 ///
-/// `--without seal` or `--without size` leaves out what guards its advertisements, `--rotation MILLISECONDS` shortens the
-/// life of its instance name. It says `ready` as `baton node --json` does, and stops at the end of its input.
+/// `--without seal` or `--without size` leaves out what guards its advertisements, `--without gate` answers everybody,
+/// `--rotation MILLISECONDS` shortens the life of its instance name. It says `ready` as `baton node --json` does, and stops at the end of its input.
 @main
 enum Probe {
     static func main() async throws {
@@ -18,6 +18,7 @@ enum Probe {
             switch (option, value) {
             case ("--without", "seal"): seams.guards.remove(.seal)
             case ("--without", "size"): seams.guards.remove(.size)
+            case ("--without", "gate"): seams.hasGate = false
             case ("--rotation", _): seams.discovery.rotationPeriod = .milliseconds(Int(value) ?? 0)
             case _: fatalError("there is no \(option) \(value)")
             }

@@ -56,6 +56,8 @@ struct ApplicationsTests {
         /// What hosts of the web say; the fetching itself is tested with real servers in its own room.
         private static let sites: [String: [UInt8]] = [
             "reader.example": Array(#"{"activitycontinuation": {"apps": ["TEAM.org.example.reader"]}}"#.utf8),
+            "several.example": Array(
+                #"{"activitycontinuation": {"apps": ["TEAM.org.example.one", "TEAM.org.example.two"]}}"#.utf8),
             "stranger.example": Array(#"{"activitycontinuation": {"apps": ["TEAM.org.example.else"]}}"#.utf8),
         ]
 
@@ -318,25 +320,55 @@ struct ApplicationsTests {
         try scene.install("org.example.reader", team: "TEAM", domains: ["reader.example", "stranger.example"])
         let applications = scene.applications
         #expect(
-            await applications.application(opening: "https://reader.example/a?b")?.application.identifier
-                == "org.example.reader")
+            await applications.applications(opening: "https://reader.example/a?b").map(\.candidate.identifier)
+                == ["org.example.reader"])
         #expect(
-            await applications.application(opening: "https://READER.example")?.application.identifier
-                == "org.example.reader")
+            await applications.applications(opening: "https://READER.example").map(\.candidate.identifier)
+                == ["org.example.reader"])
         for page in [
             "https://stranger.example/", "https://unheard.example/", "https://reader.example:8443/",
             "https://sub.reader.example/", "https://127.0.0.1/", "",
         ] {
-            #expect(await applications.application(opening: page) == nil, "\(page)")
+            #expect(await applications.applications(opening: page) == [], "\(page)")
         }
         try scene.install("org.example.reader", team: "OTHER", domains: ["reader.example"])
-        #expect(await applications.application(opening: "https://reader.example/") == nil)
+        #expect(await applications.applications(opening: "https://reader.example/") == [])
         try scene.install("org.example.reader", team: "TEAM", domains: ["reader.example"], command: [])
-        #expect(await applications.application(opening: "https://reader.example/") == nil, "it cannot be launched")
+        #expect(await applications.applications(opening: "https://reader.example/") == [], "it cannot be launched")
         try await scene.run("org.example.reader", team: "TEAM")
-        #expect(await applications.application(opening: "https://reader.example/")?.application.isRunning == true)
+        let running = await applications.applications(opening: "https://reader.example/")
+        #expect(running.map(\.candidate.isRunning) == [true])
         _ = try await scene.handoffSwitch.set(false, for: "org.example.reader")
-        #expect(await applications.application(opening: "https://reader.example/") == nil)
+        #expect(await applications.applications(opening: "https://reader.example/") == [])
+    }
+
+    @Test("Of several applications that a page's host lists: the one in front, the one used last, or the user's choice")
+    func severalForAPage() async throws {
+        let scene = try await Scene()
+        for name in ["one", "two"] {
+            try scene.install("org.example.\(name)", team: "TEAM", domains: ["several.example"])
+        }
+        let applications = scene.applications
+        func opening(wanted: String = "") async -> [String] {
+            await applications.applications(opening: "https://several.example/", wanted: wanted)
+                .map(\.candidate.identifier)
+        }
+        #expect(await opening() == ["org.example.one", "org.example.two"], "the user is asked")
+        #expect(await opening(wanted: "org.example.two") == ["org.example.two"])
+        #expect(await opening(wanted: "org.example.else") == [])
+        #expect(await applications.claimsHosts("org.example.two"))
+        #expect(await !applications.claimsHosts("org.example.else"))
+        let front = try await scene.run("org.example.two", team: "TEAM", types: [], inFront: true)
+        #expect(await opening() == ["org.example.two"], "it is in front")
+        await applications.unregister(front)
+        #expect(await opening() == ["org.example.one", "org.example.two"])
+        try await scene.run("org.example.one", team: "TEAM", types: [])
+        let candidate = ApplicationChoice.Candidate(
+            identifier: "org.example.one", name: "org.example.one", isRunning: true)
+        _ = try await applications.started(
+            candidate, of: TeamTag(of: "TEAM"), continuing: nil, for: "NSUserActivityTypeBrowsingWeb")
+        #expect(await opening() == ["org.example.one"], "it was used last")
+        #expect(await opening(wanted: "org.example.two") == ["org.example.two"])
     }
 
     private func failure(_ scene: Scene, _ candidate: ApplicationChoice.Candidate) async -> HandoffError.Code? {

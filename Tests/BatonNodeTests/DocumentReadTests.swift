@@ -103,10 +103,13 @@ struct DocumentReadTests {
         private static func pair(on loop: EventLoop) async throws -> (near: Connection, far: Connection) {
             let other = EventLoop(name: "other")
             let (first, second) = try Socket.pair(on: loop, other)
+            // One end begins before the other, which may have to wait for its turn on a busy machine.
+            var limits = Limits.local
+            limits.helloDeadline = .seconds(60)
             let near = Connection(
-                socket: first, channel: PlainChannel(peer: .localUser(0)), role: .acceptor, limits: .local, on: loop)
+                socket: first, channel: PlainChannel(peer: .localUser(0)), role: .acceptor, limits: limits, on: loop)
             let far = Connection(
-                socket: second, channel: PlainChannel(peer: .localUser(0)), role: .dialer, limits: .local, on: other)
+                socket: second, channel: PlainChannel(peer: .localUser(0)), role: .dialer, limits: limits, on: other)
             await near.start()
             await far.start()
             try await far.ready()

@@ -36,8 +36,11 @@ extension LabHandoffTests {
                 "accept device=origin type=public.* max=1MB to=\(scans.path)\nrefuse max=3MB\n", home)
             _ = try await lab.startNode(1, home: origin)
             let node = try await lab.startNode(2, home: home).command
-            try await eventually("they see each other") {
-                try await lab.run(2, "status", "--json", home: home).events.first?.peers == 1
+            // The origin as well: before that it has no name for who takes something over.
+            for (host, home) in [(1, origin), (2, home)] {
+                try await eventually("they see each other") {
+                    try await lab.run(host, "status", "--json", home: home).events.first?.peers == 1
+                }
             }
 
             // Accepted: it comes by itself, once, and its origin is told.

@@ -202,7 +202,7 @@ struct NodeLimitsTests {
     func local() async throws {
         var limits = NodeLimits()
         limits.receivedLocallyFloor = 64 << 10
-        limits.receivedLocally = ControlServer.bound * limits.receivedLocallyFloor + (1 << 20)
+        limits.receivedLocally = limits.localConnections * limits.receivedLocallyFloor + (1 << 20)
         let scene = try await Scene(devices: 1, limits)
         var connections: [Connection] = []
         for _ in 0..<8 {
@@ -230,7 +230,7 @@ struct NodeLimitsTests {
         let limits = NodeLimits()
         #expect(limits.received + limits.receivedLocally + limits.documentBuffers == 120 << 20)
         #expect((limits.connections + limits.handshakes) * ReceiveBudget.defaultFloor <= limits.received)
-        #expect(ControlServer.bound * limits.receivedLocallyFloor <= limits.receivedLocally)
+        #expect(limits.localConnections * limits.receivedLocallyFloor <= limits.receivedLocally)
     }
 }
 

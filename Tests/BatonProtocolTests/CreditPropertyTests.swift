@@ -30,6 +30,8 @@ import Testing
         limits.sliceBytes = .random(in: 100...100_000, using: &generator)
         limits.resets = Budget(burst: 10_000, perSecond: 1000)
         limits.emptyFrames = Budget(burst: 10_000, perSecond: 1000)
+        limits.sentResets = Budget(
+            burst: .random(in: 1...4, using: &generator), perSecond: .random(in: 1...200, using: &generator))
         return limits
     }
 
@@ -97,6 +99,8 @@ import Testing
             }
             pair.run(for: .microseconds(.random(in: 0...3000, using: &generator)))
         }
+        // RESETs that wait for their turn have it meanwhile.
+        if withResets { pair.run(for: .seconds(30)) }
         pair.settle()
         ends.removeAll()
 

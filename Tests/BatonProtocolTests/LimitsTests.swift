@@ -131,7 +131,7 @@ import Testing
             lone.receive(.open(id), .reset(id))
             id += 2
         }
-        for _ in 0..<128 { abort() }
+        for _ in 0..<1024 { abort() }
         #expect(lone.error == nil)
         // It refills: 32 a second.
         lone.wait(.seconds(1))
@@ -142,9 +142,11 @@ import Testing
     }
 
     @Test func streamErrorsCountAsResets() {
-        let lone = Lone()
+        var limits = Limits()
+        limits.sentResets = Budget(burst: 10_000, perSecond: 0)
+        let lone = Lone(limits: limits)
         var id: UInt32 = 1
-        for _ in 0..<128 {
+        for _ in 0..<1024 {
             lone.receive(.open(id), .response(id))
             id += 2
         }

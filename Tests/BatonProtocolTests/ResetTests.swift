@@ -21,7 +21,8 @@ import Testing
             pair.run { pair.acceptor.events.contains(.opened(id, request: [1])) }
             pair.dialer.session.reset(id, code: .cancelled)
             pair.acceptor.session.reset(id, code: .refused)
-            pair.settle()
+            // No faster than RESETs may leave.
+            pair.run(for: .milliseconds(50))
         }
         #expect(pair.dialer.failure == nil && pair.acceptor.failure == nil)
         #expect(pair.dialer.isIdle && pair.acceptor.isIdle)

@@ -100,6 +100,7 @@ final class Lone {
     var hasOutput: Bool { session.hasOutput }
     var canOpen: Bool { session.canOpen }
     var isIdle: Bool { session.isIdle }
+    var nextTimeout: Instant? { session.nextTimeout() }
     var peer: PeerHello? { session.peer }
 
     func receive(_ frames: WireFrame...) {

@@ -160,7 +160,7 @@ struct ContinuingTests {
         let error = await #expect(throws: HandoffError.self) {
             try await stage.node.ask(.announcement(2) { $0.type = "org.example.else" })
         }
-        #expect(error?.code == .unsupported)
+        #expect(error?.code == .notHandled)
     }
 
     @Test("Did-fail is told once, and cancelling by the user is its own error")
@@ -187,7 +187,7 @@ struct ContinuingTests {
         _ = try await stage.node.ask(.announcement(1))
         let error = await #expect(throws: HandoffError.self) { try await stage.node.ask(.arrival(1)) }
         #expect(error?.message == "Notes did not handle \(Self.viewing)")
-        _ = try await stage.node.ask(.failure(1, .unsupported))
+        _ = try await stage.node.ask(.failure(1, .notHandled))
         try await eventually("told") { recorder.failures.value.map(\.code) == [.notHandled] }
         #expect(recorder.events.value.last == "didFail \(Self.viewing)")
     }
@@ -246,7 +246,7 @@ struct ContinuingTests {
         let error = await #expect(throws: HandoffError.self) {
             try await stage.node.ask(.announcement(1) { $0.type = "org.example.other" })
         }
-        #expect(error?.code == .unsupported)
+        #expect(error?.code == .notHandled)
         #expect(recorder.events.value.isEmpty)
     }
 

@@ -262,7 +262,7 @@ struct DocumentTests {
         let refused = await #expect(throws: HandoffError.self) {
             try await stage.node.ask(Self.arrival(.with { $0.size = 1 }))
         }
-        #expect(refused?.code == .unsupported)
+        #expect(refused?.code == .notHandled)
         try await eventually("told") { opener.failures.value.first?.code == .notHandled }
     }
 }

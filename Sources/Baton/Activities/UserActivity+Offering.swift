@@ -54,11 +54,7 @@ extension UserActivity {
         case .failed(let failure):
             // A node that stops is looked for again; the activity has not failed.
             guard failure.code != .nodeStopping else { return }
-            let error = UserActivityError(HandoffError(failure))
-            // What the application that was given the activity says of it, and that alone, is called so here.
-            let isUnhandled = failure.code == .unsupported
-            await tellFailure(
-                isUnhandled ? UserActivityError(.notHandled, error.message, device: error.device) : error)
+            await tellFailure(UserActivityError(HandoffError(failure)))
         case .progress, .withdrawn, nil:
             return
         }

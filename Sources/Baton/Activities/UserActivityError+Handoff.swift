@@ -15,6 +15,7 @@ extension UserActivityError {
             case .claimHeld: .taken
             case .noSuchClaim: .notContinued
             case .handoffOff: .handoffOff
+            case .notHandled: .notHandled
             case .invalidRequest: .invalid
             case .applicationGone, .unspecified, .internal, .unsupported, .noSuchActivity, .ambiguousActivity,
                 .limitExceeded, .refused, .documentUnreadable, .documentChanged, .destinationExists,

@@ -76,7 +76,7 @@ extension NodeSession {
         guard let continued = description.continues.first(where: { $0.type == question.type }) else {
             // Nobody declares the system's own type: the node has asked the page's host who opens it.
             if question.type == UserActivity.browsingWebType { return nil }
-            return HandoffError(.unsupported, "\(description.name) does not continue \(question.type)")
+            return HandoffError(.notHandled, "\(description.name) does not continue \(question.type)")
         }
         guard let versions = continued.versions, !continued.reads(question.version) else { return nil }
         let readable =
@@ -119,7 +119,7 @@ extension NodeSession {
             handoffs.note(request.handoffID, .over)
         case false?:
             let message = "\(description.name) did not handle \(type)"
-            await request.fail(HandoffError(.unsupported, message))
+            await request.fail(HandoffError(.notHandled, message))
             await tellFailure(request.handoffID, type, UserActivityError(.notHandled, message, device: request.device))
         case nil:
             let message = "\(description.name) did not continue \(type) in time"

@@ -57,6 +57,11 @@ package struct NodeHandoff: Sendable {
     /// What becomes of it, until it is over. To be iterated once.
     package var events: RecordSequence<WireAcceptEvent> { stream.records(of: WireAcceptEvent.self) }
 
+    /// Answers an event `choose`.
+    package func choose(_ application: WireInstalledApplication) async throws(HandoffError) {
+        try await stream.send(record: WireAcceptAnswer.with { $0.application = application.identifier })
+    }
+
     /// This side has all it wanted: the claim is let go when streams are done as well.
     package func finish() async {
         await stream.finish()

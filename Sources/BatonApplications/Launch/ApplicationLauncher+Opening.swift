@@ -63,7 +63,7 @@ extension ApplicationLauncher {
         for (program, arguments) in questions {
             guard let path = try? search.find(program) else { continue }
             let answer = await ShortProcess.run(
-                path, arguments, environment: environment, within: Self.answerTime)
+                path, arguments, environment: environment, within: answerTime)
             guard let answer, answer.hasSucceeded else { continue }
             let id = answer.output.split(whereSeparator: \.isWhitespace).first.map(String.init) ?? ""
             if id.isEmpty { continue }

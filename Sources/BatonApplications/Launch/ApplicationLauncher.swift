@@ -20,7 +20,7 @@ public struct ApplicationLauncher: Sendable {
     }
 
     /// How long programs that only answer a question, `systemctl` and `xdg-settings`, may take.
-    static let answerTime = Duration.seconds(2)
+    let answerTime: Duration
     /// How long the service manager may take to start a unit.
     static let unitTime = Duration.seconds(10)
 
@@ -33,6 +33,11 @@ public struct ApplicationLauncher: Sendable {
     ///   - environment: that of this process. Applications get it without what belongs to a service.
     ///   - usesServiceManager: whether the user's service manager, where there is one, runs what is launched.
     public init(environment: [String: String], usesServiceManager: Bool = true) {
+        self.init(environment: environment, usesServiceManager: usesServiceManager, answerTime: .seconds(2))
+    }
+
+    init(environment: [String: String], usesServiceManager: Bool = true, answerTime: Duration) {
+        self.answerTime = answerTime
         self.environment = environment
         self.usesServiceManager = usesServiceManager
         home = environment["HOME"].map { FilePath($0) }.flatMap { $0.isAbsolute ? $0 : nil } ?? "/"
@@ -53,7 +58,10 @@ public struct ApplicationLauncher: Sendable {
     ) async throws(LaunchError) -> Place {
         let command = try resolve(manifest)
         let environment = LaunchEnvironment.make(environment, adding: additions)
-        if usesServiceManager, let manager = await ServiceUnit.Manager.find(search, environment: self.environment) {
+        if usesServiceManager,
+            let manager = await ServiceUnit.Manager.find(
+                search, environment: self.environment, within: answerTime)
+        {
             return .unit(
                 try await manager.start(
                     command, identifier: manifest.identifier, name: manifest.name, home: home,

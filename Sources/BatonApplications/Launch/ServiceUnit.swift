@@ -10,15 +10,19 @@ enum ServiceUnit {
         let run: FilePath
         let environment: [String: String]
 
-        /// - Parameter environment: the process's own, for the way to the manager.
+        /// - Parameters:
+        ///   - environment: the process's own, for the way to the manager.
+        ///   - time: that it may take to answer.
         /// - Returns: `nil` where there is none, or it does not answer.
-        static func find(_ search: ExecutableSearch, environment: [String: String]) async -> Manager? {
+        static func find(
+            _ search: ExecutableSearch, environment: [String: String], within time: Duration
+        ) async -> Manager? {
             guard let run = try? search.find("systemd-run"), let control = try? search.find("systemctl") else {
                 return nil
             }
             let answer = await ShortProcess.run(
                 control, ["--user", "show", "--property=Version", "--value"], environment: environment,
-                within: ApplicationLauncher.answerTime)
+                within: time)
             guard let answer, answer.hasSucceeded, answer.output.contains(where: \.isNumber) else { return nil }
             return Manager(run: run, environment: environment)
         }

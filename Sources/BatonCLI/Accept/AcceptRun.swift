@@ -16,6 +16,9 @@ struct AcceptRun: Sendable {
     /// The bytes of the document that are printed, and nothing else of it.
     var range: ByteRange?
 
+    /// What the user answered to a question; ended by an interrupt.
+    let answers = AsyncStream.makeStream(of: Result<WireInstalledApplication, any Error>.self)
+
     /// What came of it.
     struct Outcome: Sendable {
         var payload = WireActivityPayload()
@@ -26,9 +29,11 @@ struct AcceptRun: Sendable {
         let interrupted = OneTime()
         let (client, handoff) = (client, handoff)
         let pump = PumpTask()
+        let answer = answers.continuation
         // Not SIGHUP: a terminal that dies ends the command and not the handoff, which the node goes on with.
         let interrupts = await Interrupts.watch { _ in
             _ = interrupted.take()
+            answer.finish()
             Task {
                 await pump.cancel()
                 await handoff.cancel()
@@ -91,6 +96,8 @@ struct AcceptRun: Sendable {
             outcome.continued = continued
             try await reporter.continued(continued)
             return true
+        case .choose(let choice):
+            try await choose(choice.applications)
         case .failed(let failure):
             throw HandoffError(failure)
         case nil:
@@ -108,6 +115,26 @@ struct AcceptRun: Sendable {
             try Output.bytes(Array(bytes))
             guard bytes.count == length else { return }
             next += UInt64(length)
+        }
+    }
+
+    /// Lets the user choose; where nobody can be asked the handoff is cancelled.
+    private func choose(_ applications: [WireInstalledApplication]) async throws {
+        let answer = answers.continuation
+        // Not waited for by an interrupt: a read from a terminal ends with a line and not before.
+        Task {
+            do {
+                answer.yield(.success(try await ApplicationChooser.ask(applications)))
+            } catch {
+                answer.yield(.failure(error))
+            }
+        }
+        guard let chosen = await answers.stream.first(where: { _ in true }) else { throw CommandError.interrupted }
+        do {
+            try await handoff.choose(chosen.get())
+        } catch {
+            await handoff.cancel()
+            throw error
         }
     }
 

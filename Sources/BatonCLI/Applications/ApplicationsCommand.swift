@@ -20,7 +20,7 @@ struct ApplicationsCommand: ParsableCommand {
               X-Baton-Domains=example.org;*.example.org;
 
             A web page opens in the application that claims its host and that the host lists in its \
-            apple-app-site-association; where several do, and none is in front or was used before, in the browser.
+            apple-app-site-association; where several do, and none is in front or was used before, you are asked.
 
             What is registered goes before a desktop entry with the same identifier. The node sees a change at once.
 

@@ -102,7 +102,7 @@ struct OfferRun: Sendable {
         }
     }
 
-    private static let continuesNothing = HandoffError(.unsupported, "`baton offer` continues no activities")
+    private static let continuesNothing = HandoffError(.notHandled, "`baton offer` continues no activities")
 
     /// Answers with the state as it is now: what a file says, or what was said in the beginning.
     private func save(_ question: NodeWillSave) async throws {

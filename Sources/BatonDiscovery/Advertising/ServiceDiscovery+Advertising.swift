@@ -87,7 +87,7 @@ extension ServiceDiscovery {
     /// Says that the name of this device has lived long enough, and says so again while nobody answers.
     func announceRotation() {
         sink.yield(.rotationDue)
-        rotating?.schedule(after: configuration.rotationPeriod * Double.random(in: 0.9...1.1))
+        rotating?.schedule(after: nextRotation())
     }
 
     /// A registration is seen by the network, maybe under another name than it asked for.
@@ -116,11 +116,16 @@ extension ServiceDiscovery {
             } else {
                 return
             }
-            rotating?.schedule(after: configuration.rotationPeriod * Double.random(in: 0.9...1.1))
+            rotating?.schedule(after: nextRotation())
             sink.yield(.registered(instance: name))
         } catch {
             lose(error)
         }
+    }
+
+    private func nextRotation() -> Duration {
+        var generator = SystemRandomNumberGenerator()
+        return configuration.nextRotation(using: &generator)
     }
 
     private func register(_ text: [UInt8]) throws(ResponderFault) -> Registration {

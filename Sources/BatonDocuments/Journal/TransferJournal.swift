@@ -8,8 +8,9 @@ import SystemPackage
 /// After the header it has an entry of 40 bytes for each verified chunk, written after the chunk was, and now and then a
 /// *mark*: the entries before this number were synchronised with the disk. A process that is killed takes nothing
 /// away that it has written, so within one run of the system every entry counts. After a power cut those count that a
-/// mark covers; the chunks of the others are read again and compared (``Content/unsure``). Each entry guards itself: a
-/// damaged one costs its chunk, and a damaged header the document.
+/// mark covers; the chunks of the others are read again and compared (``Content/unsure``). What is not there any more
+/// keeps its entry, so a mark of a later run covers the entries of that run alone. Each entry guards itself: a damaged one
+/// costs its chunk, and a damaged header the document.
 ///
 /// Belongs to one thread; every call blocks on the disk.
 final class TransferJournal {
@@ -77,12 +78,15 @@ final class TransferJournal {
     private var end: UInt64
     /// Entries that are written, counted from the header on.
     private(set) var entryCount: UInt64
+    /// The entries before this one are of another run of the system: no mark of this one can vouch for them.
+    private let markStart: UInt64
     private var pending: [UInt8] = []
 
-    private init(_ file: consuming OwnedDescriptor, end: UInt64, entryCount: UInt64) {
+    private init(_ file: consuming OwnedDescriptor, end: UInt64, entryCount: UInt64, markStart: UInt64 = 0) {
         self.file = file
         self.end = end
         self.entryCount = entryCount
+        self.markStart = markStart
     }
 
     /// Begins a journal, in place of what is there.
@@ -113,9 +117,11 @@ final class TransferJournal {
         let size = UInt64(clamping: try SystemCalls.status(of: file).st_size)
         guard size >= start, size <= sizeLimit else { return nil }
         let count = (size - start) / UInt64(entrySize)
-        let content = try readEntries(of: file, from: start, count: count, header, trustsAll: header.boot == boot)
+        let isSameRun = header.boot == boot
+        let content = try readEntries(of: file, from: start, count: count, header, trustsAll: isSameRun)
         // What was cut in the middle is written over.
-        let journal = TransferJournal(file, end: start + count * UInt64(entrySize), entryCount: count)
+        let journal = TransferJournal(
+            file, end: start + count * UInt64(entrySize), entryCount: count, markStart: isSameRun ? 0 : count)
         return (journal, content)
     }
 
@@ -130,9 +136,12 @@ final class TransferJournal {
         appendEntry(.chunk, chunk, checksum)
     }
 
-    /// Takes note that the document's bytes of the first `count` entries are synchronised with the disk.
+    /// Takes note that the document's bytes of the first `count` entries are synchronised with the disk, as far as they
+    /// are of this run of the system.
     func mark(_ count: UInt64) {
-        appendEntry(.mark, count, ChunkChecksum(high: 0, low: 0))
+        guard count > markStart else { return }
+        // Where an entry of a chunk has its checksum, a mark has the first entry that it covers.
+        appendEntry(.mark, count, ChunkChecksum(high: 0, low: markStart))
     }
 
     /// Writes what was taken note of.
@@ -198,13 +207,18 @@ final class TransferJournal {
                         unmarked.append((number, found.number, found.checksum))
                     }
                 case .mark:
-                    for entry in unmarked where entry.index < found.number { content.verified.insert(entry.chunk) }
-                    unmarked.removeAll { $0.index < found.number }
+                    guard found.checksum.low < found.number else { continue }
+                    let covered = found.checksum.low..<found.number
+                    for entry in unmarked where covered.contains(entry.index) { content.verified.insert(entry.chunk) }
+                    unmarked.removeAll { covered.contains($0.index) }
                 }
             }
             index += part
         }
-        content.unsure = unmarked.map { ($0.chunk, $0.checksum) }
+        // One that was lost, and has come again since, is not looked at.
+        for entry in unmarked where !content.verified.contains(entry.chunk) {
+            content.unsure.append((entry.chunk, entry.checksum))
+        }
         return content
     }
 

@@ -159,9 +159,11 @@ public final class DestinationFolder: Sendable {
             }
             let found = OwnedDescriptor(takingOwnershipOf: number)
             let status = try SystemCalls.status(of: found)
-            guard status.st_mode & S_IFMT == S_IFREG, status.st_ino == inode, status.st_uid == geteuid() else {
-                return nil
-            }
+            // One that has a second name somewhere would be written to there as well.
+            guard
+                status.st_mode & S_IFMT == S_IFREG, status.st_ino == inode, status.st_uid == geteuid(),
+                status.st_nlink == 1
+            else { return nil }
             return found
         } catch .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .isDirectory, .improperLink {
             return nil

@@ -23,6 +23,16 @@ final class DiskMarker: Sendable {
         thread = try PrivateThread(name: "baton-sync")
     }
 
+    /// Whether nothing is synchronised at this moment, and nothing that was waits to be taken.
+    var isIdle: Bool {
+        state.withLock { state in
+            switch state {
+            case .idle: true
+            case .synchronizing, .done: false
+            }
+        }
+    }
+
     /// Begins to synchronise, unless it is at it.
     ///
     /// - Parameters:

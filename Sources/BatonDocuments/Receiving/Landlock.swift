@@ -36,8 +36,8 @@ public enum Landlock {
             .readFile, .writeFile, .readFolder, .makeFile, .makeFolder, .makeLink, .removeFile, .removeFolder,
             .moveBetweenFolders, .truncate,
         ]
-        /// What keeping the records of unfinished files needs.
-        static let recording: Access = [.readFile, .writeFile, .makeFile, .removeFile]
+        /// What keeping the records and journals of unfinished documents needs.
+        static let recording: Access = [.readFile, .writeFile, .makeFile, .removeFile, .truncate]
 
         /// Everything that a version can deny.
         static func all(inVersion version: Int) -> Access {

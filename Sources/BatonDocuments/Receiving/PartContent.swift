@@ -31,6 +31,8 @@ final class PartContent {
     private(set) var diskTime: UInt64 = 0
 
     private let tree: DocumentTree
+    /// See ``ReceivingChecks/whole``.
+    private let requiresAll: Bool
     private let part: any Part
     /// Nil where it could not be written: then a transfer that is interrupted begins anew.
     private var journal: TransferJournal?
@@ -51,6 +53,7 @@ final class PartContent {
         verified = ChunkSet()
         verifiedByteCount = 0
         marker = Self.marker(for: tree)
+        requiresAll = place.folder.checks.contains(.whole)
     }
 
     /// Goes on with the part of an earlier transfer of the same version.
@@ -71,7 +74,8 @@ final class PartContent {
         verified = opened.content.verified
         verifiedByteCount = 0
         marker = Self.marker(for: tree)
-        try compare(opened.content.unsure)
+        requiresAll = place.folder.checks.contains(.whole)
+        compare(opened.content.unsure)
         verifiedByteCount = verified.byteCount(in: tree.layout)
     }
 
@@ -92,11 +96,18 @@ final class PartContent {
         tree = header.tree
         part = folder
         verified = before.verified.carried(from: before.header.tree, to: header.tree)
-        for file in 0..<tree.layout.fileCount where !verified.containsAny(tree.layout.chunks(ofFile: file)) {
-            try folder.reset(file: file)
+        do {
+            for file in 0..<tree.layout.fileCount where !verified.containsAny(tree.layout.chunks(ofFile: file)) {
+                try folder.reset(file: file)
+            }
+        } catch {
+            // It is as good as it was.
+            folder.keep()
+            throw error
         }
         verifiedByteCount = verified.byteCount(in: tree.layout)
         marker = Self.marker(for: tree)
+        requiresAll = place.folder.checks.contains(.whole)
         // What is said of these chunks has to hold after a power cut as well: no checksum of them is known any more.
         guard (try? folder.descriptorToSynchronize().synchronize()) != nil else { return }
         journal = try? TransferJournal.create(at: stale.journal, header)
@@ -155,7 +166,7 @@ final class PartContent {
             self.journal = nil
             return
         }
-        guard let marker, unmarkedByteCount > 0, isMarkDue else { return }
+        guard let marker, unmarkedByteCount > 0, isMarkDue, marker.isIdle else { return }
         unmarkedByteCount = 0
         lastMark = MonotonicClock.nanoseconds()
         guard let file = try? part.descriptorToSynchronize() else { return }
@@ -166,7 +177,7 @@ final class PartContent {
     ///
     /// - Throws: `incomplete` when something is missing.
     func commit() throws(DocumentError) -> FilePath {
-        guard verified.missing(in: tree.layout.allChunks, limit: 1).isEmpty else {
+        guard !requiresAll || verified.missing(in: tree.layout.allChunks, limit: 1).isEmpty else {
             throw DocumentError(.incomplete, tree.label.description)
         }
         let path = try part.commit()
@@ -194,17 +205,21 @@ final class PartContent {
             || MonotonicClock.nanoseconds() - lastMark >= DiskMarker.timeInterval
     }
 
-    /// Reads chunks that may be there, and keeps those that are.
-    private func compare(_ unsure: [(chunk: UInt64, checksum: ChunkChecksum)]) throws(DocumentError) {
+    /// Reads chunks that may be there, and keeps those that are: what cannot be read is not.
+    private func compare(_ unsure: [(chunk: UInt64, checksum: ChunkChecksum)]) {
         guard !unsure.isEmpty else { return }
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: ChunkLayout.chunkSize, alignment: 4096)
         defer { room.deallocate() }
-        for (chunk, checksum) in unsure {
+        for (chunk, checksum) in unsure where !verified.contains(chunk) {
             let place = tree.layout.place(of: chunk)
             let bytes = UnsafeMutableRawBufferPointer(rebasing: room[..<place.size])
-            let count = try part.read(file: place.file, at: place.offset, into: bytes)
-            guard count == place.size, ChunkChecksum(of: UnsafeRawBufferPointer(bytes)) == checksum else { continue }
+            guard
+                (try? part.read(file: place.file, at: place.offset, into: bytes)) == place.size,
+                ChunkChecksum(of: UnsafeRawBufferPointer(bytes)) == checksum
+            else { continue }
             verified.insert(chunk)
+            // Said again, for a mark of this run of the system to cover it.
+            journal?.append(chunk, checksum)
         }
     }
 

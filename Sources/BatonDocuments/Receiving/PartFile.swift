@@ -66,7 +66,11 @@ final class PartFile: Part {
         modified: FileIdentity.Time? = nil, at place: PartPlace
     ) throws(DocumentError) {
         try place.folder.requireAbsent(label)
-        guard let file = try place.folder.reopenFile(record.name, inode: record.inode, for: label) else {
+        guard
+            let file = try place.folder.reopenFile(record.name, inode: record.inode, for: label),
+            // It had its size from the start: of one that was cut since, nobody knows what is left.
+            (try? SystemCalls.status(of: file).st_size) == off_t(exactly: entry.size)
+        else {
             throw DocumentError(.incomplete, label.description)
         }
         self.init(label, entry, modified, place, file, record)
@@ -132,14 +136,11 @@ final class PartFile: Part {
     }
 
     func descriptorToSynchronize() throws(DocumentError) -> DescriptorToSynchronize {
-        let number = file.rawValue
-        do {
-            return DescriptorToSynchronize(
-                file: OwnedDescriptor(
-                    takingOwnershipOf: try SystemCalls.call { fcntl(number, F_DUPFD_CLOEXEC, 0) }), isFolder: false)
-        } catch {
-            throw DocumentError(.busy, label.description, underlyingError: error)
+        // Opened anew: Linux tells an error of writing back once for each opening, and ``commit()`` has to hear of it too.
+        guard let file = try folder.reopenFile(record.name, inode: record.inode, for: label) else {
+            throw DocumentError(.writeFailed, label.description, underlyingError: .staleNFSFileHandle)
         }
+        return DescriptorToSynchronize(file: file, isFolder: false)
     }
 
     func commit() throws(DocumentError) -> FilePath { try commit(withLink: false) }

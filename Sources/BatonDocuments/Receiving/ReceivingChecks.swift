@@ -16,7 +16,10 @@ package struct ReceivingChecks: OptionSet, Sendable {
     /// A hidden name is taken only when the user was shown one.
     package static let shownName = ReceivingChecks(rawValue: 8)
 
-    package static let all: ReceivingChecks = [.newFile, .freeName, .checksums, .shownName]
+    /// All of a document has come, and nothing after it.
+    package static let whole = ReceivingChecks(rawValue: 16)
+
+    package static let all: ReceivingChecks = [.newFile, .freeName, .checksums, .shownName, .whole]
 }
 
 /// What a kernel has to have before a document is received: without it a mistake of ours, or of the file system, would

@@ -42,6 +42,8 @@ public struct ChunkVerifier: ~Copyable {
 
     /// Whether checksums are compared: see ``ReceivingChecks``.
     private let comparesChecksums: Bool
+    /// Whether there may be neither less nor more than the records: see ``ReceivingChecks``.
+    private let requiresAll: Bool
     private let subject: String
     private let hash: OpaquePointer
     private var remaining: ArraySlice<Range<UInt64>>
@@ -66,6 +68,7 @@ public struct ChunkVerifier: ~Copyable {
         remaining = ranges.filter { !$0.isEmpty }[...]
         subject = label.description
         comparesChecksums = checks.contains(.checksums)
+        requiresAll = checks.contains(.whole)
         phase = .complete
         beginRecord()
     }
@@ -118,7 +121,7 @@ public struct ChunkVerifier: ~Copyable {
     ///
     /// - Throws: `incomplete` when something is missing.
     public func finish() throws(DocumentError) {
-        guard isComplete else { throw DocumentError(.incomplete, subject) }
+        guard isComplete || !requiresAll else { throw DocumentError(.incomplete, subject) }
     }
 
     private mutating func receiveSome(
@@ -151,7 +154,8 @@ public struct ChunkVerifier: ~Copyable {
             }
             try endRecord(computed, handle)
         case .complete:
-            throw DocumentError(.excess, subject)
+            guard !requiresAll else { throw DocumentError(.excess, subject) }
+            rest = rest.dropFirst(rest.count)
         case .failed:
             throw DocumentError(.cancelled, subject)
         }

@@ -42,7 +42,8 @@ final class DocumentFiles: Sendable {
 
     /// Opens a file as it is now, which its version tells: no link is followed, and nothing but a file is opened for good.
     ///
-    /// - Throws: `sourceChanged` where there is no such file any more, `unreadable`, `readFailed`.
+    /// - Throws: `missing` where the document itself is gone, `sourceChanged` where there is no such file in it any more,
+    ///   `unreadable`, `readFailed`.
     func open(file index: Int) throws(DocumentError) -> OpenedFile {
         let entry = tree.entry(ofFile: index).path
         let name = tree.displayed(entry)
@@ -56,6 +57,8 @@ final class DocumentFiles: Sendable {
             return try OpenedFile(file, called: name)
         } catch let error as DocumentError {
             throw error
+        } catch let error as Errno where error == .noSuchFileOrDirectory && entry.isRoot {
+            throw DocumentError(.missing, name, underlyingError: error)
         } catch let error as Errno {
             let code: DocumentError.Code =
                 error == .permissionDenied || error == .notPermitted ? .unreadable : error.isAboutTheFile

@@ -166,8 +166,11 @@ public actor DocumentReader {
         var content: UInt64 = 0
         while let range = remaining.first {
             let place = document.tree.layout.place(of: range.lowerBound)
-            guard buffer.capacity - buffer.count >= ChunkRecord.size(ofContent: place.size) || content == 0 else { break }
-            try encoder.encode(place, of: try file(place.file), to: buffer)
+            let file = try file(place.file)
+            // Of a hole nothing but its record goes along.
+            let size = file.isHole(place.range) ? 0 : place.size
+            guard buffer.capacity - buffer.count >= ChunkRecord.size(ofContent: size) || content == 0 else { break }
+            try encoder.encode(place, of: file, to: buffer)
             content += UInt64(place.size)
             remaining[remaining.startIndex] = range.lowerBound + 1..<range.upperBound
             if range.count == 1 { remaining = remaining.dropFirst() }

@@ -3,7 +3,7 @@
 struct ClaimChecks: OptionSet, Sendable {
     let rawValue: UInt8
 
-    /// It presents a claim that was given. Without, the current activity is anybody's.
+    /// It presents a claim that was given. Without, the current activity is anybody's, whatever he presents.
     static let given = ClaimChecks(rawValue: 1)
     /// The claim is its own.
     static let holder = ClaimChecks(rawValue: 2)

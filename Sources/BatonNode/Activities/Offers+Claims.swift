@@ -24,6 +24,8 @@ extension Offers {
         } catch {
             throw refusal(error)
         }
+        saveBegins(id)
+        defer { saveEnded(id) }
         do {
             let (payload, document) = try await savedPayload(of: offer, for: device)
             // It may have been withdrawn, or switched off, while its application saved.

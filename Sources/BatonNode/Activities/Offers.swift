@@ -10,8 +10,6 @@ import SwiftProtobuf
 ///
 /// The newest is the current one, which is advertised. Lives on the node's control loop.
 actor Offers {
-    /// Activities offered at once; one more is refused. Each keeps at most one payload (64 KiB).
-    static let bound = 64
     /// Events that wait for an application that does not read; the oldest progress is lost beyond it.
     private static let eventBound = 1024
     /// How long an application may take to save.
@@ -37,9 +35,14 @@ actor Offers {
     var offers: [Offer] = []
     var claims: ClaimTable
     let checks: ClaimChecks
+    private let bound: Int
     /// The applications behind activities that were withdrawn while devices hold claims on them: these may still open
     /// streams. As many as there are claims at the most.
     var applicationsOfClaimed: [ActivityID: Connection] = [:]
+    /// Activities whose applications are saving for a device, and how many devices that is.
+    private var savesUnderWay: [ActivityID: Int] = [:]
+    /// The events of what was withdrawn meanwhile: they end when the application has heard what became of the save.
+    private var endings: [ActivityID: AsyncStream<WireOfferEvent>.Continuation] = [:]
     /// What the user has switched off is kept, and neither told nor given to anybody.
     private var handoffSwitch = HandoffSwitch()
     let files: SharedFiles
@@ -53,14 +56,16 @@ actor Offers {
     /// - Parameters:
     ///   - files: what the files of this device are for others.
     ///   - checks: what a claim is looked at for.
+    ///   - bound: see ``NodeLimits/offers``.
     ///   - changed: called on the loop after each change of what is offered.
     init(
-        on loop: EventLoop, files: SharedFiles, checks: ClaimChecks = .all,
+        on loop: EventLoop, files: SharedFiles, checks: ClaimChecks = .all, bound: Int = NodeLimits().offers,
         changed: @escaping @Sendable (Change) -> Void
     ) {
         self.loop = loop
         self.files = files
         self.checks = checks
+        self.bound = bound
         claims = ClaimTable(checks: checks)
         self.changed = changed
     }
@@ -91,9 +96,9 @@ actor Offers {
     func offer(
         _ activity: OfferedActivity, from application: Connection
     ) throws(HandoffError) -> AsyncStream<WireOfferEvent> {
-        guard offers.count < Self.bound else {
+        guard offers.count < bound else {
             throw HandoffError(
-                .limitExceeded, "\(Self.bound) activities are offered already: withdraw one with `baton withdraw ID`")
+                .limitExceeded, "\(bound) activities are offered already: withdraw one with `baton withdraw ID`")
         }
         guard !offers.contains(where: { $0.activity.id == activity.id }) else {
             throw HandoffError(.invalidRequest, "an activity with this id is offered already")
@@ -125,9 +130,25 @@ actor Offers {
         guard let index = offers.firstIndex(where: { $0.activity.id == id }) else { return }
         let offer = offers.remove(at: index)
         if claims.isClaimed(id, now: .now) { applicationsOfClaimed[id] = offer.application }
-        offer.events.yield(.with { $0.withdrawn = .init() })
-        offer.events.finish()
+        if savesUnderWay[id] == nil { end(offer.events) } else { endings[id] = offer.events }
         note(.withdrawn)
+    }
+
+    private func end(_ events: AsyncStream<WireOfferEvent>.Continuation) {
+        events.yield(.with { $0.withdrawn = .init() })
+        events.finish()
+    }
+
+    /// An application is asked for the state, and may withdraw the activity because of what that is.
+    func saveBegins(_ id: ActivityID) {
+        savesUnderWay[id, default: 0] += 1
+    }
+
+    /// It has been told what became of it.
+    func saveEnded(_ id: ActivityID) {
+        guard let count = savesUnderWay[id] else { return }
+        savesUnderWay[id] = count > 1 ? count - 1 : nil
+        if count == 1, let events = endings.removeValue(forKey: id) { end(events) }
     }
 
     /// Withdraws everything, because the node stops.

@@ -146,17 +146,26 @@ actor Applications {
         return decision
     }
 
-    /// Which application opens a web page, because it claims the page's host and the host lists it; `nil`: the browser.
+    /// An application that may open a web page.
+    struct PageApplication: Sendable, Equatable {
+        let candidate: ApplicationChoice.Candidate
+        /// The application's, which another program under its name has not.
+        let team: TeamTag
+    }
+
+    /// Which applications open a web page, because they claim the page's host and the host lists them.
     ///
-    /// The host is asked where an installed application claims it, and nobody otherwise. Where several may, and none of
-    /// them is in front or was used before, the page is the browser's: nobody can be asked while it is on its way.
+    /// The host is asked where an installed application claims it, and nobody otherwise.
     ///
-    /// - Returns: the application, and its team.
-    func application(opening page: String) async -> (application: ApplicationChoice.Candidate, team: TeamTag)? {
-        guard let url = URLComponents(string: page), url.port == nil, let host = url.host else { return nil }
+    /// - Parameter wanted: the identifier of the one that the user chose; empty where the user has not.
+    /// - Returns: none where the page is the browser's; several where the user is to choose, because none of them is in
+    ///   front or was used before.
+    func applications(opening page: String, wanted: String = "") async -> [PageApplication] {
+        guard let url = URLComponents(string: page), url.port == nil, let host = url.host else { return [] }
         let handoffSwitch = await handoffSwitch.current
         let manifests = await keeper.installed.filter {
             !$0.associatedDomains.isEmpty && handoffSwitch.isOn(for: $0.identifier)
+                && (wanted.isEmpty || $0.identifier == wanted)
                 && (!$0.command.isEmpty || running($0.identifier, of: TeamTag(of: $0.team), continuing: nil) != nil)
         }
         let associated = await associations.applications(
@@ -165,22 +174,31 @@ actor Applications {
                 AssociatedApplication(
                     team: $0.team, identifier: $0.identifier, domains: $0.associatedDomains.map(\.description))
             })
-        let candidates = associated.compactMap { application in
+        let pages = associated.compactMap { application in
             manifests.first { $0.identifier == application.identifier }.map {
-                ApplicationChoice.Candidate(
-                    identifier: $0.identifier, name: $0.name,
-                    isRunning: running($0.identifier, of: TeamTag(of: $0.team), continuing: nil) != nil)
+                let team = TeamTag(of: $0.team)
+                return PageApplication(
+                    candidate: ApplicationChoice.Candidate(
+                        identifier: $0.identifier, name: $0.name,
+                        isRunning: running($0.identifier, of: team, continuing: nil) != nil),
+                    team: team)
             }
-        }
+        }.sorted { ($0.candidate.name, $0.candidate.identifier) < ($1.candidate.name, $1.candidate.identifier) }
         let recentlyUsed = await keeper.recentlyUsed
-        switch ApplicationChoice.decide(among: candidates, inFront: inFront, recentlyUsed: recentlyUsed) {
-        case .one(let candidate):
-            return manifests.first { $0.identifier == candidate.identifier }.map { (candidate, TeamTag(of: $0.team)) }
-        case .nobody: return nil
-        case .ask(let candidates):
-            logger.info("\(candidates.count) applications may open \(host): it is left to the browser")
-            return nil
-        }
+        let chosen: [ApplicationChoice.Candidate] =
+            switch ApplicationChoice.decide(
+                among: pages.map(\.candidate), inFront: inFront, recentlyUsed: recentlyUsed)
+            {
+            case .one(let candidate): [candidate]
+            case .ask(let candidates): candidates
+            case .nobody: []
+            }
+        return chosen.compactMap { candidate in pages.first { $0.candidate == candidate } }
+    }
+
+    /// Whether an installed application claims hosts, so that the user may want web pages to open in it.
+    func claimsHosts(_ identifier: String) async -> Bool {
+        await keeper.installed.contains { $0.identifier == identifier && !$0.associatedDomains.isEmpty }
     }
 
     /// An application that a page's host lists did not take the page, which the browser gets instead.

@@ -6,12 +6,10 @@ import Logging
 
 /// The local socket: accepts this user's applications and nobody else's.
 actor ControlServer {
-    /// Applications connected at once: all that may offer, accept and watch, and some more so that `baton status` and
-    /// `baton withdraw` always reach the node. One more is closed unread, which the log tells once a minute.
-    static let bound = Offers.bound + HandoffTable.bound + PeerDirectory.watcherBound + 16
-
     private let listener: Listener
     private let logger: Logger
+    /// See ``NodeLimits/localConnections``.
+    private let bound: Int
     /// What all applications together can make this node hold.
     private let budget: ReceiveBudget
     private var connections: [ObjectIdentifier: Connection] = [:]
@@ -19,8 +17,9 @@ actor ControlServer {
 
     init(listener: Listener, limits: NodeLimits, logger: Logger) {
         let window = Limits.local
+        bound = limits.localConnections
         budget = ReceiveBudget(
-            bytes: limits.receivedLocally, connections: Self.bound, floor: limits.receivedLocallyFloor,
+            bytes: limits.receivedLocally, connections: bound, floor: limits.receivedLocallyFloor,
             initialWindow: window.initialConnectionWindow, maximumWindow: window.maximumConnectionWindow)
         self.listener = listener
         self.logger = logger
@@ -48,10 +47,10 @@ actor ControlServer {
             logger.warning("another user's connection to the local socket was closed")
             return socket.close()
         }
-        guard connections.count < Self.bound else {
+        guard connections.count < bound else {
             if let unsaid = fullness.note(at: .now) {
                 logger.warning(
-                    "a connection to the local socket was closed: \(Self.bound) are there",
+                    "a connection to the local socket was closed: \(bound) are there",
                     metadata: unsaid > 0 ? ["closedSinceLastSaid": "\(unsaid)"] : nil)
             }
             return socket.close()

@@ -52,10 +52,10 @@ extension WireRequest.OneOf_Kind {
     /// Whether whoever sends the request sends DATA behind it.
     var hasInput: Bool {
         switch self {
-        case .continuationStream, .offer, .register: true
+        case .continuationStream, .offer, .register, .accept: true
         case .documentRanges(let request): !request.preview
         case .activityList, .payload, .documentManifest, .continued, .release, .accountState, .status,
-            .devices, .activities, .withdraw, .accept, .handoffSwitch, .documentRead, .access, .adoptState, .willSave,
+            .devices, .activities, .withdraw, .handoffSwitch, .documentRead, .access, .adoptState, .willSave,
             .willContinue, .continueActivity, .didFail:
             false
         }

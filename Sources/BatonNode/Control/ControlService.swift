@@ -25,6 +25,8 @@ struct ControlService: Sendable {
     let applications: Applications
     let handoffSwitch: HandoffSwitchKeeper
     let files: SharedFiles
+    /// Of the continuation streams that applications open.
+    let places = ContinuationPlaces()
 
     /// Serves one stream that an application opened.
     func serve(_ incoming: IncomingStream, of application: Connection) async {
@@ -46,7 +48,7 @@ struct ControlService: Sendable {
             case .accept(let request):
                 try await accept(request, on: stream)
             case .continuationStream(let request):
-                try await continuationStream(request, on: stream)
+                try await continuationStream(request, from: application, on: stream)
             case .adoptState(let request):
                 try await adoptState(request, on: stream)
             case .register(let request):
@@ -78,7 +80,10 @@ struct ControlService: Sendable {
         status.peers = UInt32(await directory.present.count)
         status.offers = UInt32(await offers.count)
         status.connections = UInt32(await connections.count)
-        status.handoffIsOff = await !handoffSwitch.current.isOn
+        let handoffSwitch = await handoffSwitch.current
+        status.handoffIsOff = !handoffSwitch.isOn
+        status.handoffProblem = handoffSwitch.problem ?? ""
+        status.sharedRootsProblem = await files.currentProblem ?? ""
         status.applications = UInt32(await applications.count)
         status.policyProblem = await policy.currentProblem() ?? ""
         status.processID = UInt32(ProcessInfo.processInfo.processIdentifier)
@@ -257,11 +262,13 @@ struct ControlService: Sendable {
             activity: summary, origin: origin, destination: destination, keepsClaim: request.streams,
             printsOnly: request.look || (!request.toApplication && !request.streams && destination == nil),
             copies: try Self.copies(in: request))
-        // Which application may open a page says the page's host, unless the user does.
-        if request.toApplication, summary.type == ActivityType.browsingWeb, request.application.isEmpty {
-            plan.recipient = .applicationOfPage
+        // Which application may open a page says the page's host, also where the user has named one that claims hosts.
+        let wanted = request.application
+        let isClaimed = wanted.isEmpty ? true : await applications.claimsHosts(wanted)
+        if request.toApplication, summary.type == ActivityType.browsingWeb, isClaimed {
+            plan.recipient = .applicationOfPage(wanted: wanted)
         } else if request.toApplication {
-            switch try await applications.choose(for: summary, of: origin.name, wanted: request.application) {
+            switch try await applications.choose(for: summary, of: origin.name, wanted: wanted) {
             case .nobody:
                 break
             case .one(let candidate):
@@ -313,12 +320,15 @@ struct ControlService: Sendable {
         let running = Task { await handoff.run() }
         await handoffs.setTask(running, of: handoff)
         let listening = Task {
-            do {
-                while try await stream.read() != nil {}
+            do throws(HandoffError) {
+                for try await answer in stream.records(of: WireAcceptAnswer.self) {
+                    handoff.choose(answer.application)
+                }
+                handoff.endChoosing()
                 if handoff.plan.keepsClaim { await handoff.finish() }
-            } catch let error as TransportError {
-                if case .connectionLost = error.code, handoff.plan.outlivesAsker { return }
-                if case .cancelled = error.code { return }
+            } catch {
+                handoff.endChoosing()
+                if Task.isCancelled || (error.code == .connectionLost && handoff.plan.outlivesAsker) { return }
                 running.cancel()
                 await handoff.finish()
             }
@@ -337,16 +347,5 @@ struct ControlService: Sendable {
         if handoff.plan.keepsClaim { _ = await listening.result } else { listening.cancel() }
         await running.value
         listening.cancel()
-    }
-
-    private func continuationStream(
-        _ request: WireContinuationStreamRequest, on stream: BatonTransport.Stream
-    ) async throws(HandoffError) {
-        guard let id = HandoffID(request.claimID), let handoff = await handoffs[id] else {
-            throw HandoffError(.noSuchClaim, "the activity has not been continued by this application")
-        }
-        let toOrigin = try await handoff.openContinuationStream()
-        try await stream.respond(.continuationStream(.init()))
-        await splice(stream, toOrigin)
     }
 }

@@ -123,16 +123,18 @@ extension OfferedActivity {
 
     /// Refuses user info that is too large for a handoff, or made to cost its reader more than its writer.
     ///
-    /// - Parameter keyBound: the most bytes of what is hashed; tests of attacks see what the number is good for.
+    /// - Parameters:
+    ///   - keyBound: the most bytes of what is hashed; tests of attacks see what the numbers are good for.
+    ///   - bound: the most bytes in all.
     static func requireFitting(
-        _ userInfo: WireDictionaryValue, keyBound: Int = WireDictionaryValue.keyBound
+        _ userInfo: WireDictionaryValue, keyBound: Int = WireDictionaryValue.keyBound, bound: Int = userInfoBound
     ) throws(HandoffError) {
         try userInfo.requireKeys(atMost: keyBound)
         let size = (try? userInfo.serializedData().count) ?? .max
-        guard size <= userInfoBound else {
+        guard size <= bound else {
             throw HandoffError(
                 .userInfoTooLarge,
-                "the user info has \(size) bytes and may have \(userInfoBound): send more through a document or a stream"
+                "the user info has \(size) bytes and may have \(bound): send more through a document or a stream"
             )
         }
     }

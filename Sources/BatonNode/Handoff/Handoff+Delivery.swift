@@ -1,3 +1,4 @@
+import BatonApplications
 import BatonDocuments
 import BatonMessages
 import BatonTransport
@@ -35,6 +36,21 @@ extension Handoff {
             if error.code != .timedOut { continuing = nil }
             throw error
         }
+    }
+
+    /// How long the user has to choose one of several applications for a page; then whoever asked has it.
+    private static var choiceDeadline: Duration { .seconds(120) }
+
+    /// Which application opens the page; `nil` where whoever asked does. Of several the user chooses.
+    func applicationOfPage(_ address: String) async -> Applications.PageApplication? {
+        guard case .applicationOfPage(let wanted) = plan.recipient else { return nil }
+        let applications = await applications.applications(opening: address, wanted: wanted)
+        guard applications.count > 1 else { return applications.first }
+        emit(.choose(.with { $0.applications = applications.map(\.candidate.message) }))
+        let chosen = try? await withDeadline(Self.choiceDeadline, "nobody chose an application") { [choices] in
+            await choices.first { _ in true }
+        }
+        return applications.first { $0.candidate.identifier == chosen }
     }
 
     /// Leaves a page to whoever asked, because the application that its host lists has failed.

@@ -31,8 +31,9 @@ actor Handoff {
         /// An application, launched if need be.
         case application(ApplicationChoice.Candidate)
         /// The application that the page's host lists, which is known when the page's address is here; whoever asked
-        /// where there is none, or where it fails before it has answered that it continues.
-        case applicationOfPage
+        /// where there is none, or where it fails before it has answered that it continues. Of several the user chooses,
+        /// unless `wanted` names the one.
+        case applicationOfPage(wanted: String)
     }
 
     /// What was asked for.
@@ -72,6 +73,9 @@ actor Handoff {
     private var isNodeStopping = false
     /// Under which id the origin offers the activity: another one when it was offered anew.
     private var activityID: Data
+    /// What the user chose of several applications, as whoever asked says.
+    nonisolated let choices: AsyncStream<String>
+    private nonisolated let choice: AsyncStream<String>.Continuation
 
     init(
         _ plan: Plan, connections: PeerConnections, documents: DocumentService, applications: Applications,
@@ -84,6 +88,7 @@ actor Handoff {
         self.applications = applications
         self.files = files
         (events, eventContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(Self.eventBound))
+        (choices, choice) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1))
     }
 
     /// Runs the handoff to its end, which for an application is when it lets the activity go; cancelling the task
@@ -122,6 +127,16 @@ actor Handoff {
     /// Takes the activity from the application that holds on to it.
     func letGoOfApplication() async {
         await continuation?.reset(.cancelled)
+    }
+
+    /// The user has chosen one of the applications that ``WireAcceptEvent`` `choose` named.
+    nonisolated func choose(_ identifier: String) {
+        choice.yield(identifier)
+    }
+
+    /// Nobody will choose any more.
+    nonisolated func endChoosing() {
+        choice.finish()
     }
 
     /// The application that has the activity.
@@ -242,14 +257,12 @@ actor Handoff {
         let connection = try await connections.connection(to: plan.origin.id)
         try plan.rule?.require(connection)
         let payload = try await fetchPayload(from: connection)
-        if case .applicationOfPage = plan.recipient,
-            let (application, team) = await applications.application(opening: payload.webPageURL)
-        {
-            // Told before the payload is handed on, and after it has come: before that nobody knows the host.
+        // Told before the payload is handed on, and after it has come: before that nobody knows the host.
+        if let page = await applicationOfPage(payload.webPageURL) {
             do {
-                _ = try await announce(to: application, of: team, continuing: nil)
+                _ = try await announce(to: page.candidate, of: page.team, continuing: nil)
             } catch {
-                try await leavePage(error, of: application.name)
+                try await leavePage(error, of: page.candidate.name)
             }
         }
         // The user may have switched it off while the activity was on its way.
@@ -301,8 +314,9 @@ actor Handoff {
     }
 
     private func fetchPayload(from connection: Connection) async throws(HandoffError) -> WireActivityPayload {
-        let answer = try await withDeadline(Self.payloadDeadline, "\(plan.origin.name) did not send the activity") {
-            [id = activityID] in
+        let answer = try await withDeadline(
+            Self.payloadDeadline, "\(plan.origin.name) did not send the activity", device: plan.origin.name
+        ) { [id = activityID] in
             let (response, stream) = try await connection.request(.payload(.with { $0.activityID = id }))
             await stream.finish()
             return response
@@ -345,7 +359,9 @@ actor Handoff {
 
     private func reportContinued(_ connection: Connection, _ claim: ClaimID) async throws(HandoffError) {
         do {
-            try await withDeadline(Self.answerDeadline, "\(plan.origin.name) did not answer") {
+            try await withDeadline(
+                Self.answerDeadline, "\(plan.origin.name) did not answer", device: plan.origin.name
+            ) {
                 let (_, stream) = try await connection.request(.continued(.with { $0.claimID = Data(claim.bytes) }))
                 await stream.finish()
             }
@@ -378,7 +394,7 @@ actor Handoff {
         await Task { await continuing.didFail(error) }.value
     }
 
-    private func emit(_ kind: WireAcceptEvent.OneOf_Kind) {
+    func emit(_ kind: WireAcceptEvent.OneOf_Kind) {
         eventContinuation.yield(.with { $0.kind = kind })
     }
 }

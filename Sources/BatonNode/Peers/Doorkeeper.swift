@@ -19,6 +19,7 @@ final class Doorkeeper: Sendable {
     private let context: TLSContext
     private let limits: NodeLimits
     private let budget: ReceiveBudget?
+    private let isSilent: Bool
     private let waiting = Lock(Waiting())
     private let admitted: @Sendable (Connection) -> Void
 
@@ -26,15 +27,18 @@ final class Doorkeeper: Sendable {
     ///   - context: has the gate.
     ///   - limits: how many may wait and for how long, and those of the connections.
     ///   - budget: what all connections share for what they receive.
+    ///   - isSilent: says nothing to whoever is refused. Every program is; only the tests of attacks see what TLS itself
+    ///     would say.
     ///   - admitted: gets each connection that was let in, not started yet; on any loop.
     init(
         _ account: CurrentAccount, context: TLSContext, limits: NodeLimits = NodeLimits(),
-        budget: ReceiveBudget? = nil, admitted: @escaping @Sendable (Connection) -> Void
+        budget: ReceiveBudget? = nil, isSilent: Bool = true, admitted: @escaping @Sendable (Connection) -> Void
     ) {
         self.account = account
         self.context = context
         self.limits = limits
         self.budget = budget
+        self.isSilent = isSilent
         self.admitted = admitted
     }
 
@@ -44,7 +48,7 @@ final class Doorkeeper: Sendable {
     /// Takes a connection that was just accepted. Never blocks.
     func receive(_ socket: Socket) {
         guard let session = try? TLSSession(server: context) else { return socket.close() }
-        let visitor = Visitor(socket, session)
+        let visitor = Visitor(socket, session, bound: limits.visitBytes)
         guard !settle(visitor) else { return }
         guard enter(visitor) else { return socket.close() }
         visitor.wait(for: limits.visitDeadline) { [weak self] in
@@ -67,6 +71,7 @@ final class Doorkeeper: Sendable {
         case .unclear:
             return false
         case .refused:
+            if !isSilent { visitor.sayWhy() }
             dismiss(visitor)
         case .admitted(let session):
             leave(visitor)
@@ -110,9 +115,6 @@ final class Doorkeeper: Sendable {
 ///
 /// Used on the loop that accepted it, and once it waits on its socket's loop alone.
 private final class Visitor: @unchecked Sendable {  // reason: confined to one loop at a time, as said above
-    /// The most that is read of a first message; one of a Baton client has some 400 bytes.
-    private static let messageBound = 16 << 10
-
     enum Verdict {
         case unclear
         case refused
@@ -122,12 +124,15 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
     let socket: Socket
     let address: IPAddress?
     private let session: TLSSession
+    /// The most that is read of a first message, in bytes.
+    private let bound: Int
     private var received = 0
     private var deadline: Timer?
 
-    init(_ socket: Socket, _ session: TLSSession) {
+    init(_ socket: Socket, _ session: TLSSession, bound: Int) {
         self.socket = socket
         self.session = session
+        self.bound = bound
         address = socket.remoteAddress.ipAddress
     }
 
@@ -135,7 +140,7 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
     func listen() -> Verdict {
         withUnsafeTemporaryAllocation(byteCount: 2048, alignment: 16) { buffer in
             do {
-                while received < Self.messageBound {
+                while received < bound {
                     switch try socket.read(into: buffer) {
                     case .bytes(let count):
                         received += count
@@ -152,6 +157,14 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
                 // It does not matter why: whoever it is gets no answer.
             }
             return .refused
+        }
+    }
+
+    /// Sends what TLS has to say to a first message that it cannot take: an alert.
+    func sayWhy() {
+        withUnsafeTemporaryAllocation(byteCount: 2048, alignment: 16) { buffer in
+            let alert = UnsafeRawBufferPointer(rebasing: buffer[..<session.nextOutput(into: buffer)])
+            if !alert.isEmpty { _ = try? socket.write(alert) }
         }
     }
 

@@ -13,7 +13,7 @@ actor PeerActivities {
     /// How long one device may take to tell its activities.
     private static let answerDeadline = Duration.seconds(3)
     /// Activities that are taken from one device.
-    private static let listBound = Offers.bound
+    private static let listBound = NodeLimits().offers
 
     /// One device's list, good for as long as its advertisement says the same.
     private struct Answer {

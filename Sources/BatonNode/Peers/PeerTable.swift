@@ -36,22 +36,24 @@ struct Peer: Sendable {
 struct PeerTable {
     /// Devices that are remembered; the one that was gone longest makes room. 64 entries are under 64 KiB.
     static var bound: Int { 64 }
+    static var undialled: Set<NetworkAddress.Scope> { [.invalid, .loopback] }
 
     private(set) var peers: [DeviceID: Peer] = [:]
     private let lowestPort: UInt16
-    private let dialsItself: Bool
+    private let undialled: Set<NetworkAddress.Scope>
 
     /// A table of devices that were known in an earlier run; none of them is present.
     ///
     /// - Parameters:
     ///   - lowestPort: below it no port is dialled.
-    ///   - dialsItself: whether loopback addresses of others are dialled, which lead to this device.
+    ///   - undialled: whose addresses are not dialled: those of no single host, and loopback ones of others, which lead
+    ///     to this device.
     init(
         known: KnownDevices = KnownDevices(), keys: GenerationKeys, lowestPort: UInt16 = Advertisement.minimumPort,
-        dialsItself: Bool = false
+        undialled: Set<NetworkAddress.Scope> = Self.undialled
     ) {
         self.lowestPort = lowestPort
-        self.dialsItself = dialsItself
+        self.undialled = undialled
         for entry in known.entries.prefix(Self.bound) {
             guard let device = DeviceID(entry.deviceID) else { continue }
             peers[device] = Peer(
@@ -100,7 +102,7 @@ struct PeerTable {
         peer.instances = (known?.instances ?? []).union([instance])
         peer.interfaces = (known?.interfaces ?? []).union([interface])
         peer.addresses = Self.addresses(
-            of: content, interfaces: peer.interfaces, lowestPort: lowestPort, dialsItself: dialsItself)
+            of: content, interfaces: peer.interfaces, lowestPort: lowestPort, undialled: undialled)
         if known == nil { makeRoom() }
         peers[advertisement.device] = peer
     }
@@ -111,7 +113,7 @@ struct PeerTable {
         peer.instances.insert(instance)
         peer.interfaces.insert(interface)
         peer.addresses = Self.addresses(
-            of: advertisement.content, interfaces: peer.interfaces, lowestPort: lowestPort, dialsItself: dialsItself)
+            of: advertisement.content, interfaces: peer.interfaces, lowestPort: lowestPort, undialled: undialled)
         peers[advertisement.device] = peer
     }
 
@@ -161,16 +163,14 @@ struct PeerTable {
     /// Where to dial, the advertised order kept; a link-local address once for each interface that it was seen on.
     static func addresses(
         of content: AdvertisementContent, interfaces: Set<UInt32>, lowestPort: UInt16 = Advertisement.minimumPort,
-        dialsItself: Bool = false
+        undialled: Set<NetworkAddress.Scope> = Self.undialled
     ) -> [SocketAddress] {
         guard content.port >= lowestPort else { return [] }
         return content.addresses.flatMap { address -> [IPAddress] in
-            guard let ip = IPAddress(bytes: address.bytes) else { return [] }
+            guard !undialled.contains(address.scope), let ip = IPAddress(bytes: address.bytes) else { return [] }
             switch address.scope {
-            case .invalid: return []
-            case .loopback: return dialsItself ? [ip] : []
             case .linkLocal: return ip.isIPv4 ? [ip] : interfaces.sorted().map { ip.scoped(to: $0) }
-            case .site, .global: return [ip]
+            case .invalid, .loopback, .site, .global: return [ip]
             }
         }.map { .ip($0, port: content.port) }
     }

@@ -17,8 +17,6 @@ import struct SystemPackage.FilePath
 actor AutomaticAcceptance {
     /// Documents that are fetched at once.
     static let concurrency = 2
-    /// Documents that wait for their turn; one more is left to the user, as is said in the log.
-    static let queueBound = 32
     /// Activities that are remembered as looked at: several times as many as devices can have current ones.
     private static let seenBound = 1024
 
@@ -49,13 +47,14 @@ actor AutomaticAcceptance {
     private let logger: Logger
     private var seen: Set<Seen> = []
     private var order: [Seen] = []
-    private var queue: [Candidate] = []
-    private var running = 0
+    private var queue: AcceptanceQueue<Candidate>
 
+    /// - Parameter bound: see ``NodeLimits/acceptedWaiting``.
     init(
         policy: PolicyKeeper, taken: TakenActivities, directory: PeerDirectory, connections: PeerConnections,
         documents: DocumentService, handoffs: HandoffTable, applications: Applications,
-        handoffSwitch: HandoffSwitchKeeper, files: SharedFiles, on loop: EventLoop, logger: Logger
+        handoffSwitch: HandoffSwitchKeeper, files: SharedFiles, bound: Int, on loop: EventLoop,
+        logger: Logger
     ) {
         self.policy = policy
         self.taken = taken
@@ -66,6 +65,7 @@ actor AutomaticAcceptance {
         self.applications = applications
         self.handoffSwitch = handoffSwitch
         self.files = files
+        queue = AcceptanceQueue(concurrency: Self.concurrency, bound: bound)
         self.loop = loop
         self.logger = logger
     }
@@ -79,7 +79,7 @@ actor AutomaticAcceptance {
             guard await handoffSwitch.current.isOn else { continue }
             for peer in await directory.present where !Task.isCancelled { await consider(peer) }
         }
-        queue = []
+        queue.removeAll()
     }
 
     private func consider(_ peer: Peer) async {
@@ -91,11 +91,10 @@ actor AutomaticAcceptance {
         guard let rule = await policy.current().rule(for: subject), rule.action == .accept,
             let destination = rule.destination
         else { return }
-        guard queue.count < Self.queueBound else {
+        guard queue.enter(Candidate(peer: peer, summary: summary, rule: rule, destination: destination)) else {
             return logger.warning(
-                "accept policy: “\(summary.title)” from \(peer.name) is left to you: \(Self.queueBound) wait already")
+                "accept policy: “\(summary.title)” from \(peer.name) is left to you: \(queue.bound) wait already")
         }
-        queue.append(Candidate(peer: peer, summary: summary, rule: rule, destination: destination))
         startNext()
     }
 
@@ -108,12 +107,10 @@ actor AutomaticAcceptance {
     }
 
     private func startNext() {
-        while running < Self.concurrency, !queue.isEmpty {
-            let candidate = queue.removeFirst()
-            running += 1
+        while let candidate = queue.begin() {
             Task {
                 await take(candidate)
-                running -= 1
+                queue.end()
                 startNext()
             }
         }
@@ -152,7 +149,7 @@ actor AutomaticAcceptance {
                 logger.warning("\(what) was not taken over: \(failure.message)")
             case .interrupted(let interruption):
                 logger.notice("\(what) stopped coming, and goes on by itself: \(interruption.cause.message)")
-            case .willContinue, .payload, .progress, nil:
+            case .willContinue, .payload, .progress, .choose, nil:
                 break
             }
         }

@@ -43,9 +43,9 @@ extension SharedFiles {
         var arrival = Arrival(payload: payload)
         arrival.payload.userInfo = try payload.userInfo.replacingURLs { (url, key) throws(HandoffError) in
             guard url.isOfScheme("file") || CarriedURL.isCarried(url) else { return url }
-            switch CarriedURL(url) {
+            switch CarriedURL(url, checks: checks) {
             case .root(let place, let suffix):
-                let path = try roots.path(of: place, key: key, device: device)
+                let path = try roots.path(of: place, key: key, device: device, checks: checks)
                 return FileURL(path: path.bytes + (place.isFolder ? [UInt8(ascii: "/")] : []), suffix: suffix).text
             case .document(let place, let suffix):
                 guard payload.summary.kind == .document else {
@@ -67,7 +67,7 @@ extension SharedFiles {
 extension SharedRoots {
     /// Where a place of another device is on this one.
     fileprivate func path(
-        of place: CarriedURL.Place, key: String, device: String
+        of place: CarriedURL.Place, key: String, device: String, checks: CarriedChecks
     ) throws(HandoffError) -> FilePath {
         guard let root = self[place.root] else {
             throw HandoffError(
@@ -84,7 +84,7 @@ extension SharedRoots {
                 "“\(key)” is a file in the shared folder \(place.root), which cannot be used here (\(error)): see"
                     + " `baton roots`.")
         }
-        guard found != .outside else {
+        guard found != .outside || !checks.contains(.beneath) else {
             throw HandoffError(
                 .accessRefused,
                 "“\(key)” is a file in the shared folder \(place.root), and a link there leads out of it on this device:"

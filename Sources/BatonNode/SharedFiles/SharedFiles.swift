@@ -15,19 +15,27 @@ actor SharedFiles {
     private let path: FilePath
     private let userHome: FilePath?
     private let logger: Logger
+    let checks: CarriedChecks
     private var version: ConfigurationFile.Version?
     private var hasLooked = false
     private var known = SharedRoots()
+    /// What is wrong with the file, for people; `nil` where nothing is.
+    private var problem: String?
     private var granted = GrantedDocuments()
 
     /// - Parameters:
     ///   - path: of the file `shared-roots`.
     ///   - userHome: what `~/` in it stands for.
-    init(path: FilePath, userHome: FilePath?, on executor: BlockingExecutor, logger: Logger) {
+    ///   - checks: what the files of others are checked for.
+    init(
+        path: FilePath, userHome: FilePath?, on executor: BlockingExecutor, logger: Logger,
+        checks: CarriedChecks = .all
+    ) {
         self.path = path
         self.userHome = userHome
         self.executor = executor
         self.logger = logger
+        self.checks = checks
     }
 
     /// The folders as the file has them now: read again when it has changed, and none while it is wrong.
@@ -39,14 +47,22 @@ actor SharedFiles {
         self.version = version
         do {
             known = try SharedRootsFile.read(path, userHome: userHome)
+            problem = nil
             if !known.roots.isEmpty {
                 logger.notice("shared folders: \(known.roots.map(\.name).joined(separator: ", "))")
             }
         } catch {
             known = SharedRoots()
+            problem = "\(path): \(error)"
             logger.warning("shared folders: \(path): \(error); until it is mended, no folder is shared")
         }
         return known
+    }
+
+    /// What is wrong with the file of folders as it is now.
+    var currentProblem: String? {
+        _ = roots
+        return problem
     }
 
     // MARK: Which files an application may use

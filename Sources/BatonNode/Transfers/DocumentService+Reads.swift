@@ -194,7 +194,7 @@ extension HandoffError {
             .noSuchClaim, .peerUnreachable, .streamsUnsupported, .userInfoTooLarge, .documentUnreadable,
             .destinationExists, .destinationUnwritable, .destinationFull, .corrupted, .connectionLost,
             .applicationGone, .nodeStopping, .versionUnreadable, .applicationNotStarted, .handoffOff, .accessRefused,
-            .UNRECOGNIZED:
+            .notHandled, .UNRECOGNIZED:
             .internalError
         }
     }

@@ -39,7 +39,9 @@ extension DocumentService {
             let writer = try await DocumentWriter.create(
                 tree, from: order.origin, in: order.folder, ledger: ledger, against: order.copies)
             do {
-                return try await receive(into: writer, from: connection, claim: claim, progress: progress)
+                return try await receive(
+                    into: writer, requiringAll: order.folder.checks.contains(.whole), from: connection, claim: claim,
+                    progress: progress)
             } catch {
                 await writer.end()
                 throw error
@@ -97,7 +99,7 @@ extension DocumentService {
     }
 
     private func receive(
-        into writer: DocumentWriter, from connection: Connection, claim: ClaimID,
+        into writer: DocumentWriter, requiringAll: Bool, from connection: Connection, claim: ClaimID,
         progress: @escaping @Sendable (WireProgressReport) -> Void
     ) async throws -> [UInt8] {
         let resumed = try await writer.progress().verifiedByteCount
@@ -125,7 +127,8 @@ extension DocumentService {
                     report.bottleneckThere = sender
                     report.note(link: link, disk: disk, processor: processor)
                 }
-                guard try await writer.missing().isEmpty else {
+                // More than can be asked for at once may have been missing.
+                guard try await writer.missing().isEmpty || !requiringAll else {
                     await stream.finish()
                     continue
                 }

@@ -42,7 +42,7 @@ extension DocumentService {
             throw HandoffError(.invalidRequest, "the document's manifest has to be asked for first")
         }
         let ranges = try Self.ranges(of: request, in: document.tree.layout)
-        try await limit.begin(for: device)
+        try await limit.begin(for: device, isPreview: request.preview)
         do {
             let reader = try await open(document, ranges)
             try await stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
@@ -51,9 +51,9 @@ extension DocumentService {
             } else {
                 await transfer(reader, request, for: claim, claimID, on: stream)
             }
-            await limit.end(for: device)
+            await limit.end(for: device, isPreview: request.preview)
         } catch {
-            await limit.end(for: device)
+            await limit.end(for: device, isPreview: request.preview)
             throw error
         }
         if pool.lentCount == 0 { pool.trim() }
@@ -118,6 +118,15 @@ extension DocumentService {
         do {
             while true {
                 let start = Instant.now
+                // Buffers that hold little must not all be on their way: the next one comes from the same pool.
+                if lent.count >= Self.buffersOfTransfer, let first = lent.first {
+                    let bound = lentBytes - first.count
+                    try await withDeadline(stallDeadline, "the other side did not read") {
+                        _ = try await stream.drained(to: bound)
+                    }
+                    lentBytes -= first.count
+                    pool.release(lent.removeFirst())
+                }
                 guard let records = try await reader.next(telling: report.bottleneckHere, linkWait: linkWait) else {
                     break
                 }
@@ -139,7 +148,7 @@ extension DocumentService {
                 linkWait = Instant.now - read + max(.zero, read - start - disk - processor)
                 report.note(link: linkWait, disk: disk, processor: processor)
             }
-            try await withDeadline(stallDeadline, "the other side did not read") { try await stream.drained() }
+            try await withDeadline(stallDeadline, "the other side did not read") { _ = try await stream.drained() }
             await stream.finish()
         } catch let error as DocumentError {
             throw HandoffError(error)

@@ -14,16 +14,17 @@ struct DocumentService: Sendable {
     /// How long the other side may take to say that what it has received is in place.
     static let commitDeadline = Duration.seconds(60)
 
+    /// Buffers of one transfer that are on their way at once: 3.
+    static let buffersOfTransfer = 3
+
     let offers: Offers
     let pool: BufferPool
     let ledger: PartFileLedger
     let limit: TransferLimit
-    /// How long a chunk may wait for a device that does not read, which holds buffers that others wait for; and how long
-    /// nothing may come of a document.
-    var stallDeadline = Duration.seconds(30)
-    /// What has to come of a document in that time at the least, in bytes, unless less is left of it: 4 kbit/s. Default
-    /// 16 KiB; who sends a byte now and then would hold the user's accept for ever.
-    var leastProgress = 16 << 10
+    /// See ``NodeLimits/stallDeadline``.
+    var stallDeadline = NodeLimits().stallDeadline
+    /// See ``NodeLimits/leastProgress``.
+    var leastProgress = NodeLimits().leastProgress
 
     /// Looks at a file or folder of this device that is offered.
     ///

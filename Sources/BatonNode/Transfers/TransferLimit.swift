@@ -3,18 +3,28 @@ import BatonMessages
 /// How many documents one device may be sent at once: they share the buffers and threads of the process, and one device
 /// must not take those of the others.
 actor TransferLimit {
-    /// Transfers to one device at once; one more is refused. Each takes a thread and at most three buffers of 1 MiB.
-    static let boundPerDevice = 3
+    private let boundPerDevice: Int
+    private var running: [Key: Int] = [:]
 
-    private var running: [String: Int] = [:]
+    private struct Key: Hashable {
+        let device: String
+        let isPreview: Bool
+    }
 
-    func begin(for device: PeerName) throws(HandoffError) {
-        guard running[device.id, default: 0] < Self.boundPerDevice else {
+    /// - Parameter boundPerDevice: see ``NodeLimits/transfersPerDevice``.
+    init(perDevice boundPerDevice: Int = NodeLimits().transfersPerDevice) {
+        self.boundPerDevice = boundPerDevice
+    }
+
+    /// - Parameter isPreview: what an application looks at has places of its own: it is not to wait for documents.
+    func begin(for device: PeerName, isPreview: Bool = false) throws(HandoffError) {
+        let key = Key(device: device.id, isPreview: isPreview)
+        guard running[key, default: 0] < boundPerDevice else {
             throw HandoffError(
                 .limitExceeded,
-                "\(Self.boundPerDevice) documents are being sent to this device already: try again later")
+                "\(boundPerDevice) documents are being sent to this device already: try again later")
         }
-        running[device.id, default: 0] += 1
+        running[key, default: 0] += 1
     }
 
     /// Waits until nothing is being sent, or the time is over.
@@ -25,8 +35,9 @@ actor TransferLimit {
         }
     }
 
-    func end(for device: PeerName) {
-        guard let count = running[device.id] else { return }
-        running[device.id] = count > 1 ? count - 1 : nil
+    func end(for device: PeerName, isPreview: Bool = false) {
+        let key = Key(device: device.id, isPreview: isPreview)
+        guard let count = running[key] else { return }
+        running[key] = count > 1 ? count - 1 : nil
     }
 }

@@ -27,6 +27,14 @@ struct TokenBucket {
         refilled = now
     }
 
+    /// When the next token is there; nil when none ever will be.
+    var nextToken: Instant? {
+        guard level < Self.unit else { return refilled }
+        guard budget.burst > 0, budget.perSecond > 0 else { return nil }
+        let wait = (Self.unit - level + UInt64(budget.perSecond) - 1) / UInt64(budget.perSecond)
+        return refilled + .nanoseconds(Int64(wait))
+    }
+
     /// Takes one token. False when there is none.
     mutating func take(now: Instant) -> Bool {
         let full = UInt64(budget.burst) * Self.unit

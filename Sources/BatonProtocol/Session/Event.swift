@@ -14,8 +14,8 @@ public enum Event: Sendable, Hashable {
     /// Bytes may be queued: what was queued fell to the low-water mark or to nothing, or the first credit after none
     /// arrived.
     case writable(StreamID)
-    /// Both directions are done, all bytes are consumed, the state is forgotten. The last event of a stream; a
-    /// connection that dies sends none.
+    /// Both directions are done, all bytes are consumed, the state is forgotten and the place free. The last event of a
+    /// stream; a connection that dies sends none.
     case closed(StreamID)
     /// The peer closes politely (or says why it fails): it takes no stream above `lastStream`, and none may be opened.
     /// Streams of this side above it end with `reset(_, .goingAway)`: they were not processed.

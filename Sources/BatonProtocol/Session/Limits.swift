@@ -50,9 +50,18 @@ public struct Limits: Sendable, Hashable {
     /// received data. Stops any number of streams from adding up.
     public var maximumConnectionWindow = 16 << 20
 
-    /// RESET frames of live streams and stream errors. Default 128 at once, 32 a second. Stops "rapid reset": asking and
+    /// RESET frames of live streams and stream errors. Default 1,024 at once, 32 a second. Stops "rapid reset": asking and
     /// aborting before the answer costs the asker nothing.
-    public var resets = Budget(burst: 128, perSecond: 32)
+    ///
+    /// A peer that keeps to `sentResets` never exceeds it: 128, and 24 a second for 37 s that a network which stood still
+    /// delivers at once, are 1,016, and `idleInterval` and `pingDeadline` end the connection after 25 s of standing still.
+    public var resets = Budget(burst: 1024, perSecond: 32)
+
+    /// RESET frames that this side sends. Default 128 at once, 24 a second. Not against the peer: whoever may make this
+    /// side abort streams, a program of its user for instance, must not make it exceed the budget of its peer, whose
+    /// `resets` would end the connection for everybody. A stream whose RESET waits keeps its place among the open ones, so
+    /// that no more of them wait than may be open: about 0.5 KiB each.
+    public var sentResets = Budget(burst: 128, perSecond: 24)
 
     /// PING frames. Default 16 at once, 4 a second; and never two unanswered. Stops making us write for nothing.
     public var pings = Budget(burst: 16, perSecond: 4)
@@ -99,7 +108,7 @@ public struct Limits: Sendable, Hashable {
         for window in [initialStreamWindow, maximumStreamWindow, initialConnectionWindow, maximumConnectionWindow] {
             precondition((1...(1 << 40)).contains(window), "windows lie in 1 byte...1 TiB")
         }
-        for budget in [resets, pings, emptyFrames, unknownFrames] {
+        for budget in [resets, sentResets, pings, emptyFrames, unknownFrames] {
             precondition(
                 (0...(1 << 30)).contains(budget.burst) && (0...(1 << 30)).contains(budget.perSecond),
                 "budgets lie in 0...2^30")

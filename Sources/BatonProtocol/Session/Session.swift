@@ -27,6 +27,7 @@ public struct Session: ~Copyable {
 
     struct Buckets {
         var resets: TokenBucket
+        var sentResets: TokenBucket
         var pings: TokenBucket
         var emptyFrames: TokenBucket
         var unknownFrames: TokenBucket
@@ -52,6 +53,8 @@ public struct Session: ~Copyable {
     var partial: [UInt8] = []
 
     var control = Queue<ControlFrame>()
+    /// Aborted streams whose RESET waits for its turn: see `Limits.sentResets`.
+    var waitingResets = Queue<WaitingReset>()
     var unfinished: UnfinishedMessage?
     /// Streams with bytes and stream credit, in the order of their turns.
     var ring = Queue<Stream>()
@@ -88,8 +91,8 @@ public struct Session: ~Copyable {
             initial: limits.initialConnectionWindow, maximum: limits.maximumConnectionWindow, now: now)
         liveness = Liveness(now: now)
         buckets = Buckets(
-            resets: TokenBucket(limits.resets, now: now), pings: TokenBucket(limits.pings, now: now),
-            emptyFrames: TokenBucket(limits.emptyFrames, now: now),
+            resets: TokenBucket(limits.resets, now: now), sentResets: TokenBucket(limits.sentResets, now: now),
+            pings: TokenBucket(limits.pings, now: now), emptyFrames: TokenBucket(limits.emptyFrames, now: now),
             unknownFrames: TokenBucket(limits.unknownFrames, now: now))
         partial.reserveCapacity(FrameHeader.size)
         control.append(.hello)
@@ -134,6 +137,7 @@ public struct Session: ~Copyable {
         for stream in streams.all { stream.dropQueued() }
         streams.removeAll()
         ring.removeAll()
+        waitingResets.removeAll()
         control.removeAll()
         partial = []
         if !isHelloWritten { control.append(.hello) }
@@ -164,14 +168,28 @@ public struct Session: ~Copyable {
         if control.count > limits.queuedControlFrames { fail(.controlBacklog) }
     }
 
-    /// Forgets a stream that was aborted: its bytes are discarded and their credit is given back.
+    /// Forgets a stream that needs no RESET: its bytes are discarded and their credit is given back.
     mutating func abandon(_ stream: Stream) {
-        let discarded = stream.receiveWindow.unconsumed
+        dropQueued(of: stream)
+        streams.remove(stream)
+        giveBack(stream.receiveWindow.unconsumed)
+        reportClosed(stream)
+    }
+
+    /// Drops what a stream would send.
+    mutating func dropQueued(of stream: Stream) {
         stream.dropQueued()
         if stream.isInRing { ring.keep { $0 !== stream } }
+    }
+
+    /// Removes a stream of which nothing is left.
+    mutating func forget(_ stream: Stream) {
         streams.remove(stream)
-        giveBack(discarded)
-        report(.closed(stream.id))
+        reportClosed(stream)
+    }
+
+    private mutating func reportClosed(_ stream: Stream) {
+        if stream.isReported { report(.closed(stream.id)) }
         reportIfDrained()
     }
 
@@ -180,9 +198,7 @@ public struct Session: ~Copyable {
         guard stream.isClosed else { return }
         streams.closed(stream)
         guard stream.isForgettable else { return }
-        streams.remove(stream)
-        report(.closed(stream.id))
-        reportIfDrained()
+        forget(stream)
     }
 
     /// Counts bytes as consumed for the connection, and grants credit when that is due.

@@ -64,18 +64,16 @@ extension Session {
         if stream.isEndDue { enqueue(.end(id)) }
     }
 
-    /// Aborts a stream in both directions: drops what is queued and what comes, gives the credit back. `closed` follows
-    /// at once. On a stream that is gone nothing happens.
+    /// Aborts a stream in both directions: drops what is queued and what comes, gives the credit back. On a stream that
+    /// is gone nothing happens.
+    ///
+    /// `closed` follows when the RESET has its turn: at once, except in a flood of more than `Limits.sentResets`. Until
+    /// then the stream keeps its place, and ``open(_:now:)`` may find none; it is of no other use.
     public mutating func reset(_ id: StreamID, code: ApplicationErrorCode) {
         guard let stream = streams[id] else { return }
         // An OPEN that was not written needs no RESET: the peer never hears of the stream, and ids may be skipped.
         let isUnheard = stream.isLocal && stream.message != nil
-        if !isUnheard && stream.countsAsOpen {
-            enqueue(.reset(id, code))
-            // Frames of the peer may be under way that now have no effect; they are not its fault.
-            buckets.emptyFrames.refund(4)
-        }
-        abandon(stream)
+        if isUnheard || !stream.countsAsOpen { abandon(stream) } else { abort(stream, code) }
     }
 
     /// The application consumed `count` delivered bytes of a stream: credit for as many may be granted.
@@ -124,8 +122,11 @@ extension Session {
         }
     }
 
-    /// Whether no stream is open or waits for its bytes to be consumed.
+    /// Whether no stream is open or waits for its bytes to be consumed; those whose RESET waits are not.
     public var isIdle: Bool { streams.isEmpty }
+
+    /// Whether a stream has not been `closed` yet.
+    public func holds(_ id: StreamID) -> Bool { streams.known(id) != nil }
 
     /// Bytes of a stream that wait to be sent, 0 for one that is gone.
     public func queuedBytes(of id: StreamID) -> Int {

@@ -4,11 +4,13 @@ extension Session {
     mutating func beginData(_ header: FrameHeader) throws(ConnectionError) {
         if header.length == 0 { try chargeEmpty() }
         guard receiveWindow.receive(header.length) else { throw .creditExceeded(.connection) }
-        guard let stream = streams[header.stream] else {
+        guard let stream = streams.known(header.stream) else {
             try checkForgotten(header.stream)
             return discard(header.length)
         }
         switch stream.receiveData(header.length) {
+        case .accepted where stream.isAborted:
+            discard(header.length)
         case .accepted:
             if liveness.isProbeDue(now: present) { enqueue(.ping(liveness.ask(now: present))) }
             if header.length > 0 { input = .data(header.stream, remaining: header.length) }
@@ -87,6 +89,9 @@ extension Session {
             report(.reset(stream.id, .goingAway))
             abandon(stream)
         }
+        for stream in streams.allAborted where stream.isLocal && stream.id > lastStream {
+            dropWaitingReset(of: stream)
+        }
         reportIfDrained()
     }
 
@@ -94,7 +99,7 @@ extension Session {
         guard offset <= limits.greatestCredit else { throw .creditOverflow(id) }
         if id == .connection {
             if !sendWindow.raise(to: offset) { try chargeEmpty() }
-        } else if let stream = streams[id] {
+        } else if let stream = streams.known(id) {
             if !raise(stream, to: offset) { try chargeEmpty() }
         } else {
             try checkForgotten(id)
@@ -123,33 +128,45 @@ extension Session {
         guard streams.unansweredPeer < limits.unansweredRequests else { throw .tooManyUnanswered }
         guard streams.unread < limits.unreadStreams else {
             try chargeEmpty()
-            return enqueue(.reset(id, .limitExceeded))
+            let refused = newPeerStream(id)
+            refused.isReported = false
+            return abort(refused, .limitExceeded)
         }
+        _ = newPeerStream(id)
+        report(.opened(id, request: Array(request)))
+    }
+
+    private mutating func newPeerStream(_ id: StreamID) -> Stream {
         let stream = Stream(
             id: id, isLocal: false, message: nil, sendWindow: SendWindow(limit: peer?.streamCredit ?? 0),
             receiveWindow: newReceiveWindow())
         streams.addPeer(stream)
-        report(.opened(id, request: Array(request)))
+        return stream
     }
 
     private mutating func receiveResponse(_ id: StreamID, _ message: UnsafeRawBufferPointer) throws(ConnectionError) {
         guard let stream = try live(id) else { return }
         guard stream.receiveResponse() else { return try abortForPeer(stream) }
         streams.answered(stream)
-        report(.responded(id, message: Array(message)))
+        if !stream.isAborted { report(.responded(id, message: Array(message))) }
     }
 
     private mutating func receiveEnd(_ id: StreamID) throws(ConnectionError) {
         guard let stream = try live(id) else { return }
         guard stream.receiveEnd() else { return try abortForPeer(stream) }
-        report(.finished(id))
-        settle(stream)
+        if !stream.isAborted {
+            report(.finished(id))
+            settle(stream)
+        } else if stream.isClosed {
+            dropWaitingReset(of: stream)
+        }
     }
 
     private mutating func receiveReset(_ id: StreamID, _ code: ApplicationErrorCode) throws(ConnectionError) {
         guard let stream = try live(id) else { return }
         guard stream.countsAsOpen else { return try chargeEmpty() }
         guard buckets.resets.take(now: present) else { throw .tooManyResets }
+        guard !stream.isAborted else { return dropWaitingReset(of: stream) }
         report(.reset(id, code))
         abandon(stream)
     }
@@ -158,7 +175,7 @@ extension Session {
 
     /// The stream of a frame. Nil when it is forgotten, which is charged; an id never used is an error.
     private mutating func live(_ id: StreamID) throws(ConnectionError) -> Stream? {
-        if let stream = streams[id] { return stream }
+        if let stream = streams.known(id) { return stream }
         try checkForgotten(id)
         try chargeEmpty()
         return nil
@@ -178,14 +195,14 @@ extension Session {
     /// Aborts a stream whose rules the peer broke; the connection goes on.
     private mutating func abortForPeer(_ stream: Stream) throws(ConnectionError) {
         guard buckets.resets.take(now: present) else { throw .tooManyResets }
-        if stream.countsAsOpen { enqueue(.reset(stream.id, .protocolError)) }
+        guard !stream.isAborted else { return }
         report(.reset(stream.id, .protocolError))
-        abandon(stream)
+        if stream.countsAsOpen { abort(stream, .protocolError) } else { abandon(stream) }
     }
 
     /// Reports `writable`, once until it is taken.
     mutating func reportWritable(_ stream: Stream) {
-        guard !stream.isWritableReported else { return }
+        guard !stream.isWritableReported, !stream.isAborted else { return }
         stream.isWritableReported = true
         report(.writable(stream.id))
     }

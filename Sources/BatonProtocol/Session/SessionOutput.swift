@@ -17,6 +17,7 @@ extension Session {
         precondition(output.count >= Self.minimumOutput, "output has room for minimumOutput bytes")
         guard let base = output.baseAddress else { return 0 }
         advance(to: now)
+        sendDueResets()
         var position = 0
         repeat {
             guard writeControl(to: base, capacity: output.count, at: &position) else { break }

@@ -5,6 +5,12 @@ extension Session {
     /// Every received byte moves it later. A driver need not set its timer anew for that: it may let the timer fire, call
     /// `handleTimeout` (which does nothing before the time) and ask again. It moves earlier only by calls that write.
     public func nextTimeout() -> Instant? {
+        guard let reset = nextReset else { return nextDeadline }
+        return nextDeadline.map { min($0, reset) } ?? reset
+    }
+
+    /// When the peer has said nothing for too long; nil when nothing is expected of it.
+    private var nextDeadline: Instant? {
         switch phase {
         case .awaitingHello(let deadline): deadline
         case .established: liveness.nextTimeout(limits)
@@ -12,10 +18,12 @@ extension Session {
         }
     }
 
-    /// Does what is due at `now`: fails the connection whose HELLO or PONG did not come, asks a silent peer for life.
+    /// Does what is due at `now`: fails the connection whose HELLO or PONG did not come, asks a silent peer for life,
+    /// queues RESETs whose turn has come.
     public mutating func handleTimeout(now: Instant) {
         advance(to: now)
-        guard let due = nextTimeout(), due <= now else { return }
+        sendDueResets()
+        guard let due = nextDeadline, due <= now else { return }
         switch phase {
         case .awaitingHello: fail(.helloTimeout)
         case .established: if liveness.isPinging { fail(.pingTimeout) } else { ping() }

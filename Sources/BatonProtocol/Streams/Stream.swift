@@ -50,6 +50,10 @@ final class Stream {
     var isInRing = false
     var isCreditQueued = false
     var isWritableReported = false
+    /// Whether this side aborted it, and its RESET waits.
+    var isAborted = false
+    /// Whether the application has heard of it.
+    var isReported = true
     /// Whether it still counts against the limit of open streams, and of unanswered requests.
     var countsAsOpen = true
     var countsAsUnanswered = true

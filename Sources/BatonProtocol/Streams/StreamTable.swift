@@ -10,6 +10,8 @@ struct StreamTable {
 
     private let role: Role
     private var streams: [StreamID: Stream] = [:]
+    /// Streams that this side aborted and whose RESET waits. They keep their places, because the peer still counts them.
+    private var aborted: [StreamID: Stream] = [:]
     /// The next id this side opens; wider than an id so that it can pass the last one.
     private var nextLocal: UInt64
     /// The highest id the peer has opened, 0 before the first.
@@ -26,12 +28,18 @@ struct StreamTable {
         nextLocal = UInt64(role.firstStream)
     }
 
+    /// Whether no stream is of use to anybody.
     var isEmpty: Bool { streams.isEmpty }
     /// Streams closed on the wire whose last bytes the application has not consumed.
-    var unread: Int { streams.count - openLocal - openPeer }
+    var unread: Int { streams.count + aborted.count - openLocal - openPeer }
     var all: some Collection<Stream> { streams.values }
+    var allAborted: some Collection<Stream> { aborted.values }
 
+    /// The stream, unless it was aborted.
     subscript(id: StreamID) -> Stream? { streams[id] }
+
+    /// The stream, aborted or not: what the peer's frames are about.
+    func known(_ id: StreamID) -> Stream? { streams[id] ?? aborted[id] }
 
     /// Whether this side has used up its ids.
     var isExhausted: Bool { nextLocal > UInt64(UInt32.max) }
@@ -84,14 +92,23 @@ struct StreamTable {
         if stream.isLocal { openLocal -= 1 } else { openPeer -= 1 }
     }
 
+    /// The stream is of no use any more, and keeps its place until its RESET has been sent.
+    mutating func abort(_ stream: Stream) {
+        stream.isAborted = true
+        streams[stream.id] = nil
+        aborted[stream.id] = stream
+    }
+
     /// Forgets the stream.
     mutating func remove(_ stream: Stream) {
         closed(stream)
         streams[stream.id] = nil
+        aborted[stream.id] = nil
     }
 
     mutating func removeAll() {
         streams.removeAll()
+        aborted.removeAll()
         openLocal = 0
         openPeer = 0
         unansweredLocal = 0

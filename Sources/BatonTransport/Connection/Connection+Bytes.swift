@@ -62,6 +62,7 @@ extension Connection {
             break
         case .closed(let id):
             if streams[id]?.isAbandoned == true { streams.remove(id) }
+            placeWaiters.wakeAll()
         case .goAwayReceived(let code, _):
             goAwayCode = code
             if case .open = state { state = .draining }

@@ -114,6 +114,14 @@ extension Connection {
         flush()
     }
 
+    /// Waits until a stream has given its place back, cancelled or not.
+    func left(_ id: StreamID) async {
+        while session.holds(id) {
+            if case .ended = state { return }
+            await withCheckedContinuation { self.placeWaiters.add($0) }
+        }
+    }
+
     /// The last reference to a stream is gone: nobody will read it or write to it any more.
     nonisolated func abandon(_ id: StreamID) {
         loop.execute { [weak self] in self?.assumeIsolated { $0.forget(id) } }

@@ -46,6 +46,8 @@ public actor Connection {
     /// Runs while the connection closes or its socket lingers, and keeps the connection alive for that time.
     private var closing: Timer?
     private var readyWaiters = WaiterList()
+    /// Woken whenever a stream has given its place back.
+    var placeWaiters = WaiterList()
     private var endWaiters = WaiterList()
     private var closeWaiters = WaiterList()
 
@@ -196,6 +198,7 @@ public actor Connection {
         }
         arrivals.waiter.wake()
         readyWaiters.wakeAll()
+        placeWaiters.wakeAll()
         endWaiters.wakeAll()
     }
 

@@ -63,9 +63,12 @@ public final class Stream: Sendable {
         await connection.ignoreInput(of: id)
     }
 
-    /// Waits until every byte that was written has been handed to the network.
-    public func drained() async throws(TransportError) {
-        _ = try await connection.waitForQueue(of: id, atMost: 0)
+    /// Waits until every byte that was written has been handed to the network, or all but so many.
+    ///
+    /// - Returns: bytes that are still queued.
+    @discardableResult
+    public func drained(to bound: Int = 0) async throws(TransportError) -> Int {
+        try await connection.waitForQueue(of: id, atMost: bound)
     }
 
     /// Sends END after what is queued. The other direction goes on.
@@ -74,7 +77,16 @@ public final class Stream: Sendable {
     }
 
     /// Aborts both directions; what is queued or unread is dropped.
+    ///
+    /// The peer is told at once, unless so many streams are aborted that it would take it for an attack
+    /// (`Limits.sentResets`): see ``left()``.
     public func reset(_ code: ApplicationErrorCode) async {
         await connection.reset(id, code)
+    }
+
+    /// Waits until the stream, which has ended or was aborted, no longer takes a place among those that may be open.
+    /// The end of the connection ends the wait, a cancellation does not.
+    public func left() async {
+        await connection.left(id)
     }
 }

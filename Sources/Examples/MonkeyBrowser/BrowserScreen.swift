@@ -3,7 +3,7 @@ import TerminalScreen
 
 /// What the user sees of the browser, and what keys do.
 @MainActor
-struct BrowserScreen {
+struct BrowserScreen: TerminalView {
     let browser: Browser
     /// Where the node is, for the last line.
     var node = ""

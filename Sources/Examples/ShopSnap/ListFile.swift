@@ -69,9 +69,15 @@ struct ListFile: Sendable {
         let file = open(new, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw Failure("cannot be written", new) }
         defer { close(file) }
-        let bytes = Array((contents.jsonText + "\n").utf8)
-        guard Glibc.write(file, bytes, bytes.count) == bytes.count, fsync(file) == 0, rename(new, path) == 0,
-            fsync(directory) == 0
-        else { throw Failure("cannot be written", new) }
+        var rest = Array((contents.jsonText + "\n").utf8)[...]
+        // On a disk that is nearly full a part may be taken, and the next attempt says why not all.
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(file, $0.baseAddress, $0.count) }
+            guard count > 0 else { throw Failure("cannot be written", new) }
+            rest = rest.dropFirst(count)
+        }
+        guard fsync(file) == 0, rename(new, path) == 0, fsync(directory) == 0 else {
+            throw Failure("cannot be written", new)
+        }
     }
 }

@@ -3,7 +3,7 @@ import TerminalScreen
 
 /// What the user sees of the shop, and what keys do.
 @MainActor
-struct ShopScreen {
+struct ShopScreen: TerminalView {
     let shop: Shop
     /// Where the node is, for the first line.
     var node = ""

@@ -14,11 +14,15 @@ final class Door: Sendable {
     private let listener: Listener
     let doorkeeper: Doorkeeper
 
-    /// - Parameter device: whose door it is.
+    /// - Parameters:
+    ///   - device: whose door it is.
+    ///   - isSilent: whether whoever is refused hears nothing.
     init(
-        of device: TestAccount.Device, _ context: TLSContext, limits: NodeLimits = NodeLimits()
+        of device: TestAccount.Device, _ context: TLSContext, limits: NodeLimits = NodeLimits(), isSilent: Bool = true
     ) throws {
-        doorkeeper = Doorkeeper(CurrentAccount(device.account), context: context, limits: limits) { connection in
+        doorkeeper = Doorkeeper(
+            CurrentAccount(device.account), context: context, limits: limits, isSilent: isSilent
+        ) { connection in
             // Until it has ended somebody has to hold it.
             Task {
                 await connection.start()

@@ -82,6 +82,32 @@ struct RenderingTests {
         )
     }
 
+    @Test("a status names each file that is damaged, and what that means; what is off for another reason is only off")
+    func damage() {
+        var status = WireStatusResponse()
+        let plain = StatusRendering.lines(status)
+        status.handoffIsOff = true
+        #expect(
+            StatusRendering.lines(status)
+                == plain + ["handoff      off: nothing is offered or listed; `baton handoff on`"])
+        status.handoffProblem = "line 1 of /h is odd"
+        status.sharedRootsProblem = "/s: it is not UTF-8"
+        status.policyProblem = "/p: line 2"
+        #expect(
+            StatusRendering.lines(status).dropFirst(plain.count).joined(separator: "\n") == """
+                handoff      off, because line 1 of /h is odd
+                             until it is mended, or `baton handoff on`, nothing is offered or listed
+                policy       /p: line 2
+                             until it is mended, everything is asked about
+                shared       /s: it is not UTF-8
+                             until it is mended, no folder is shared
+                """)
+        #expect(
+            StatusRendering.json(status).hasSuffix(
+                #""handoff":"off","policyProblem":"/p: line 2","handoffProblem":"line 1 of /h is odd","#
+                    + #""sharedRootsProblem":"/s: it is not UTF-8"}"#))
+    }
+
     @Test("a time is ISO 8601 with milliseconds, in UTC")
     func time() {
         #expect(Moment.now.wholeMatch(of: /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/) != nil)

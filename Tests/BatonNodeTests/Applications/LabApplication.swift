@@ -1,12 +1,13 @@
 import BatonTestSupport
 import Foundation
+import Testing
 
 /// `baton application` on a lab host: an application that the test plays.
 struct LabApplication {
     let command: HostCommand
 
-    init(_ lab: HandoffLab, on host: Int, _ manifest: URL) async throws {
-        command = try lab.start(host, "application", "--manifest", manifest.path)
+    init(_ lab: HandoffLab, on host: Int, _ manifest: URL, home: URL? = nil) async throws {
+        command = try lab.start(host, "application", "--manifest", manifest.path, home: home)
         try await event("ready")
         try await event("node") { $0.state == "connected" }
     }
@@ -27,6 +28,17 @@ struct LabApplication {
         _ name: String, within timeout: Duration = .seconds(40), where isWanted: (BridgeLine) -> Bool = { _ in true }
     ) async throws -> BridgeLine {
         try await BridgeLine.wait(for: name, of: command, within: timeout, where: isWanted)
+    }
+
+    /// Waits for whichever of two events comes, the newest where there are several.
+    func event(
+        _ name: String, or other: String, where isWanted: (BridgeLine) -> Bool
+    ) async throws -> BridgeLine {
+        try await command.program.line(within: .seconds(40)) { line in
+            guard let event = BridgeLine(line) else { return false }
+            return [name, other].contains(event.event) && isWanted(event)
+        }
+        return try #require(events.last { [name, other].contains($0.event) && isWanted($0) })
     }
 
     /// All that it was told so far.

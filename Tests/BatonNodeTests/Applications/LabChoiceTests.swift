@@ -77,18 +77,8 @@ struct LabChoiceTests {
         let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
         origin.offer("Note")
         try await lab.watch(2).listed("Note")
-        // A terminal of its own, which answers what it is asked: with no number of a line first.
-        let terminal = """
-            import os, pty, sys
-            answers = [b"7\\n", b"2\\n"]
-            def read(descriptor):
-                data = os.read(descriptor, 1024)
-                if data.endswith(b"(1-2) ") and answers:
-                    os.write(descriptor, answers.pop(0))
-                return data
-            sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:], read)))
-            """
-        let accept = try lab.start(2, "accept", wrapper: ["python3", "-c", terminal])
+        // With no number of a line first.
+        let accept = try lab.start(2, "accept", wrapper: LabTerminalAnswers.wrapper("7", "2"))
         try await second.agree()
         try await origin.save()
         try await second.continue()
@@ -169,6 +159,38 @@ struct LabChoiceTests {
         try await watch.listed("Brief")
         try await watch.event("removed") { $0.title == "Brief" }
         #expect(!watch.events.contains { $0.title == "Past" })
+    }
+
+    @Test("Damaged files of the switch and of shared folders are told by status; an offer says what it waits for")
+    func damagedFiles() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let home = try lab.destination("home")
+        let account = try await lab.run(1, "account", "create", "--name", "damaged", home: home)
+        #expect(account.status == 0, "\(account.errors)")
+        let config = home.appendingPathComponent("config")
+        try FileManager.default.createDirectory(at: config, withIntermediateDirectories: true)
+        for (name, content) in [("handoff", "OFF\n"), ("shared-roots", "no folder\n")] {
+            try Data(content.utf8).write(to: config.appendingPathComponent(name))
+        }
+        _ = try await lab.startNode(1, home: home)
+        let status = try await lab.run(1, "status", home: home).lines.joined(separator: "\n")
+        #expect(status.contains("handoff      off, because line 1 of \(config.path)/handoff is neither"), "\(status)")
+        #expect(status.contains("shared       \(config.path)/shared-roots: "), "\(status)")
+
+        let offer = try lab.start(1, "offer", "--type", "org.example.note", "--title", "Note", home: home)
+        try await eventually("it says that nobody sees it") {
+            offer.errors.contains("no device sees it, because Handoff is off: switch it on with `baton handoff on`")
+        }
+        let scripted = try lab.start(1, "offer", "--json", "--type", "org.example.note", home: home)
+        try await scripted.program.line { $0.contains(#""event":"offered""#) && $0.contains(#""handoff":"off""#) }
+        for command in [offer, scripted] { try await command.end(by: SIGTERM) }
+
+        // On again by the command, which writes the file anew; the folders are the user's to mend.
+        #expect(try await lab.run(1, "handoff", "on", home: home).status == 0)
+        try Data("Docs=\(home.path)\n".utf8).write(to: config.appendingPathComponent("shared-roots"))
+        let mended = try await lab.run(1, "status", home: home).lines.joined(separator: "\n")
+        #expect(!mended.contains("handoff ") && !mended.contains("shared "), "\(mended)")
     }
 
     @Test("A web page without an application is printed and opens in the browser, which is named")

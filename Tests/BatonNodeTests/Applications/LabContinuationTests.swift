@@ -219,7 +219,7 @@ struct LabContinuationTests {
         let activity = try await reader.nth("continue", 1)
         reader.send(#""do":"continued","request":\#(activity.request ?? 0),"handled":false"#)
         let unhandledEnd = try await unhandled.end()
-        #expect(unhandledEnd.events.last?.code == "unsupported", "\(unhandledEnd)")
+        #expect(unhandledEnd.events.last?.code == "notHandled", "\(unhandledEnd)")
         #expect(try await reader.nth("didFailToContinue", 3).code == 46007)
         try await origin.event("failed") { $0.code == 46007 && $0.device == "desktop" }
         #expect(origin.count("wasContinued") == 0 && reader.count("error") == 0)

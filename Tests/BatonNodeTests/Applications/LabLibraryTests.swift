@@ -7,6 +7,54 @@ import Testing
 @Suite(
     .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
 struct LabLibraryTests {
+    @Test("Required keys, too much user info at takeover, the warning above 3 KB: each side hears of it by its code")
+    func userInfo() async throws {
+        let pair = try await LabPair()
+        defer { pair.lab.down() }
+        let (origin, reader) = (pair.origin, pair.reader)
+        origin.offer("Note", #","requiredUserInfoKeys":["page"],"userInfo":{"page":1}"#)
+
+        // What is required is missing from what was saved.
+        var accept = try pair.accept()
+        try await reader.agree(nth: 1)
+        try await origin.answer("willSave", 1, #""do":"saved","userInfo":{"other":1}"#)
+        #expect(try await accept.end().status != 0)
+        let missing = try await reader.nth("didFailToContinue", 1)
+        #expect(missing.code == 4608 && missing.message?.hasSuffix(": page") == true, "\(missing)")
+        let told = try await origin.nth("failed", 1)
+        #expect(told.code == 46001 && told.device == "desktop", "\(told)")
+        #expect(told.message?.hasSuffix(": page") == true, "\(told)")
+        #expect(origin.command.errors.contains("without what it requires: page"), "\(origin.command.errors)")
+        #expect(reader.count("continue") == 0)
+
+        // Above 48 KiB at the takeover both sides fail, and above 3 KiB the origin is warned.
+        accept = try pair.accept()
+        try await reader.agree(nth: 2)
+        let large = String(repeating: "x", count: 49 << 10)
+        try await origin.answer("willSave", 2, #""do":"saved","userInfo":{"page":2,"text":"\#(large)"}"#)
+        #expect(try await accept.end().events.last?.code == "userInfoTooLarge")
+        #expect(try await reader.nth("didFailToContinue", 2).code == 4611)
+        try await origin.event("failed") { $0.code == 4611 && $0.device == "desktop" }
+        // As it is it is offered no more, which is a failure of the activity and of no device.
+        try await origin.event("failed") { $0.code == 4611 && $0.device == nil }
+        try await pair.list([], "what is too large is not offered")
+        #expect(!origin.command.errors.contains("bytes of user info, over 3072"))
+
+        let some = String(repeating: "x", count: 4 << 10)
+        origin.send(#""do":"update","activity":"Note","userInfo":{"page":3,"text":"\#(some)"}"#)
+        try await pair.list(["Note"], "it is offered again")
+        try await eventually("the size is warned of") {
+            origin.command.errors.contains("bytes of user info, over 3072")
+        }
+        accept = try pair.accept()
+        try await reader.agree(nth: 3)
+        try await origin.answer("willSave", 3, #""do":"saved""#)
+        let activity = try await reader.continue()
+        #expect(activity.userInfo?.page == 3)
+        #expect(try await accept.end().status == 0)
+        #expect(origin.count("wasContinued") == 1 && reader.count("didFailToContinue") == 2)
+    }
+
     @Test("needsSave is asked for when the activity becomes current, and again at takeover; once each")
     func needsSave() async throws {
         let pair = try await LabPair()

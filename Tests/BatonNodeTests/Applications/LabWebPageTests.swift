@@ -11,22 +11,21 @@ struct LabWebPageTests {
         .deletingLastPathComponent().appending(path: "BatonWebTests/Support/server.py").path
 
     /// Two hosts with nodes, the second of which believes in an authority of the test and finds the web host on itself.
-    private final class Scene {
+    private final class Scene: Sendable {
         let lab: HandoffLab
         let desktop: LabDesktop
         let node: HostCommand
-        let log: URL
         private let web: URL
 
         /// - Parameter listed: the applications that the web host lists.
-        init(listed: String) async throws {
+        init(listed: String...) async throws {
             let authority = try await WebAuthority()
             let holder = try await authority.issue(to: "reader.example")
             lab = try await HandoffLab()
             desktop = try LabDesktop(lab)
-            log = lab.folder.appendingPathComponent("events")
             web = try lab.destination("web")
-            let body = Data("{\"activitycontinuation\": {\"apps\": [\"\(listed)\"]}}".utf8).base64EncodedString()
+            let list = listed.map { "\"\($0)\"" }.joined(separator: ", ")
+            let body = Data("{\"activitycontinuation\": {\"apps\": [\(list)]}}".utf8).base64EncodedString()
             let answers =
                 "{\"/.well-known/apple-app-site-association\": {\"status\": 200, \"body\": \"\(body)\"}}"
             try Data(answers.utf8).write(to: web.appendingPathComponent("answers.json"))
@@ -57,7 +56,7 @@ struct LabWebPageTests {
 
         /// Registers an application as its developer has it for Apple's devices: it says nothing of web pages but its
         /// domains.
-        func register(_ command: String) async throws {
+        func register(_ command: String, as identifier: String = "org.example.reader") async throws {
             let entitlements = lab.folder.appendingPathComponent("reader.entitlements")
             let text = """
                 <plist version="1.0"><dict>
@@ -67,27 +66,36 @@ struct LabWebPageTests {
                 """
             try Data(text.utf8).write(to: entitlements)
             let registered = try await lab.run(
-                2, "applications", "register", LabManifest.write(lab, "org.example.reader").path, "--command", command,
+                2, "applications", "register", LabManifest.write(lab, identifier).path, "--command", command,
                 "--entitlements", entitlements.path)
             #expect(registered.status == 0, "\(registered.errors)")
         }
 
         /// Registers one that runs and takes what it is given.
-        func registerReader() async throws {
-            let manifest = try LabManifest.write(lab, "org.example.reader").path
+        func registerReader(as identifier: String = "org.example.reader") async throws {
+            let manifest = try LabManifest.write(lab, identifier).path
+            let log = log(of: identifier).path
             try await register(
-                "python3 \(LabWebPageTests.client) continue \(Lab.product("baton")) \(manifest) \(log.path)")
+                "python3 \(LabWebPageTests.client) continue \(Lab.product("baton")) \(manifest) \(log)", as: identifier)
         }
 
-        func accept(_ page: String) async throws -> HostCommand.Finished {
+        func accept(
+            _ page: String, _ arguments: String..., terminal: [String] = []
+        ) async throws -> HostCommand.Finished {
             let offer = try await lab.offer(1, "--url", page)
-            let accepted = try await lab.start(2, "accept", "--wait", "30", wrapper: desktop.wrapper).end()
+            let accepted = try await lab.start(
+                2, ["accept", "--wait", "30"] + arguments, wrapper: desktop.wrapper + terminal
+            ).end()
             try await offer.command.end(by: SIGTERM)
             return accepted
         }
 
-        var events: [BridgeLine] {
-            ((try? String(contentsOf: log, encoding: .utf8)) ?? "").split(separator: "\n")
+        private func log(of identifier: String) -> URL { lab.folder.appendingPathComponent("events-" + identifier) }
+
+        var events: [BridgeLine] { events(of: "org.example.reader") }
+
+        func events(of identifier: String) -> [BridgeLine] {
+            ((try? String(contentsOf: log(of: identifier), encoding: .utf8)) ?? "").split(separator: "\n")
                 .compactMap { BridgeLine(String($0)) }
         }
 
@@ -136,6 +144,70 @@ struct LabWebPageTests {
         #expect(accepted.status == 0, "\(accepted)")
         #expect(scene.desktop.opened == ["1:\(Self.page)"])
         #expect(scene.requests.count == 1)
+        #expect(scene.node.errors.contains("left to the browser"), "\(scene.node.errors)")
+    }
+
+    @Test("Of several applications that a page's host lists the user is asked, or names the one; nobody else is")
+    func several() async throws {
+        let (first, second) = ("org.example.first", "org.example.second")
+        let scene = try await Scene(listed: "EXAMPLE." + first, "EXAMPLE." + second)
+        defer { scene.lab.down() }
+        for identifier in [first, second] { try await scene.registerReader(as: identifier) }
+
+        let unasked = try await scene.accept(Self.page)
+        #expect(unasked.status == 64, "\(unasked)")
+        #expect(unasked.errors.contains("--application") && unasked.errors.contains(second), "\(unasked.errors)")
+        #expect(scene.desktop.opened == [] && scene.events(of: first).isEmpty && scene.events(of: second).isEmpty)
+
+        let asked = try await scene.accept(Self.page, terminal: LabTerminalAnswers.wrapper("7", "2"))
+        #expect(asked.status == 0, "\(asked)")
+        let shown = asked.lines.joined(separator: "\n")
+        #expect(shown.components(separatedBy: "Continue it in which? (1-2)").count == 3, "\(shown)")
+        try await eventually("the second has it") { scene.events(of: second).contains { $0.event == "continue" } }
+        #expect(scene.events(of: first).isEmpty)
+
+        // The second was used last; the first, which only claims the host, is named.
+        let named = try await scene.accept(Self.page, "--application", first)
+        #expect(named.status == 0, "\(named)")
+        try await eventually("the first has it") { scene.events(of: first).contains { $0.event == "continue" } }
+        #expect(scene.desktop.opened == [])
+        #expect(scene.requests.count == 1, "the host is asked once a day")
+    }
+
+    /// What an application does in place of continuing a page.
+    enum Failing: CaseIterable {
+        case declines, dies, doesNotHandle, neverRegisters
+    }
+
+    @Test(
+        "A page whose application declines, dies or never registers opens in the browser",
+        arguments: Failing.allCases)
+    func failing(_ how: Failing) async throws {
+        let scene = try await Scene(listed: "EXAMPLE.org.example.reader")
+        defer { scene.lab.down() }
+        // It ends by itself a little after it is no longer waited for.
+        try await scene.register("sleep 21")
+        let accepting = Task { try await scene.accept(Self.page) }
+        switch how {
+        case .neverRegisters: break
+        case .declines, .dies, .doesNotHandle:
+            let application = try await LabApplication(
+                scene.lab, on: 2, LabManifest.write(scene.lab, "org.example.reader"))
+            switch how {
+            case .neverRegisters: break
+            case .declines: try await application.agree(#","refused":"a dialog is open""#)
+            case .dies:
+                _ = try await application.nth("willContinue", 1)
+                try await application.kill()
+            case .doesNotHandle:
+                try await application.agree()
+                try await application.answer("continue", 1, #""do":"continued","handled":false"#)
+            }
+        }
+        let accepted = try await accepting.value
+        #expect(accepted.status == 0, "\(accepted)")
+        #expect(scene.desktop.opened == ["1:\(Self.page)"])
+        #expect(accepted.errors.contains("opened in Fake Browser"), "\(accepted.errors)")
         #expect(scene.node.errors.contains("left to the browser"), "\(scene.node.errors)")
     }
 }

@@ -35,12 +35,15 @@ struct SavedFilesTests {
                     logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             ) { _ in }
             let (first, second) = try Socket.pair(on: loop, other)
+            // One end begins before the other, which may have to wait for its turn on a busy machine.
+            var limits = Limits.local
+            limits.helloDeadline = .seconds(60)
             connections = (
                 Connection(
-                    socket: first, channel: PlainChannel(peer: .localUser(0)), role: .acceptor, limits: .local, on: loop
+                    socket: first, channel: PlainChannel(peer: .localUser(0)), role: .acceptor, limits: limits, on: loop
                 ),
                 Connection(
-                    socket: second, channel: PlainChannel(peer: .localUser(0)), role: .dialer, limits: .local, on: other
+                    socket: second, channel: PlainChannel(peer: .localUser(0)), role: .dialer, limits: limits, on: other
                 )
             )
             await connections.node.start()

@@ -1,4 +1,9 @@
+import BatonMessages
+import FoundationEssentials
+import SwiftProtobuf
+
 @testable import BatonAccount
+@testable import BatonNode
 
 /// Revocation lists as another device gives them, and the state as it is on the disk.
 ///
@@ -18,10 +23,21 @@ enum RevocationTarget: FuzzTarget {
             expect(state.revoked.isEmpty, "a state that nobody signed revokes somebody")
         }
 
+        if let message = try? WireSignedList(serializedBytes: input) {
+            expect((try? GivenList(message, authority: authority)) == nil, "a list that nobody signed was given")
+        }
+
         let signed = input + (try secrets.sign(RevocationList.signedMessage(input)))
         guard let list = try? RevocationList(decoding: signed, authority: authority) else { return }
         expect(list.encoded == signed, "a list reads as another one")
         expect(list.revoked.count <= RevocationList.maximumDevices, "more devices than a list may have")
+        // As it travels, with keys that nobody has compared with it yet.
+        let message = WireSignedList.with {
+            $0.list = Data(signed)
+            $0.keys = Data(input.suffix(3 * GenerationKeys.keyCount))
+        }
+        let given = try GivenList(message, authority: authority)
+        expect(given.list == list && WireSignedList(given).list == message.list, "another list than was given")
         let state = try AccountState.initial.merging(list)
         expect(state.number == list.number && state.revoked == list.revoked, "the state has another list")
         expect(try state.merging(list) == state, "the same list says something new")

@@ -7,12 +7,15 @@ import SystemPackage
 
 /// The receiver of a document: chunk records cut anywhere, damaged anywhere, under any name, into a real folder.
 ///
-/// Either the whole document is there under its name, or nothing is; and what was there before is as it was.
+/// Either the whole document is there under its name, or nothing is but a part that another transfer makes whole with the
+/// chunks that are missing; and what was there before is as it was.
 enum DocumentTarget: FuzzTarget {
     static let name = "document"
     static let maximumLength = 512
 
     private static let largest = 3 << 20
+    /// Bytes of a plain record of a whole chunk.
+    private static let recordSize = 2 + ChunkLayout.chunkSize + 16
     private static let content: [UInt8] = {
         var generator = SeededGenerator(seed: 7)
         var bytes: [UInt8] = []
@@ -39,39 +42,63 @@ enum DocumentTarget: FuzzTarget {
         }
         switch result {
         case .success(let path):
-            expect(stream == intact && !isTaken, "a damaged document was taken, or another one replaced")
+            expect(isIntact(stream, intact) && !isTaken, "a damaged document was taken, or another one replaced")
             expect(path == place.folder.appending(label.component.map { [$0] } ?? []), "it is at \(path)")
             expect(place.names == [label.bytes], "the folder has \(place.names)")
             expect(place.content(of: label) == Array(content[..<Int(size)]), "the document has other bytes")
+            expect(place.ledgerIsEmpty, "the ledger remembers a part file that is gone")
         case .failure(let error):
             let isExpected =
                 stream != intact || isTaken || size > UInt64(largest)
                 || error.code == .badName  // longer with what the part file adds than the file system allows
             expect(isExpected, "an intact document was refused: \(error)")
-            expect(place.names == (isTaken ? [label.bytes] : []), "the folder has \(place.names)")
+            let others = place.names.filter { $0 != label.bytes }
+            expect(!isTaken || place.names.contains(label.bytes), "what was there is gone")
             expect(!isTaken || place.content(of: label).isEmpty, "what was there was written to")
+            expect(others.count <= 1, "the folder has \(place.names)")
+            expect(others.isEmpty == place.ledgerIsEmpty, "the ledger does not fit the folder")
+            guard !isTaken, size <= UInt64(largest), error.code != .badName else { return }
+            goOn(as: label, Int(size), into: place)
         }
+    }
+
+    /// Another transfer asks for what is missing, and has the document then.
+    private static func goOn(as label: DocumentLabel, _ size: Int, into place: Place) {
+        let result = wait { await receive(nil, as: label, size: UInt64(size), into: place) }
+        expect((try? result.get()) != nil, "a transfer did not go on: \(result)")
+        expect(place.names == [label.bytes], "the folder has \(place.names)")
+        expect(place.content(of: label) == Array(content[..<size]), "a transfer that went on made other bytes")
         expect(place.ledgerIsEmpty, "the ledger remembers a part file that is gone")
     }
 
+    /// - Parameter pieces: what comes; nil for the records of what is missing.
     private static func receive(
-        _ pieces: [ArraySlice<UInt8>], as label: DocumentLabel, size: UInt64, into place: Place
+        _ pieces: [ArraySlice<UInt8>]?, as label: DocumentLabel, size: UInt64, into place: Place
     ) async -> Result<FilePath, DocumentError> {
         do throws(DocumentError) {
+            let file = DocumentEntry.File(size: size, isExecutable: true, version: FileVersion(high: 0, low: 1))
             let writer = try await DocumentWriter.create(
-                label, documentSize: size, permissions: 0o7777, in: DestinationFolder(place.folder),
-                ledger: place.ledger,
-                executor: place.executor)
-            var before: UInt64 = 0
-            for piece in pieces {
-                let verified = try await writer.write(Buffer(copying: piece))
+                try DocumentTree(file: file, called: label), from: "fuzz", in: DestinationFolder(place.folder),
+                ledger: place.ledger, executor: place.executor)
+            let missing = try await writer.missing()
+            try await writer.begin(missing)
+            var before = try await writer.progress().verifiedByteCount
+            for piece in pieces ?? [records(missing, of: Int(size))[...]] {
+                let verified = try await writer.write(Buffer(copying: piece)).verifiedByteCount
                 expect(verified >= before && verified <= size, "\(verified) bytes are verified")
                 before = verified
             }
+            try await writer.finish()
             return .success(try await writer.commit())
         } catch {
             return .failure(error)
         }
+    }
+
+    /// Whether a stream says the same: what a sender waits for is no part of it.
+    private static func isIntact(_ stream: [UInt8], _ intact: [UInt8]) -> Bool {
+        stream.count == intact.count
+            && stream.indices.allSatisfy { stream[$0] == intact[$0] || $0 % recordSize == 1 }
     }
 
     /// Small ones, sizes around a chunk's border, any, and sizes that no disk has.
@@ -87,10 +114,16 @@ enum DocumentTarget: FuzzTarget {
 
     /// The records of the first `size` bytes of the content, as the specification has them.
     private static func records(_ size: Int) -> [UInt8] {
+        let count = (size + ChunkLayout.chunkSize - 1) / ChunkLayout.chunkSize
+        return records([0..<UInt64(count)], of: size)
+    }
+
+    private static func records(_ chunks: [Range<UInt64>], of size: Int) -> [UInt8] {
         var stream: [UInt8] = []
-        for start in stride(from: 0, to: size, by: ChunkLayout.chunkSize) {
+        for start in chunks.joined().map({ Int($0) * ChunkLayout.chunkSize }) {
             let chunk = content[start..<min(start + ChunkLayout.chunkSize, size)]
             let checksum = chunk.withUnsafeBytes { ChunkChecksum(of: $0) }
+            stream += [0, 0]
             stream += chunk
             stream += [UInt8](number: checksum.high, bytes: 8) + [UInt8](number: checksum.low, bytes: 8)
         }

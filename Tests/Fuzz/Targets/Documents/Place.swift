@@ -54,6 +54,9 @@ struct Place: Sendable {
 
     func clear() {
         for name in names { _ = path(name).withPlatformString { unlink($0) } }
+        for name in Self.names(in: state) {
+            _ = state.appending(String(decoding: name, as: UTF8.self)).withPlatformString { unlink($0) }
+        }
     }
 
     private func path(_ name: [UInt8]) -> FilePath {

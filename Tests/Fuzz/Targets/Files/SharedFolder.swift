@@ -36,7 +36,8 @@ struct SharedFolder: Sendable {
         let list = home.appending("shared-roots")
         let descriptor = try FileDescriptor.open(
             list, .writeOnly, options: .create, permissions: .ownerReadWrite)
-        _ = try descriptor.closeAfter { try descriptor.writeAll("Docs=\(folder)\n".utf8) }
+        let line = "Docs=\(folder)\n"
+        _ = try descriptor.closeAfter { try descriptor.writeAll(line.utf8) }
         files = SharedFiles(
             path: list, userHome: nil, on: try BlockingExecutor(name: "baton-fuzz"),
             logger: Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() })

@@ -1,0 +1,28 @@
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+
+/// The continuation streams that an application opens to the origin of what it continues.
+extension ControlService {
+    func continuationStream(
+        _ request: WireContinuationStreamRequest, from application: Connection, on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        guard let id = HandoffID(request.claimID), let handoff = await handoffs[id] else {
+            throw HandoffError(.noSuchClaim, "the activity has not been continued by this application")
+        }
+        let (application, device) = (ObjectIdentifier(application), handoff.plan.origin.id)
+        try places.take(application: application, device: device)
+        defer { places.giveBack(application: application, device: device) }
+        let toOrigin = try await handoff.openContinuationStream()
+        do {
+            try await stream.respond(.continuationStream(.init()))
+        } catch {
+            await toOrigin.reset(.cancelled)
+            await toOrigin.left()
+            throw error
+        }
+        await splice(stream, toOrigin)
+        // Where it was aborted, the place is taken until the other device knows.
+        await toOrigin.left()
+    }
+}

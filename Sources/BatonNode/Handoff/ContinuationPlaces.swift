@@ -1,0 +1,61 @@
+import BatonEventLoop
+import BatonMessages
+
+/// How many continuation streams of this user's applications are open to other devices, so that none of them takes all
+/// the places of a connection that others use as well.
+///
+/// A stream keeps its place until the other device counts it no longer: an application that aborts streams faster than
+/// their RESETs may leave (``BatonProtocol/Limits/sentResets``) finds no place for new ones, and slows nobody but itself.
+final class ContinuationPlaces: Sendable {
+    /// Of one application, over its connection to this node: as many as an activity serves
+    /// (``Baton/UserActivity/continuationStreams()``).
+    static let boundOfApplication = 32
+    /// To one device, of all applications together: of the 128 streams that it allows, a quarter is left to what the nodes
+    /// have to say to each other.
+    static let boundToDevice = 96
+
+    private struct Taken {
+        var byApplication: [ObjectIdentifier: Int] = [:]
+        var toDevice: [String: Int] = [:]
+    }
+
+    private let taken = Lock(Taken())
+
+    /// Takes a place, to be given back by ``giveBack(application:device:)`` unless this throws.
+    ///
+    /// - Parameters:
+    ///   - application: the application's connection, which whoever took a place keeps.
+    ///   - device: the verified identifier.
+    /// - Throws: ``HandoffError`` `limitExceeded`.
+    func take(application: ObjectIdentifier, device: String) throws(HandoffError) {
+        let problem: String? = taken.withLock { taken in
+            guard taken.byApplication[application, default: 0] < Self.boundOfApplication else {
+                return "\(Self.boundOfApplication) continuation streams of this application"
+            }
+            guard taken.toDevice[device, default: 0] < Self.boundToDevice else {
+                return "\(Self.boundToDevice) continuation streams to that device"
+            }
+            taken.byApplication[application, default: 0] += 1
+            taken.toDevice[device, default: 0] += 1
+            return nil
+        }
+        guard let problem else { return }
+        throw HandoffError(.limitExceeded, "\(problem) are open, or not wholly closed yet: try again in a moment")
+    }
+
+    /// The stream has left its connection.
+    func giveBack(application: ObjectIdentifier, device: String) {
+        taken.withLock { taken in
+            Self.decrement(&taken.byApplication, application)
+            Self.decrement(&taken.toDevice, device)
+        }
+    }
+
+    private static func decrement<Key>(_ counts: inout [Key: Int], _ key: Key) {
+        guard let count = counts[key] else { return }
+        counts[key] = count > 1 ? count - 1 : nil
+    }
+
+    /// Applications and devices that are remembered: those with a stream.
+    var count: Int { taken.withLock { $0.byApplication.count + $0.toDevice.count } }
+}

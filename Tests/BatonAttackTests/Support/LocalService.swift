@@ -1,0 +1,46 @@
+import BatonAccount
+import BatonEventLoop
+import BatonTestSupport
+import Foundation
+import Logging
+import SwiftProtobuf
+import SystemPackage
+import Testing
+
+@testable import BatonMessages
+@testable import BatonNode
+@testable import BatonTransport
+
+/// A node that runs, as the programs of its user reach it.
+final class LocalService: Sendable {
+    private let scratch: Scratch
+    private let account: TestAccount
+    private let node: Node
+    private let connection: Connection
+
+    init() async throws {
+        scratch = try Scratch()
+        account = try TestAccount(devices: 1)
+        let home = try Home(environment: ["BATON_HOME": scratch.url.appendingPathComponent("home").path])
+        try FileManager.default.createDirectory(
+            atPath: home.stateFolder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        try FileManager.default.moveItem(
+            atPath: account.devices[0].store.folder.string, toPath: AccountStore.folder(in: home).string)
+        node = Node(home: home, logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
+        try await node.start()
+        connection = try await Connection.connect(toLocalSocket: home.socketPath, on: EventLoop(name: "program"))
+    }
+
+    /// What a program of the user is answered.
+    func answer(to request: WireRequest.OneOf_Kind) async throws -> WireResponse.OneOf_Kind? {
+        let stream = try await connection.open(try WireRequest.with { $0.kind = request }.encoded())
+        let answer = try await WireResponse(serializedBytes: stream.response()).kind
+        await stream.finish()
+        return answer
+    }
+
+    func close() async {
+        await connection.close()
+        await node.stop()
+    }
+}

@@ -1,0 +1,105 @@
+import Baton
+import BatonEventLoop
+import BatonMessages
+import Foundation
+import Glibc
+import SwiftProtobuf
+import Testing
+
+@testable import BatonNode
+
+/// User info of as many keys as there is room for, on the whole way that it goes: out of the message, through the node
+/// that translates its URLs, into the application and out again.
+///
+/// Work that grows with the square of what was sent: CVE-2011-4885 and its kin (Klink and Wälde, 28C3), CWE-407.
+@Suite("Attacks with wide user info", .timeLimit(.minutes(2)))
+struct WideUserInfoAttacks {
+    /// User info of so many keys, one of them with a URL of a file, so that the node has to look at all. Keys of two
+    /// letters are the shortest of which there are as many.
+    private static func payload(keys: Int) -> WireActivityPayload {
+        .with { payload in
+            payload.summary.kind = .document
+            payload.userInfo.pairs = (0..<keys).map { number in
+                .with {
+                    $0.key = String(decoding: [UInt8(0x21 + number / 70), UInt8(0x21 + number % 70)], as: UTF8.self)
+                    $0.value.boolean = true
+                }
+            }
+            payload.userInfo.pairs[keys / 2].value.url = "baton-document:"
+        }
+    }
+
+    /// What the calling thread has spent, in seconds: not what the machine was busy with meanwhile.
+    fileprivate static func threadTime() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+
+    /// What a piece of work costs the thread.
+    private static func cost(_ work: () throws -> Void) rethrows -> Double {
+        let start = threadTime()
+        try work()
+        return threadTime() - start
+    }
+
+    /// The whole way of a payload; the least of three times, in seconds.
+    private static func wholeWay(keys: Int, through files: SharedFiles) async throws -> Double {
+        var least = Double.infinity
+        for _ in 0..<3 {
+            let bytes: [UInt8] = try payload(keys: keys).serializedBytes()
+            #expect(bytes.count <= MessageLimits.size)
+            var received = WireActivityPayload()
+            var cost = try cost {
+                received = try WireActivityPayload(serializedBytes: bytes)
+                try OfferedActivity.requireFitting(received.userInfo)
+            }
+            let before = await files.threadTime()
+            let arrival = try await files.incoming(received, of: "laptop", takesLocal: true)
+            cost += await files.threadTime() - before
+            #expect(arrival.payload.userInfo.pairs.count == keys)
+            cost += try Self.cost {
+                let userInfo = try UserInfo(arrival.payload.userInfo)
+                try userInfo.validate()
+                #expect(userInfo.entries.count == keys && !userInfo.jsonText.isEmpty)
+            }
+            least = min(least, cost)
+        }
+        return least
+    }
+
+    /// What replacing URLs was once: the dictionary is made of all pairs, and all pairs of the dictionary, for each key.
+    private static func rebuilding(keys: Int) -> Double {
+        let userInfo = payload(keys: keys).userInfo
+        return cost {
+            var result = userInfo
+            for key in userInfo.entries.keys.sorted() { result.entries[key] = userInfo.entries[key] }
+            withExtendedLifetime(result) {}
+        }
+    }
+
+    @Test("Eight times the keys cost eight times the work, and not its square")
+    func manyKeys() async throws {
+        let files = try SharedFiles.none()
+        // With sorting it is some ten times; the square is 64. What is rebuilt for each key shows with fewer of them.
+        try await attack("4,800 keys, to cost a multiple of their share", proof: .control) { defence in
+            let few = defence.isOn ? try await Self.wholeWay(keys: 600, through: files) : Self.rebuilding(keys: 25)
+            let many = defence.isOn ? try await Self.wholeWay(keys: 4_800, through: files) : Self.rebuilding(keys: 200)
+            return Outcome(succeeds: many > 20 * few)
+        }
+    }
+
+    @Test("More keys than user info has room for")
+    func keysOverTheBound() async {
+        let userInfo = Self.payload(keys: 6_000).userInfo
+        await attack("user info of 6,000 keys") { defence in
+            let bound = defence.isOn ? OfferedActivity.userInfoBound : .max
+            return Outcome(succeeds: (try? OfferedActivity.requireFitting(userInfo, bound: bound)) != nil)
+        }
+    }
+}
+
+extension SharedFiles {
+    /// What its thread has spent, in seconds.
+    fileprivate func threadTime() -> Double { WideUserInfoAttacks.threadTime() }
+}

@@ -1,0 +1,34 @@
+import BatonTestSupport
+import Foundation
+import Testing
+
+/// A device that was there when the user accepted, and then says nothing.
+@Suite(
+    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+struct LabSilentOriginTests {
+    @Test("It is named, in time, and the command ends as for a device that cannot be reached")
+    func named() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let nodes = try await lab.startNodes()
+        let reader = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.reader"))
+        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
+        origin.offer("Note")
+        // Over the connection that this leaves, the other device is still thought to be there.
+        let look = try lab.start(2, "accept", "--wait", "30", "--print")
+        try await origin.save()
+        #expect(try await look.end().status == 0)
+        let accept = try lab.start(2, "accept", "--json")
+        let question = try await reader.nth("willContinue", 1)
+        // The user's yes is known, and nothing was asked of the other device yet.
+        nodes[0].program.signal(SIGSTOP)
+        defer { nodes[0].program.signal(SIGCONT) }
+        reader.send(#""do":"willContinue","request":\#(question.request ?? 0)"#)
+        let accepted = try await accept.end()
+        #expect(accepted.status == 68, "\(accepted)")
+        let failed = try #require(accepted.events.last)
+        #expect(failed.code == "timedOut" && failed.message?.contains("laptop did not send") == true, "\(failed)")
+        let told = try await reader.event("didFailToContinue")
+        #expect(told.code == 4610 && told.device == "laptop", "\(told)")
+    }
+}

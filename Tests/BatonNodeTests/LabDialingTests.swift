@@ -1,0 +1,45 @@
+import BatonTestSupport
+import Foundation
+import Testing
+
+@testable import BatonNode
+
+extension LabHandoffTests {
+    /// How long a node tries to reach another: ``NodeLimits/dialDeadline``.
+    ///
+    /// In the other suite, so that only one lab of theirs is there at a time.
+    @Suite(.timeLimit(.minutes(3)))
+    struct LabDialingTests {
+        @Test("A device whose address answers nothing is given up when dialling has had its time, and not before")
+        func silentAddress() async throws {
+            let lab = try await HandoffLab()
+            defer { lab.down() }
+            _ = try await lab.startNodes()
+            let offer = try await lab.offer(1, "--url", "https://example.org/1", "--title", "Page")
+            try await lab.watch(2).listed("Page")
+            // Pulled, and nobody says that there is none: packets go where nobody takes them.
+            try lab.lab.command("link", "1", "down")
+            let neighbour = try lab.startProgram(
+                2,
+                [
+                    "ip", "neigh", "replace", "10.77.0.1", "lladdr", "02:00:00:00:00:01", "nud", "permanent", "dev",
+                    "eth0",
+                ])
+            #expect(try await neighbour.end().status == 0, "\(neighbour.errors)")
+            let began = ContinuousClock.now
+            let accepted = try await lab.run(2, "accept", "--print", offer.id)
+            let time = ContinuousClock.now - began
+            let deadline = NodeLimits().dialDeadline
+            #expect(accepted.status != 0 && accepted.errors.contains("laptop"), "\(accepted.errors)")
+            #expect(time >= deadline && time < deadline + .seconds(10), "\(time)")
+            // What was dialled in vain holds nothing.
+            try lab.lab.command("link", "1", "up")
+            let repaired = try lab.startProgram(2, ["ip", "neigh", "del", "10.77.0.1", "dev", "eth0"])
+            #expect(try await repaired.end().status == 0, "\(repaired.errors)")
+            try await eventually("it is taken", within: .seconds(60)) {
+                try await lab.run(2, "accept", "--print", offer.id).status == 0
+            }
+            try await offer.command.end(by: SIGTERM)
+        }
+    }
+}

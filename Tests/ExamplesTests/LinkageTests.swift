@@ -1,0 +1,37 @@
+import BatonTestSupport
+import Foundation
+import Testing
+
+/// What an application has to carry that uses the library `Baton` and nothing else of this package.
+@Suite("Linkage") struct LinkageTests {
+    private static let heavy = ["libssl", "libcrypto", "libavahi", "libdns_sd", "libcurl"]
+
+    /// The shared libraries of a built program, as the dynamic linker finds them.
+    private func libraries(of product: String) throws -> String {
+        let process = Process()
+        process.executableURL = URL(filePath: "/usr/bin/env")
+        process.arguments = ["ldd", Lab.product(product)]
+        let output = Pipe()
+        process.standardOutput = output
+        try process.run()
+        let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+        process.waitUntilExit()
+        #expect(process.terminationStatus == 0)
+        return text
+    }
+
+    @Test(
+        "A program with the library alone links neither OpenSSL nor Avahi",
+        arguments: ["shopsnap", "monkeybrowser", "document-probe"])
+    func light(product: String) throws {
+        let libraries = try libraries(of: product)
+        #expect(libraries.contains("libc.so"), "\(libraries)")
+        for name in Self.heavy { #expect(!libraries.contains(name), "\(product) links \(name)") }
+    }
+
+    @Test("The command, which is the node as well, does: what the other test looks for would be found")
+    func heavy() throws {
+        let libraries = try libraries(of: "baton")
+        #expect(["libssl", "libcrypto", "libdns_sd"].allSatisfy(libraries.contains), "\(libraries)")
+    }
+}

@@ -1,0 +1,124 @@
+import BatonTestSupport
+import Foundation
+import Glibc
+import TerminalScreen
+import Testing
+
+@testable import Baton
+@testable import ShopSnap
+
+/// What ShopSnap does with what it cannot take.
+@Suite("ShopSnap and what it cannot take") @MainActor struct ShopTests {
+    private func inHome(_ body: (String) async throws -> Void) async throws {
+        let home = FileManager.default.temporaryDirectory.path + "/baton-shop-\(UUID().uuidString)"
+        defer { try? FileManager.default.removeItem(atPath: home) }
+        try await body(home)
+    }
+
+    @Test("A list of version 9 is not handled, is told by its version, and takes nothing of what is here")
+    func versionNine() async throws {
+        try await inHome { home in
+            let shop = try Shop(environment: ["BATON_HOME": home])
+            shop.set("Milk", to: .wanted)
+            shop.draft.field = TextField("half ty")
+            let activity = try UserActivity(activityType: Shop.viewingType, application: shop.application)
+            activity.version = 9
+            activity.userInfo = ["items": ["Bread"]]
+            let isHandled = await shop.application(
+                shop.application, continue: activity, restorationHandler: RestorationHandler(activity))
+            #expect(!isHandled)
+            #expect(shop.notice.contains("version 9"), "\(shop.notice)")
+            #expect(shop.list.shown.map(\.name) == ["Milk"])
+            #expect(shop.draft.field.text == "half ty")
+            // What the library then tells takes the sentence away no more.
+            let told = shop.notice
+            await shop.application(
+                shop.application, didFailToContinueUserActivityWithType: Shop.viewingType,
+                error: UserActivityError(.notHandled, "ShopSnap did not handle it"))
+            #expect(shop.notice == told)
+            await shop.application.close()
+        }
+    }
+
+    @Test("On a full disk it is said that the list is not kept; the one that is kept stays, and later all is kept")
+    func fullDisk() async throws {
+        try await inHome { home in
+            try FileManager.default.createDirectory(atPath: home, withIntermediateDirectories: true)
+            let outcome = try await FullDisk.run(at: home, bytes: 64 << 10) { filler in
+                let file = ListFile(environment: ["BATON_HOME": home])
+                var list = ShoppingList()
+                _ = list.set("Milk", to: .wanted)
+                try file.keep(&list)
+                let kept = try? Data(contentsOf: URL(filePath: file.path))
+                filler.fill()
+                for number in 0..<150 { _ = list.set("Item number \(number)", to: .wanted) }
+                var problem = ""
+                do throws(ListFile.Failure) {
+                    try file.keep(&list)
+                } catch {
+                    problem = error.description
+                }
+                let isWhole = kept != nil && (try? Data(contentsOf: URL(filePath: file.path))) == kept
+                filler.remove()
+                try file.keep(&list)
+                var next = ShoppingList()
+                try file.keep(&next)
+                return (problem, isWhole, next.shown.count)
+            }
+            #expect(outcome.0.hasSuffix("list.json.new cannot be written (No space left on device)"), "\(outcome.0)")
+            #expect(outcome.1, "the old one is whole")
+            #expect(outcome.2 == 151)
+        }
+    }
+}
+
+/// A small file system of a test's own, which nobody else sees and which goes with the thread that made it.
+private enum FullDisk {
+    /// Uses up all the room that is left.
+    struct Filler {
+        let path: String
+
+        func fill() {
+            let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+            let block = [UInt8](repeating: 0, count: 4096)
+            while write(file, block, block.count) > 0 {}
+            close(file)
+        }
+
+        func remove() { unlink(path) }
+    }
+
+    struct Unavailable: Error {}
+
+    static func run<Result: Sendable>(
+        at folder: String, bytes: Int, _ body: @escaping @Sendable (Filler) throws -> Result
+    ) async throws -> Result {
+        try await withCheckedThrowingContinuation { continuation in
+            // Name spaces are of a thread: this one is used for nothing else.
+            let thread = Thread {
+                guard mountPrivately(at: folder, bytes: bytes) else {
+                    return continuation.resume(throwing: Unavailable())
+                }
+                continuation.resume(with: Swift.Result { try body(Filler(path: folder + "/filler")) })
+            }
+            thread.start()
+        }
+    }
+
+    /// `unshare` and `mount` are GNU's, which Swift's Glibc does not show.
+    private static func mountPrivately(at folder: String, bytes: Int) -> Bool {
+        typealias Unshare = @convention(c) (Int32) -> Int32
+        typealias Mount =
+            @convention(c) (
+                UnsafePointer<CChar>?, UnsafePointer<CChar>, UnsafePointer<CChar>?, UInt, UnsafeRawPointer?
+            ) -> Int32
+        guard let unshareSymbol = dlsym(nil, "unshare"), let mountSymbol = dlsym(nil, "mount") else { return false }
+        let unshare = unsafeBitCast(unshareSymbol, to: Unshare.self)
+        let mount = unsafeBitCast(mountSymbol, to: Mount.self)
+        let (newNamespace, files, recursive, isPrivate) = (Int32(0x20000), Int32(0x200), UInt(0x4000), UInt(1 << 18))
+        guard unshare(newNamespace | files) == 0, mount(nil, "/", nil, recursive | isPrivate, nil) == 0 else {
+            return false
+        }
+        return mount("tmpfs", folder, "tmpfs", 0, "size=\(bytes)") == 0
+    }
+}
