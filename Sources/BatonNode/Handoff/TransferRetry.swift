@@ -62,7 +62,7 @@ struct TransferRetry: Sendable {
         case .unspecified, .internal, .unsupported, .invalidRequest, .noSuchActivity, .ambiguousActivity, .claimHeld,
             .streamsUnsupported, .userInfoTooLarge, .documentUnreadable, .destinationExists, .destinationUnwritable,
             .destinationFull, .corrupted, .applicationGone, .versionUnreadable, .applicationNotStarted, .handoffOff,
-            .accessRefused, .cancelled, .refused, .limitExceeded, .UNRECOGNIZED:
+            .accessRefused, .cancelled, .refused, .limitExceeded, .notHandled, .UNRECOGNIZED:
             return .giveUp
         }
     }
@@ -74,7 +74,8 @@ struct TransferRetry: Sendable {
         case .unspecified, .internal, .unsupported, .invalidRequest, .ambiguousActivity, .claimHeld,
             .streamsUnsupported, .userInfoTooLarge, .documentUnreadable, .documentChanged, .destinationExists,
             .destinationUnwritable, .destinationFull, .corrupted, .applicationGone, .versionUnreadable,
-            .applicationNotStarted, .handoffOff, .accessRefused, .cancelled, .refused, .limitExceeded, .UNRECOGNIZED:
+            .applicationNotStarted, .handoffOff, .accessRefused, .cancelled, .refused, .limitExceeded, .notHandled,
+            .UNRECOGNIZED:
             false
         }
     }
