@@ -67,8 +67,9 @@ def address_changed(transfer):
     host = transfer.chance.choice([transfer.origin, transfer.continuing])
     before = host.address
     host.address = f"10.77.0.{host.number if before.endswith(f'.{100 + host.number}') else 100 + host.number}"
-    host.run("ip", "address", "add", f"{host.address}/24", "brd", "+", "dev", "eth0")
+    # In this order: with its first address a network loses all others of that network.
     host.run("ip", "address", "delete", f"{before}/24", "dev", "eth0")
+    host.run("ip", "address", "add", f"{host.address}/24", "brd", "+", "dev", "eth0")
     host.run("ip", "route", "replace", "224.0.0.0/4", "dev", "eth0")
     return nothing
 

@@ -170,7 +170,7 @@ class Transfer:
             self.said.append("the node kept the part")
 
     def limit_link(self) -> None:
-        rate = self.chance.choice(["off", "100", "400", "1000"])
+        rate = self.chance.choice(["off", "20", "50", "100", "400"])
         self.said.append(f"link {rate}")
         faults.lab(self.continuing, "rate", rate)
 

@@ -126,7 +126,8 @@ extension SystemCalls {
             while next < range.upperBound {
                 let count = min(zeros.count, Int(clamping: range.upperBound - next))
                 try zeros.withUnsafeBufferPointer { (zeros) throws(Errno) in
-                    try write(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(zeros)[..<count]), to: file, at: next)
+                    try write(
+                        UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(zeros)[..<count]), to: file, at: next)
                 }
                 next += UInt64(count)
             }

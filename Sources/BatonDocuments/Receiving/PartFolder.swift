@@ -111,7 +111,9 @@ final class PartFolder {
     /// Reads bytes of a file as they are now.
     ///
     /// - Returns: how many: fewer than asked for where the file ends before, 0 where it is not there.
-    func read(file index: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(DocumentError) -> Int {
+    func read(file index: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(DocumentError)
+        -> Int
+    {
         guard let part = try openExisting(index) else { return 0 }
         do {
             return try SystemCalls.read(part.file, into: bytes, at: offset)

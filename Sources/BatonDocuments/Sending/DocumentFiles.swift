@@ -40,7 +40,7 @@ final class DocumentFiles: Sendable {
         }
     }
 
-    /// Opens a file as it is now, which its version tells: no link is followed, and nothing but a file is opened for good.
+    /// Opens a file as it is now, which its version tells: no link is followed, and nothing but a file is kept open.
     ///
     /// - Throws: `missing` where the document itself is gone, `sourceChanged` where there is no such file in it any more,
     ///   `unreadable`, `readFailed`.
@@ -61,8 +61,10 @@ final class DocumentFiles: Sendable {
             throw DocumentError(.missing, name, underlyingError: error)
         } catch let error as Errno {
             let code: DocumentError.Code =
-                error == .permissionDenied || error == .notPermitted ? .unreadable : error.isAboutTheFile
-                ? .sourceChanged : .readFailed
+                error == .permissionDenied || error == .notPermitted
+                ? .unreadable
+                : error.isAboutTheFile
+                    ? .sourceChanged : .readFailed
             throw DocumentError(code, name, underlyingError: error)
         } catch {
             throw DocumentError(.readFailed, name)

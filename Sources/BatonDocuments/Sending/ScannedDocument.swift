@@ -47,7 +47,8 @@ public struct ScannedDocument: Sendable {
             guard count > 0 else { return nil }
             let names = examples.map { "'\($0)'" }.joined(separator: ", ")
             let more = count > examples.count ? " and \(count - examples.count) more" : ""
-            return "Not sent: \(names)\(more). Links that lead out of the folder, sockets, pipes and devices are left out."
+            return
+                "Not sent: \(names)\(more). Links that lead out of the folder, sockets, pipes and devices are left out."
         }
     }
 }
@@ -55,8 +56,8 @@ public struct ScannedDocument: Sendable {
 extension FileVersion {
     /// The version of a file in this state: XXH3-128 of inode, size and both times.
     ///
-    /// The device's number is not in it: it changes with the order in which disks are found. Everything is kept as 8 bytes,
-    /// big endian. It tells states of one path apart and is no secret; it is no checksum of the content.
+    /// The device's number is not in it: it changes with the order in which disks are found. Everything is kept as 8
+    /// bytes, big endian. It tells states of one path apart and is no secret; it is no checksum of the content.
     init(of identity: FileIdentity) {
         let numbers = [
             identity.inode, identity.size, UInt64(bitPattern: identity.modified.seconds),

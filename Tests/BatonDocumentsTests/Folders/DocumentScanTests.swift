@@ -73,7 +73,9 @@ struct DocumentScanTests {
             _ = try? scratch.makeFolder("x")
             #expect(try DocumentScan.scan(path).tree.label.description == "folder")
         }
-        #expect(try DocumentScan.scan(scratch.path.appending("x").appending("..")).tree.label.description == scratch.path.lastComponent?.string)
+        #expect(
+            try DocumentScan.scan(scratch.path.appending("x").appending("..")).tree.label.description
+                == scratch.path.lastComponent?.string)
     }
 
     @Test func whatIsNoFileIsNeverOpened() throws {
@@ -149,7 +151,10 @@ struct DocumentScanTests {
         // Second names of few files, which are made faster. The folder, "sub" and 99,998 in it: the limit.
         var source = file.string
         for index in 1..<DocumentTree.entryLimit - 2 {
-            if index % 50_000 == 0 { source = try scratch.makeFile("folder/sub/\(index)", []).string; continue }
+            guard index % 50_000 != 0 else {
+                source = try scratch.makeFile("folder/sub/\(index)", []).string
+                continue
+            }
             try SystemCalls.call { linkat(AT_FDCWD, source, number.rawValue, String(index), 0) }
         }
         let document = try DocumentScan.scan(folder)

@@ -106,7 +106,8 @@ struct RandomFolder {
             budget -= 1
             let name = randomName()
             guard !names.contains(name) else { continue }
-            let path = folder.appending(try #require(FilePath.Component(platformString: name.map { CChar(bitPattern: $0) } + [0])))
+            let path = folder.appending(
+                try #require(FilePath.Component(platformString: name.map { CChar(bitPattern: $0) } + [0])))
             let entry = key.isEmpty ? name : key + [0x2F] + name
             switch Int.random(in: 0..<10, using: &random) {
             case 0..<5: try makeFile(path)
@@ -167,7 +168,8 @@ struct RandomFolder {
         let size = off_t.random(in: (4 << 20)...(24 << 20), using: &random)
         for _ in 0..<Int.random(in: 0...3, using: &random) {
             let offset = UInt64.random(in: 0..<UInt64(size) - 70_000, using: &random)
-            try DocumentFixture.write(DocumentFixture.content(70_000, seed: random.next()), to: path, at: offset, mode: mode)
+            try DocumentFixture.write(
+                DocumentFixture.content(70_000, seed: random.next()), to: path, at: offset, mode: mode)
         }
         try DocumentFixture.write([], to: path, mode: mode)
         try SystemCalls.call { path.withPlatformString { truncate($0, size) } }
@@ -199,7 +201,8 @@ enum FolderFixture {
         let isSparse = files.tree.entry(ofFile: index).file?.isSparse == true
         var offset: UInt64 = 0
         while offset < opened.size {
-            let count = UInt64([1 << 20, 64 << 10, Int.random(in: 1...300_000, using: &random)].randomElement(using: &random)!)
+            let counts = isSparse ? [64 << 10] : [1 << 20, 64 << 10, Int.random(in: 1...300_000, using: &random)]
+            let count = UInt64(counts[Int.random(in: 0..<counts.count, using: &random)])
             let range = offset..<min(opened.size, offset + count)
             if isSparse, !opened.hasData(in: range) {
                 try part.clear(range, ofFile: index)
@@ -212,7 +215,9 @@ enum FolderFixture {
 
     static func read(_ file: borrowing OpenedFile, _ range: Range<UInt64>) throws -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: Int(range.count))
-        let count = try bytes.withUnsafeMutableBytes { try SystemCalls.read(file.descriptor, into: $0, at: range.lowerBound) }
+        let count = try bytes.withUnsafeMutableBytes {
+            try SystemCalls.read(file.descriptor, into: $0, at: range.lowerBound)
+        }
         #expect(count == bytes.count)
         return bytes
     }

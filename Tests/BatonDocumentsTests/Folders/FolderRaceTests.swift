@@ -29,11 +29,13 @@ struct FolderRaceTests {
         let attacker = try Attacker(Self.exchange, target: outside, folder: target)
         #expect(await DocumentFixture.eventually { access(outside.string + ".attacked", F_OK) == 0 })
         let tree = try FolderFixture.tree([
-            ("a", .folder), ("a/x", FolderFixture.file(1)), ("a/y", FolderFixture.file(1)), ("b", FolderFixture.file(1)),
+            ("a", .folder), ("a/x", FolderFixture.file(1)), ("a/y", FolderFixture.file(1)),
+            ("b", FolderFixture.file(1)),
         ])
         for _ in 0..<100 {
             do {
-                let part = try PartFolder(creating: tree, named: FolderFixture.partName, in: try DestinationFolder(target))
+                let part = try PartFolder(
+                    creating: tree, named: FolderFixture.partName, in: try DestinationFolder(target))
                 do {
                     for index in [0, 2, 1] { try part.write([1], toFile: index, at: 0) }
                     _ = try part.commit()

@@ -38,17 +38,22 @@ struct FolderSpeedTests {
         let reading = try Self.processorTime {
             for index in 0..<10_000 {
                 let opened = try files.open(file: index)
-                let count = try bytes.withUnsafeMutableBytes { try SystemCalls.read(opened.descriptor, into: $0, at: 0) }
+                let count = try bytes.withUnsafeMutableBytes {
+                    try SystemCalls.read(opened.descriptor, into: $0, at: 0)
+                }
                 #expect(count == 4096)
             }
         }
-        let part = try PartFolder(creating: scanned.tree, named: FolderFixture.partName, in: try DestinationFolder(target))
+        let part = try PartFolder(
+            creating: scanned.tree, named: FolderFixture.partName, in: try DestinationFolder(target))
         let writing = try Self.processorTime {
             for index in 0..<10_000 { try part.write(content, toFile: index, at: 0) }
         }
         try part.synchronize()
         let committing = try Self.processorTime { _ = try part.commit() }
-        print("10,000 files: scanned in \(scanning), read in \(reading), written in \(writing), put in place in \(committing)")
+        print(
+            "10,000 files: scanned in \(scanning), read in \(reading), written in \(writing), put in place in \(committing)"
+        )
         // Ten times what a release build takes on a slow machine: this build is not optimised.
         #expect(reading < .seconds(2) && writing < .seconds(4))
     }

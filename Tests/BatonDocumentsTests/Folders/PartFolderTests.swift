@@ -80,7 +80,9 @@ struct PartFolderTests {
         #expect(DocumentFixture.names(in: self.target).isEmpty)
     }
 
-    @Test("What somebody else has put into the folder is not written to", arguments: ["link", "hard link", "pipe", "folder"])
+    @Test(
+        "What somebody else has put into the folder is not written to",
+        arguments: ["link", "hard link", "pipe", "folder"])
     func planted(_ obstacle: String) async throws {
         let secret = try scratch.makeFile("secret", [7])
         for isReopened in [false, true] {
@@ -110,7 +112,10 @@ struct PartFolderTests {
     @Test("A folder that is a link by now leads nowhere")
     func folderBecomesLink() async throws {
         let outside = try scratch.makeFolder("outside")
-        let part = try make([("a", .folder), ("a/x", FolderFixture.file(1)), ("b", FolderFixture.file(1)), ("c", .folder), ("c/x", FolderFixture.file(1))])
+        let part = try make([
+            ("a", .folder), ("a/x", FolderFixture.file(1)), ("b", FolderFixture.file(1)), ("c", .folder),
+            ("c/x", FolderFixture.file(1)),
+        ])
         try part.write([1], toFile: 0, at: 0)
         try part.write([1], toFile: 1, at: 0)
         try SystemCalls.call { symlink(outside.string, inside.appending("c").string) }
@@ -129,10 +134,12 @@ struct PartFolderTests {
         try SystemCalls.call { rename(inside.string, scratch.path.appending("away").string) }
         try SystemCalls.call { rename(stranger.string, inside.string) }
         #expect(await DocumentFixture.code { _ = try part.commit() } == .writeFailed)
-        #expect(await DocumentFixture.code {
-            _ = try PartFolder(
-                reopening: part.tree, named: FolderFixture.partName, inode: part.inode, in: try DestinationFolder(target))
-        } == .incomplete)
+        #expect(
+            await DocumentFixture.code {
+                _ = try PartFolder(
+                    reopening: part.tree, named: FolderFixture.partName, inode: part.inode,
+                    in: try DestinationFolder(target))
+            } == .incomplete)
         part.discard()
         #expect(DocumentFixture.names(in: inside) == ["theirs"])
         #expect(DocumentFixture.names(in: scratch.path.appending("away")).isEmpty)
@@ -196,7 +203,9 @@ struct PartFolderTests {
     @Test(.enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
     func fullDiskIsNoticedBeforeTheFirstByteAndInTheMiddle() async throws {
         let mounted = try MountedFolder(tmpfsAt: try scratch.makeFolder("full"), size: 4 << 20)
-        #expect(await DocumentFixture.code { _ = try make([("x", FolderFixture.file(5 << 20))], in: mounted.path) } == .destinationFull)
+        #expect(
+            await DocumentFixture.code { _ = try make([("x", FolderFixture.file(5 << 20))], in: mounted.path) }
+                == .destinationFull)
         #expect(DocumentFixture.names(in: mounted.path).isEmpty)
         // Nobody can say how much of a file with holes comes.
         let part = try make([("x", FolderFixture.file(64 << 20, isSparse: true))], in: mounted.path)
@@ -221,7 +230,8 @@ struct PartFolderTests {
         try part.write([UInt8](repeating: 1, count: 3 << 20), toFile: 0, at: 0)
         try part.clear(100..<(2 << 20), ofFile: 0)
         let content = try DocumentFixture.read(try part.commit().appending("x"))
-        let expected = [UInt8](repeating: 1, count: 100) + [UInt8](repeating: 0, count: (2 << 20) - 100)
+        let expected =
+            [UInt8](repeating: 1, count: 100) + [UInt8](repeating: 0, count: (2 << 20) - 100)
             + [UInt8](repeating: 1, count: 1 << 20)
         #expect(content == expected)
     }
