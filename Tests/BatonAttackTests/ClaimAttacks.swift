@@ -26,7 +26,7 @@ struct ClaimAttacks {
                 .documentRanges(
                     .with {
                         $0.claimID = claim
-                        $0.ranges = [.init()]
+                        $0.ranges = [.with { $0.count = 1 }]
                     })
             case .stream: .continuationStream(.with { $0.claimID = claim })
             case .continued: .continued(.with { $0.claimID = claim })

@@ -57,10 +57,11 @@ struct HandoffAttacks {
             await #expect(throws: HandoffError.self, "\(name)") { try await origin.fetch(title: "a", into: folder) }
             let ledger = try PartFileLedger(stateFolder: FilePath(scratch.url.appendingPathComponent("parts").path))
             await #expect(throws: DocumentError.self, "\(name), looked at by nobody") {
+                let tree = try DocumentTree(
+                    file: .init(size: 4), called: DocumentLabel(unchecked: Array(name.utf8)))
                 let writer = try await DocumentWriter.create(
-                    DocumentLabel(unchecked: Array(name.utf8)), documentSize: 4,
-                    in: DestinationFolder.open(FilePath(folder.path)),
-                    ledger: ledger)
+                    tree, from: "hostile", in: DestinationFolder.open(FilePath(folder.path)), ledger: ledger)
+                try await writer.begin([tree.layout.allChunks])
                 try await writer.write(Buffer(copying: HostileOrigin.records("evil")))
                 _ = try await writer.commit()
             }
@@ -77,7 +78,7 @@ struct HandoffAttacks {
         let whole = HostileOrigin.records("evil")
         try await attack("a document with a changed byte") { defence in
             let folder = try scratch.folder("changed-\(defence)")
-            let records = Array("evil".utf8) + HostileOrigin.records("good").suffix(16)
+            let records = [0, 0] + Array("evil".utf8) + HostileOrigin.records("good").suffix(16)
             try await HostileOrigin(records: records).tryToFetch(
                 title: "report.pdf", into: folder, checks: defence.isOn ? .all : .all.subtracting(.checksums))
             return Outcome(succeeds: try contents(of: folder) == ["report.pdf"])
@@ -142,7 +143,7 @@ struct HandoffAttacks {
                     .documentRanges(
                         .with {
                             $0.claimID = Data(claim.bytes)
-                            $0.ranges = [.init()]
+                            $0.ranges = [.with { $0.count = 1 }]
                         }), to: device)
             }
         }

@@ -141,7 +141,9 @@ final class Origin: Sendable {
     func grantClaim(to device: PeerName) async throws -> ClaimID {
         let claim = try await offers.claim(activity.id, by: device).claim
         // Ranges are served of what the manifest told.
-        if let document = activity.document { await offers.setDocument(document, of: claim) }
+        if let document = activity.document {
+            await offers.setDocument(try ScannedDocument(document), of: claim)
+        }
         return claim
     }
 

@@ -87,7 +87,7 @@ enum MessagesTarget: FuzzTarget {
             .documentRanges(
                 .with {
                     $0.claimID = id
-                    $0.ranges = [.with { $0.offset = 1 << 20 }, .with { $0.length = 1 << 20 }]
+                    $0.ranges = [.with { $0.first = 1 }, .with { $0.count = 1 << 20 }]
                 }),
             .continuationStream(.with { $0.device = "laptop" }), .continued(.with { $0.claimID = id }),
             .release(.with { $0.claimID = id }), .status(.init()), .activities(.with { $0.watch = true }),
