@@ -1,4 +1,4 @@
-import Foundation
+import Glibc
 import SystemPackage
 import Testing
 
@@ -7,25 +7,25 @@ import Testing
 @Suite("Looking files up beneath a folder")
 struct FileLookupTests {
     private final class Tree: Sendable {
-        let path = FileManager.default.temporaryDirectory.path + "/baton-lookup-\(UUID().uuidString)"
-        var root: FilePath { FilePath(path + "/root") }
+        private let scratch: ScratchFolder
+        var path: String { scratch.path.string }
+        var root: FilePath { scratch.path.appending("root") }
 
         init() throws {
-            let files = FileManager.default
-            try files.createDirectory(atPath: path + "/root/inner", withIntermediateDirectories: true)
-            try Data("hello".utf8).write(to: URL(filePath: path + "/root/inner/a"))
-            try Data("secret".utf8).write(to: URL(filePath: path + "/outside"))
+            scratch = try ScratchFolder()
+            _ = try scratch.makeFolder("root")
+            _ = try scratch.makeFolder("root/inner")
+            try scratch.makeFile("root/inner/a", Array("hello".utf8))
+            try scratch.makeFile("outside", Array("secret".utf8))
             let links = [
                 "inside": "inner/a", "out": "../outside", "absolute": path + "/root/inner/a", "up": "..",
                 "round": "inner/../inner/a", "dangling": "nowhere", "danglingOut": "../nowhere", "loop": "loop",
                 "process": "/proc/self/root",
             ]
             for (name, target) in links {
-                try files.createSymbolicLink(atPath: path + "/root/" + name, withDestinationPath: target)
+                try SystemCalls.call { symlink(target, root.appending(name).string) }
             }
         }
-
-        deinit { try? FileManager.default.removeItem(atPath: path) }
 
         func find(_ path: String) throws -> FileLookup.Found {
             try FileLookup.find(path.split(separator: "/").map { Array($0.utf8) }, beneath: root)

@@ -1,3 +1,4 @@
+import CLinux
 import BatonProtocol
 import Glibc
 import SystemPackage
