@@ -111,13 +111,25 @@ final class PartFolder {
     /// Reads bytes of a file as they are now.
     ///
     /// - Returns: how many: fewer than asked for where the file ends before, 0 where it is not there.
-    func read(file index: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(DocumentError) -> Int {
+    func read(file index: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(DocumentError)
+        -> Int
+    {
         guard let part = try openExisting(index) else { return 0 }
         do {
             return try SystemCalls.read(part.file, into: bytes, at: offset)
         } catch {
             throw DocumentError(.readFailed, tree.displayed(part.entry.path), underlyingError: error)
         }
+    }
+
+    /// Whether a file of which something has come has its size still, and no second name.
+    func isThere(file index: Int) -> Bool {
+        let path = tree.entry(ofFile: index).path
+        guard
+            let parent = try? folder(at: path.parent),
+            let status = try? SystemCalls.status(ofName: path.name, in: parent.folder)
+        else { return false }
+        return status.st_size == off_t(tree.layout.size(ofFile: index)) && (try? SystemCalls.requireOwn(status)) != nil
     }
 
     /// Drops the content of a file whose source has changed.

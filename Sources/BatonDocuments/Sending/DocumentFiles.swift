@@ -61,8 +61,10 @@ final class DocumentFiles: Sendable {
             throw DocumentError(.missing, name, underlyingError: error)
         } catch let error as Errno {
             let code: DocumentError.Code =
-                error == .permissionDenied || error == .notPermitted ? .unreadable : error.isAboutTheFile
-                ? .sourceChanged : .readFailed
+                error == .permissionDenied || error == .notPermitted
+                ? .unreadable
+                : error.isAboutTheFile
+                    ? .sourceChanged : .readFailed
             throw DocumentError(code, name, underlyingError: error)
         } catch {
             throw DocumentError(.readFailed, name)
