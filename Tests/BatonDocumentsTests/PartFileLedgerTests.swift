@@ -77,7 +77,8 @@ struct PartFileLedgerTests {
                 inode: try inode(part))
             let ledger = try nextStart()
             try ledger.enter(record)
-            let header = JournalHeader(origin: DocumentFixture.origin, boot: .current, tree: try DocumentFixture.tree(1))
+            let header = JournalHeader(
+                origin: DocumentFixture.origin, boot: .current, tree: try DocumentFixture.tree(1))
             _ = try TransferJournal.create(at: ledger.journal(of: record), header)
             // Not in the order of their names.
             try age(ledger.journal(of: record), by: 60 * (1 + (number * 7) % (limit + 2)))

@@ -31,6 +31,16 @@ struct ChunkSet: Sendable, Hashable {
         }
     }
 
+    /// Takes chunks away; those that are not there change nothing.
+    mutating func remove(_ chunks: Range<UInt64>) {
+        ranges = ranges.flatMap { range in
+            guard range.overlaps(chunks) else { return [range] }
+            let before = range.lowerBound..<max(range.lowerBound, chunks.lowerBound)
+            let after = min(range.upperBound, chunks.upperBound)..<range.upperBound
+            return [before, after].filter { !$0.isEmpty }
+        }
+    }
+
     /// What is not there of `chunks`, rising, at most `limit` ranges of it.
     func missing(in chunks: Range<UInt64>, limit: Int = .max) -> [Range<UInt64>] {
         var missing: [Range<UInt64>] = []

@@ -9,7 +9,8 @@ import SystemPackage
 /// *mark*: the entries before this number were synchronised with the disk. A process that is killed takes nothing
 /// away that it has written, so within one run of the system every entry counts. After a power cut those count that a
 /// mark covers; the chunks of the others are read again and compared (``Content/unsure``). What is not there any more
-/// keeps its entry, so a mark of a later run covers the entries of that run alone. Each entry guards itself: a damaged one
+/// keeps its entry, so a mark of a later run covers the entries of that run alone. What is found to be gone gets an entry
+/// that says so. Each entry guards itself: a damaged one
 /// costs its chunk, and a damaged header the document.
 ///
 /// Belongs to one thread; every call blocks on the disk.
@@ -28,6 +29,7 @@ final class TransferJournal {
     private enum Kind: UInt64 {
         case chunk = 1
         case mark = 2
+        case loss = 3
     }
 
     /// An entry: kind, number and checksum, and a guard that is a checksum of these and of the entry's place.
@@ -55,7 +57,9 @@ final class TransferJournal {
 
         func withBytes<Result>(at index: UInt64, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
             withUnsafeTemporaryAllocation(byteCount: TransferJournal.entrySize, alignment: 8) { bytes in
-                let fields = (kind.rawValue.bigEndian, number.bigEndian, checksum.high.bigEndian, checksum.low.bigEndian)
+                let fields = (
+                    kind.rawValue.bigEndian, number.bigEndian, checksum.high.bigEndian, checksum.low.bigEndian
+                )
                 withUnsafeBytes(of: fields) { bytes.copyMemory(from: $0) }
                 bytes.storeBytes(of: index.bigEndian, toByteOffset: 32, as: UInt64.self)
                 let guardian = ChunkChecksum(of: UnsafeRawBufferPointer(bytes)).low
@@ -144,6 +148,11 @@ final class TransferJournal {
         appendEntry(.mark, count, ChunkChecksum(high: 0, low: markStart))
     }
 
+    /// Takes note that a chunk is not there any more, whatever was said before.
+    func lose(_ chunk: UInt64) {
+        appendEntry(.loss, chunk, ChunkChecksum(high: 0, low: 0))
+    }
+
     /// Writes what was taken note of.
     func flush() throws(Errno) {
         guard !pending.isEmpty else { return }
@@ -197,7 +206,9 @@ final class TransferJournal {
             let bytes = try read(file, at: start + index * UInt64(entrySize), count: Int(part) * entrySize)
             for entry in 0..<bytes.count / entrySize {
                 let number = index + UInt64(entry)
-                guard let found = Entry(bytes[entry * entrySize..<(entry + 1) * entrySize], at: number) else { continue }
+                guard let found = Entry(bytes[entry * entrySize..<(entry + 1) * entrySize], at: number) else {
+                    continue
+                }
                 switch found.kind {
                 case .chunk:
                     guard found.number < header.tree.layout.chunkCount else { continue }
@@ -206,6 +217,10 @@ final class TransferJournal {
                     } else {
                         unmarked.append((number, found.number, found.checksum))
                     }
+                case .loss:
+                    guard found.number < header.tree.layout.chunkCount else { continue }
+                    content.verified.remove(found.number..<found.number + 1)
+                    unmarked.removeAll { $0.chunk == found.number }
                 case .mark:
                     guard found.checksum.low < found.number else { continue }
                     let covered = found.checksum.low..<found.number

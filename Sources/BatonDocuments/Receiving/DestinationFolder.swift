@@ -150,7 +150,8 @@ public final class DestinationFolder: Sendable {
     /// Opens a file of this folder again that an earlier transfer has begun: a regular file of this inode, of this user.
     ///
     /// - Returns: nil when there is none.
-    func reopenFile(_ name: [UInt8], inode: UInt64, for label: DocumentLabel) throws(DocumentError) -> OwnedDescriptor? {
+    func reopenFile(_ name: [UInt8], inode: UInt64, for label: DocumentLabel) throws(DocumentError) -> OwnedDescriptor?
+    {
         let terminated = name.map { CChar(bitPattern: $0) } + [0]
         let folder = file.rawValue
         do {

@@ -19,6 +19,9 @@ protocol Part: AnyObject {
     /// Reads bytes of a file as they are now, fewer where it ends before.
     func read(file: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(DocumentError) -> Int
 
+    /// Whether a file of which something has come has its size still: somebody may have cut or removed it since.
+    func isThere(file: Int) -> Bool
+
     /// A descriptor of its own, to be synchronised with the disk by somebody else meanwhile.
     func descriptorToSynchronize() throws(DocumentError) -> DescriptorToSynchronize
 

@@ -77,6 +77,7 @@ final class PartContent {
         verifiedByteCount = 0
         marker = Self.marker(for: tree)
         requiresAll = place.folder.checks.contains(.whole)
+        loseWhatIsGone()
         compare(opened.content.unsure)
         verifiedByteCount = verified.byteCount(in: tree.layout)
     }
@@ -99,7 +100,10 @@ final class PartContent {
         part = folder
         verified = before.verified.carried(from: before.header.tree, to: header.tree)
         do {
-            for file in 0..<tree.layout.fileCount where !verified.containsAny(tree.layout.chunks(ofFile: file)) {
+            for file in 0..<tree.layout.fileCount {
+                let chunks = tree.layout.chunks(ofFile: file)
+                if verified.containsAny(chunks), folder.isThere(file: file) { continue }
+                verified.remove(chunks)
                 try folder.reset(file: file)
             }
         } catch {
@@ -205,6 +209,18 @@ final class PartContent {
     private var isMarkDue: Bool {
         unmarkedByteCount >= DiskMarker.byteInterval
             || MonotonicClock.nanoseconds() - lastMark >= DiskMarker.timeInterval
+    }
+
+    /// Forgets the chunks of files that somebody cut or removed since they came, and has the journal forget them.
+    private func loseWhatIsGone() {
+        for file in 0..<tree.layout.fileCount {
+            let chunks = tree.layout.chunks(ofFile: file)
+            guard verified.containsAny(chunks), !part.isThere(file: file) else { continue }
+            for chunk in chunks where verified.contains(chunk) { journal?.lose(chunk) }
+            verified.remove(chunks)
+        }
+        // Before anything makes the files look whole again.
+        note()
     }
 
     /// Reads chunks that may be there, and keeps those that are: what cannot be read is not.

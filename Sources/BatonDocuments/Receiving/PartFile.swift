@@ -135,6 +135,9 @@ final class PartFile: Part {
         }
     }
 
+    /// It was looked at when it was opened, and cannot be exchanged since.
+    func isThere(file _: Int) -> Bool { true }
+
     func descriptorToSynchronize() throws(DocumentError) -> DescriptorToSynchronize {
         // Opened anew: Linux tells an error of writing back once for each opening, and ``commit()`` has to hear of it too.
         guard let file = try folder.reopenFile(record.name, inode: record.inode, for: label) else {

@@ -122,6 +122,16 @@ final class PartFolder {
         }
     }
 
+    /// Whether a file of which something has come has its size still, and no second name.
+    func isThere(file index: Int) -> Bool {
+        let path = tree.entry(ofFile: index).path
+        guard
+            let parent = try? folder(at: path.parent),
+            let status = try? SystemCalls.status(ofName: path.name, in: parent.folder)
+        else { return false }
+        return status.st_size == off_t(tree.layout.size(ofFile: index)) && (try? SystemCalls.requireOwn(status)) != nil
+    }
+
     /// Drops the content of a file whose source has changed.
     func reset(file index: Int) throws(DocumentError) {
         guard let part = try openExisting(index) else { return }

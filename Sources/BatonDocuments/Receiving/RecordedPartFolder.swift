@@ -59,6 +59,8 @@ final class RecordedPartFolder: Part {
         try folder.read(file: file, at: offset, into: bytes)
     }
 
+    func isThere(file: Int) -> Bool { folder.isThere(file: file) }
+
     /// Drops what has come of a file.
     func reset(file: Int) throws(DocumentError) { try folder.reset(file: file) }
 

@@ -21,13 +21,19 @@ struct ChunkSetTests {
     @Test("It has what a set of numbers has")
     func model() {
         var generator = SeededGenerator(seed: .random(in: 0 ... .max))
-        for _ in 0..<100 {
+        for _ in 0..<40 {
             let limit = UInt64.random(in: 1...60, using: &generator)
             var (chunks, model) = (ChunkSet(), Set<UInt64>())
             for _ in 0..<Int.random(in: 0...80, using: &generator) {
                 let chunk = UInt64.random(in: 0..<limit, using: &generator)
-                chunks.insert(chunk)
-                model.insert(chunk)
+                if Int.random(in: 0..<4, using: &generator) == 0 {
+                    let removed = chunk..<UInt64.random(in: chunk...limit + 3, using: &generator)
+                    chunks.remove(removed)
+                    model.subtract(removed)
+                } else {
+                    chunks.insert(chunk)
+                    model.insert(chunk)
+                }
                 #expect(chunks.ranges == runs(model), "\(generator)")
             }
             #expect(chunks.count == UInt64(model.count), "\(generator)")

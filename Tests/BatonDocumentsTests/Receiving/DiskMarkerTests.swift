@@ -61,7 +61,8 @@ struct DiskMarkerTests {
         let unfinished = try #require(
             try PartFileLedger(stateFolder: fixture.scratch.path.appending("parts")).unfinished().first)
         func certain() throws -> [Range<UInt64>] {
-            try #require(try TransferJournal.open(unfinished.journal, boot: BootID(text: "later"))).content.verified.ranges
+            try #require(try TransferJournal.open(unfinished.journal, boot: BootID(text: "later"))).content.verified
+                .ranges
         }
         func receive(_ chunks: Range<UInt64>) throws {
             for chunk in chunks {

@@ -74,18 +74,22 @@ struct FullDiskTests {
         let content = DocumentFixture.content(8 << 20 - 99, seed: 90)
         // With holes, by its name: nothing is reserved.
         let tree = try DocumentFixture.tree(UInt64(content.count), version: 4, isSparse: true)
-        let first = try await DocumentWriter.begun(tree, in: mounted.path, ledger: try PartFileLedger(stateFolder: parts))
-        #expect(await DocumentFixture.code { try await first.write(DocumentFixture.records(content)) } == .destinationFull)
+        let first = try await DocumentWriter.begun(
+            tree, in: mounted.path, ledger: try PartFileLedger(stateFolder: parts))
+        #expect(
+            await DocumentFixture.code { try await first.write(DocumentFixture.records(content)) } == .destinationFull)
         #expect(DocumentFixture.names(in: mounted.path).count == 2)
         // While it is full the next attempt ends the same way, and loses nothing.
-        let second = try await DocumentWriter.begun(tree, in: mounted.path, ledger: try PartFileLedger(stateFolder: parts))
+        let second = try await DocumentWriter.begun(
+            tree, in: mounted.path, ledger: try PartFileLedger(stateFolder: parts))
         let missing = try await second.missing()
         let start = try #require(missing.first).lowerBound
         #expect(missing == [start..<8] && start >= 3)
         let rest = ResumeFixture.records(missing, of: content)
         #expect(await DocumentFixture.code { try await second.write(rest) } == .destinationFull)
         try SystemCalls.call { unlink(filler.string) }
-        let third = try await DocumentWriter.begun(tree, in: mounted.path, ledger: try PartFileLedger(stateFolder: parts))
+        let third = try await DocumentWriter.begun(
+            tree, in: mounted.path, ledger: try PartFileLedger(stateFolder: parts))
         let still = try await third.missing()
         #expect(try #require(still.first).lowerBound >= start)
         try await third.write(ResumeFixture.records(still, of: content))

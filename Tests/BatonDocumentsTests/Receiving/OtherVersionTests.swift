@@ -80,7 +80,8 @@ struct OtherVersionTests {
         #expect(await DocumentFixture.code { try await writer.write(record) } == .basisChanged)
     }
 
-    @Test("Copies from where nothing is are refused", arguments: [(0, 6 << 20), (1, 0), (0, (5 << 20) + 1), (0, 1 << 40)])
+    @Test(
+        "Copies from where nothing is are refused", arguments: [(0, 6 << 20), (1, 0), (0, (5 << 20) + 1), (0, 1 << 40)])
     func copiesOfNothing(_ basis: Int, _ offset: UInt64) async throws {
         try await fixture.receive([0..<6])
         let writer = try await fixture.open(try newTree())

@@ -58,7 +58,9 @@ struct ResumeAttackTests {
         return (FileIdentity(status).inode, isFile ? try DocumentFixture.read(path) : [])
     }
 
-    @Test("It begins anew, follows nothing, and touches nothing of theirs", .timeLimit(.minutes(2)), arguments: Attack.allCases)
+    @Test(
+        "It begins anew, follows nothing, and touches nothing of theirs", .timeLimit(.minutes(2)),
+        arguments: Attack.allCases)
     func beginsAnew(_ attack: Attack) async throws {
         let fixture = try ResumeFixture(seed: 20)
         try await fixture.receive([0..<5])

@@ -18,7 +18,8 @@ struct SparseTests {
         try SystemCalls.call { truncate(source.string, 40 << 20 + end) }
         // At the start, within a chunk, across two, and a chunk that is full.
         for (offset, count) in [(0, 100), (5 << 20 + 300_000, 5000), (8 << 20 - 4096, 8192), (12 << 20, 1 << 20)] {
-            try DocumentFixture.write(DocumentFixture.content(count, seed: UInt64(offset)), to: source, at: UInt64(offset))
+            try DocumentFixture.write(
+                DocumentFixture.content(count, seed: UInt64(offset)), to: source, at: UInt64(offset))
         }
         try DocumentFixture.backdate(source)
         let scanned = try DocumentScan.scan(source)

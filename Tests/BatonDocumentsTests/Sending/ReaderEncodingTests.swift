@@ -88,7 +88,8 @@ struct ReaderEncodingTests {
     func smallFiles() async throws {
         let folder = try fixture.scratch.makeFolder("source")
         for number in 0..<300 {
-            try fixture.scratch.makeFile("source/\(1000 + number)", DocumentFixture.content(number * 7, seed: UInt64(number)))
+            try fixture.scratch.makeFile(
+                "source/\(1000 + number)", DocumentFixture.content(number * 7, seed: UInt64(number)))
         }
         let big = DocumentFixture.content(1 << 20 + 5, seed: 71)
         try fixture.scratch.makeFile("source/big", big)
@@ -139,7 +140,8 @@ struct ReaderEncodingTests {
         #expect(records.allSatisfy { $0.encoding == 3 || $0.encoding == 0 }, "\(generator)")
         // Three edits of at most 100,000 bytes, and pieces of 16 KiB on average around them.
         #expect(wire.count < content.count / 4, "\(generator): \(wire.count) of \(content.count)")
-        #expect(records.allSatisfy { $0.size <= ChunkRecord.size(ofContent: layout.size(of: $0.chunk)) }, "\(generator)")
+        #expect(
+            records.allSatisfy { $0.size <= ChunkRecord.size(ofContent: layout.size(of: $0.chunk)) }, "\(generator)")
     }
 
     @Test("On a slow link what can be compressed is, once that was tried, and comes back the same")

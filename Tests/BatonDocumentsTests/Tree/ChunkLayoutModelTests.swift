@@ -52,7 +52,7 @@ struct ChunkLayoutModelTests {
     @Test("Places, offsets and sizes are those that counting finds")
     func model() throws {
         var generator = SeededGenerator(seed: .random(in: 0 ... .max))
-        for _ in 0..<200 {
+        for _ in 0..<60 {
             let sizes = sizes(&generator)
             let comment = Comment("\(generator) \(sizes)")
             let naive = NaiveLayout(sizes)
@@ -79,7 +79,7 @@ struct ChunkLayoutModelTests {
     @Test("The chunks that cover bytes are those that have one of them, and no other")
     func covering() throws {
         var generator = SeededGenerator(seed: .random(in: 0 ... .max))
-        for _ in 0..<200 {
+        for _ in 0..<60 {
             let sizes = sizes(&generator)
             let naive = NaiveLayout(sizes)
             let layout = try #require(ChunkLayout(fileSizes: sizes))

@@ -46,9 +46,10 @@ struct EntryPathTests {
         // Around the slash and beyond ASCII, where orders differ.
         let letters: [UInt8] = [0x01, 0x20, 0x2D, 0x2E, 0x30, 0x41, 0x61, 0xC3, 0xFF]
         var paths: Set<EntryPath> = []
-        while paths.count < 300 {
+        while paths.count < 60 {
             let names = (0..<Int.random(in: 1...4, using: &generator)).map { _ in
-                (0..<Int.random(in: 1...3, using: &generator)).map { _ in letters.randomElement(using: &generator) ?? 1 }
+                (0..<Int.random(in: 1...3, using: &generator)).map { _ in letters.randomElement(using: &generator) ?? 1
+                }
             }
             if let path = try? EntryPath(Array(names.joined(separator: [0x2F]))) { paths.insert(path) }
         }
@@ -66,8 +67,9 @@ struct EntryPathTests {
 @Suite("Where links in a folder lead")
 struct LinkTargetTests {
     @Test(arguments: [
-        ("a", "b"), ("a", "./b"), ("a", "b/c"), ("a/b", "../c"), ("a/b/c", "../../d"), ("a/b/c", ".././../d"), ("a", "."),
-        ("a/b", ".."), ("a", "b//c"), ("a", "b/."), ("a", "...") , ("a", "b\n"),
+        ("a", "b"), ("a", "./b"), ("a", "b/c"), ("a/b", "../c"), ("a/b/c", "../../d"), ("a/b/c", ".././../d"),
+        ("a", "."),
+        ("a/b", ".."), ("a", "b//c"), ("a", "b/."), ("a", "..."), ("a", "b\n"),
     ])
     func staysInside(_ path: String, _ target: String) throws {
         let found = LinkTarget(Array(target.utf8), at: try EntryPathTests.path(path))
@@ -75,7 +77,8 @@ struct LinkTargetTests {
     }
 
     @Test(arguments: [
-        ("a", ""), ("a", "/"), ("a", "/etc/passwd"), ("a", ".."), ("a", "../b"), ("a/b", "../../c"), ("a/b", "./../../c"),
+        ("a", ""), ("a", "/"), ("a", "/etc/passwd"), ("a", ".."), ("a", "../b"), ("a/b", "../../c"),
+        ("a/b", "./../../c"),
         ("a/b", "c/../../d"), ("a/b", "c/.."), ("a", "b/../.."), ("a", "b\0c"), ("a/b/c", "../../../d"), ("a", "./.."),
     ])
     func couldLeadOut(_ path: String, _ target: String) throws {
@@ -151,8 +154,10 @@ struct DocumentTreeTests {
     func packing() throws {
         var generator = SeededGenerator(seed: .random(in: 0 ... .max))
         var builder = DocumentTree.Builder(try DocumentLabel(Array("folder".utf8)))
-        var entries = [DocumentEntry(path: .root, kind: .folder, modified: .init(seconds: -1, nanoseconds: 999_999_999))]
-        for number in 0..<500 {
+        var entries = [
+            DocumentEntry(path: .root, kind: .folder, modified: .init(seconds: -1, nanoseconds: 999_999_999))
+        ]
+        for number in 0..<200 {
             let path = try EntryPathTests.path("name \(10_000 + number)")
             let time = FileIdentity.Time(
                 seconds: .random(in: .min ... .max, using: &generator),

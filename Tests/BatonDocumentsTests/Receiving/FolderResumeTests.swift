@@ -1,0 +1,127 @@
+import BatonProtocol
+import BatonTestSupport
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+@Suite("Going on with a folder")
+struct FolderResumeTests {
+    let writers: WriterFixture
+    /// Of which each file's content follows: its seed is its version.
+    static let sizes = [("a", 3 << 20), ("b", 100), ("in/c", 2 << 20), ("in/d", 0), ("in/e", 5000)]
+
+    init() throws {
+        writers = try WriterFixture()
+    }
+
+    private func tree(_ versions: [UInt64]) throws -> DocumentTree {
+        var builder = DocumentTree.Builder(try DocumentLabel(Array("folder".utf8)))
+        try builder.append(DocumentEntry(path: .root, kind: .folder))
+        for ((name, size), version) in zip(Self.sizes, versions) {
+            if name == "in/c" {
+                try builder.append(DocumentEntry(path: try EntryPath(Array("in".utf8)), kind: .folder))
+            }
+            let file = DocumentEntry.File(size: UInt64(size), version: FileVersion(high: 0, low: version))
+            try builder.append(DocumentEntry(path: try EntryPath(Array(name.utf8)), kind: .file(file)))
+        }
+        return try builder.finish()
+    }
+
+    private func content(of file: Int, _ versions: [UInt64]) -> [UInt8] {
+        DocumentFixture.content(Self.sizes[file].1, seed: versions[file])
+    }
+
+    private func records(_ chunks: [Range<UInt64>], _ versions: [UInt64]) throws -> [UInt8] {
+        let layout = try tree(versions).layout
+        return chunks.joined().flatMap { chunk in
+            let place = layout.place(of: chunk)
+            let content = content(of: place.file, versions)
+            return DocumentFixture.record(Array(content[Int(place.offset)..<Int(place.offset) + place.size]))
+        }
+    }
+
+    /// The next attempt, after another start of the node.
+    private func open(_ versions: [UInt64]) async throws -> DocumentWriter {
+        try await DocumentWriter.begun(
+            try tree(versions), in: writers.folder,
+            ledger: try PartFileLedger(stateFolder: writers.scratch.path.appending("parts")))
+    }
+
+    /// An attempt that ends after some chunks of what was missing.
+    private func receive(_ count: Int, _ versions: [UInt64]) async throws {
+        let writer = try await open(versions)
+        let chunks = try await writer.missing().joined().prefix(count).map { $0..<$0 + 1 }
+        try await writer.write(try records(chunks, versions))
+        #expect(await writer.end() > 0)
+    }
+
+    private func complete(_ writer: DocumentWriter, _ versions: [UInt64]) async throws {
+        try await writer.write(try records(try await writer.missing(), versions))
+        try await writer.finish()
+        let folder = try await writer.commit()
+        for (file, (name, _)) in Self.sizes.enumerated() {
+            #expect(try DocumentFixture.read(folder.appending(name)) == content(of: file, versions), "\(name)")
+        }
+        writers.expectOnly(["folder"])
+    }
+
+    private func part() throws -> FilePath { writers.folder.appending(try #require(writers.names.first)) }
+
+    @Test("Only what is missing is asked for, however often it is interrupted")
+    func interrupted() async throws {
+        let versions: [UInt64] = [1, 2, 3, 4, 5]
+        for round in 0..<6 {
+            let writer = try await open(versions)
+            #expect(try await writer.missing() == [UInt64(round)..<7])
+            await writer.end()
+            try await receive(1, versions)
+        }
+        let writer = try await open(versions)
+        #expect(try await writer.missing() == [6..<7])
+        try await complete(writer, versions)
+    }
+
+    @Test("Of another version, files that are the same are not asked for again, also when that is interrupted")
+    func otherVersion() async throws {
+        try await receive(6, [1, 2, 3, 4, 5])
+        // `a` and `in/e` are others now.
+        let versions: [UInt64] = [11, 2, 3, 4, 15]
+        let first = try await open(versions)
+        #expect(try await first.missing() == [0..<3, 6..<7])
+        await first.end()
+        try await receive(2, versions)
+        let second = try await open(versions)
+        #expect(try await second.missing() == [2..<3, 6..<7])
+        try await complete(second, versions)
+    }
+
+    @Test("A file that somebody cut, removed or linked is asked for again, and stays asked for", arguments: 0..<3)
+    func handsOn(_ attack: Int) async throws {
+        let versions: [UInt64] = [1, 2, 3, 4, 5]
+        try await receive(6, versions)
+        let file = try part().appending("a")
+        let aside = writers.scratch.path.appending("aside")
+        switch attack {
+        case 0: try SystemCalls.call { truncate(file.string, 2 << 20) }
+        case 1: try SystemCalls.call { unlink(file.string) }
+        case _: try SystemCalls.call { rename(file.string, aside.string) }
+        }
+        if attack == 2 { try SystemCalls.call { symlink(aside.string, file.string) } }
+        let first = try await open(versions)
+        #expect(try await first.missing() == [0..<3, 6..<7])
+        await first.end()
+        // With the last of its chunks the file has its size again, and two holes that no journal may vouch for.
+        let second = try await DocumentWriter.begun(
+            try tree(versions), in: writers.folder,
+            ledger: try PartFileLedger(stateFolder: writers.scratch.path.appending("parts")))
+        try await second.begin([2..<3])
+        try await second.write(try records([2..<3], versions))
+        await second.end()
+        let third = try await open(versions)
+        #expect(try await third.missing() == [0..<2, 6..<7])
+        try await complete(third, versions)
+        if attack == 2 { #expect(try DocumentFixture.read(aside) == content(of: 0, versions)) }
+    }
+}
