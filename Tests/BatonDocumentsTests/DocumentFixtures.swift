@@ -67,6 +67,10 @@ enum DocumentFixture {
         try content.withUnsafeBytes { try SystemCalls.write($0, to: file, at: offset) }
     }
 
+    /// Bytes of a file. (Asked for here alone: which module has the fields of `stat`, the compiler sees differently in each
+    /// file, depending on what it has read before.)
+    static func size(at path: FilePath) throws -> Int { Int(try SystemCalls.status(at: path).st_size) }
+
     static func read(_ path: FilePath) throws -> [UInt8] {
         let size = try SystemCalls.status(at: path).st_size
         return try SystemCalls.contents(of: path, limit: size + 1)

@@ -42,7 +42,7 @@ struct TransferJournalTests {
     }
 
     private func entryStart(_ index: Int) throws -> UInt64 {
-        UInt64(try SystemCalls.status(at: path).st_size) - UInt64((try open().journal.entryCount)) * 40 + UInt64(index)
+        UInt64(try DocumentFixture.size(at: path)) - UInt64((try open().journal.entryCount)) * 40 + UInt64(index)
             * 40
     }
 
@@ -166,14 +166,14 @@ struct TransferJournalTests {
     @Test("A torn end is written over by what comes next")
     func tornTail() throws {
         try append(0..<3, to: try TransferJournal.create(at: path, header()))
-        let size = try SystemCalls.status(at: path).st_size
+        let size = try DocumentFixture.size(at: path)
         for missing in [1, 20, 39] {
             try SystemCalls.call { truncate(path.string, size - missing) }
             let (journal, content) = try open()
             #expect(content.verified.ranges == [0..<2])
             try append([2], to: journal)
             #expect(try self.content().certain == [0..<3])
-            #expect(try SystemCalls.status(at: path).st_size == size)
+            #expect(try DocumentFixture.size(at: path) == size)
         }
     }
 
@@ -266,7 +266,7 @@ struct TransferJournalTests {
                 try DocumentFixture.write(bytes, to: path)
             }
             if Bool.random(using: &generator) {
-                let size = Int.random(in: 0...Int(try SystemCalls.status(at: path).st_size), using: &generator)
+                let size = Int.random(in: 0...Int(try DocumentFixture.size(at: path)), using: &generator)
                 try SystemCalls.call { truncate(path.string, size) }
             } else if !isDamaged {
                 let content = try open(Self.later).content

@@ -52,7 +52,7 @@ struct OtherVersionTests {
             try index.append(batch.bytes, basis: batch.basis)
         }
         #expect(index.signatureCount > 0)
-        #expect(try SystemCalls.status(at: stale).st_size == 6 << 20)
+        #expect(try DocumentFixture.size(at: stale) == 6 << 20)
         #expect(fixture.names.count == 2)
         try await writer.begin([0..<8])
         for chunk in 0..<UInt64(8) {

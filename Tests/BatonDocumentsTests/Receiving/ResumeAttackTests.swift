@@ -21,7 +21,7 @@ struct ResumeAttackTests {
             try SystemCalls.call { unlink(part.string) }
             return nil
         case .exchanged:
-            let size = try SystemCalls.status(at: part).st_size
+            let size = try DocumentFixture.size(at: part)
             try SystemCalls.call { rename(part.string, aside.string) }
             try SystemCalls.call { rename(victim.string, part.string) }
             try SystemCalls.call { truncate(part.string, size) }

@@ -63,7 +63,7 @@ struct ResumeTests {
                 if isSecond { _ = try await writer.commit() } else { await writer.end() }
             }
         }
-        #expect(try SystemCalls.status(at: fixture.document).st_size == 1 << 30)
+        #expect(try DocumentFixture.size(at: fixture.document) == 1 << 30)
         fixture.expectOnly(["report.pdf"])
     }
 
@@ -122,7 +122,7 @@ struct ResumeTests {
         let fixture = try ResumeFixture(seed: 4)
         try await fixture.receive([0..<6])
         let path = try fixture.journal()
-        let size = UInt64(try SystemCalls.status(at: path).st_size)
+        let size = UInt64(try DocumentFixture.size(at: path))
         try DocumentFixture.write([0xAA], to: path, at: size - 3 * 40 + 9)
         let writer = try await fixture.open()
         #expect(try await writer.missing() == [3..<4, 6..<8])

@@ -52,7 +52,7 @@ struct SparseTests {
             #expect(peak < 64 << 20, "\(peak) bytes")
         }
         let arrived = fixture.folder.appending("large")
-        #expect(try SystemCalls.status(at: arrived).st_size == size)
+        #expect(try DocumentFixture.size(at: arrived) == size)
         #expect(try Self.allocated(arrived) <= 128 << 10)
         let file = try SystemCalls.open(arrived, O_RDONLY)
         var bytes = [UInt8](repeating: 9, count: 5)
