@@ -119,7 +119,8 @@ struct DestinationTests {
                 try await writer.write(DocumentFixture.records(content))
                 _ = try await writer.commit()
             }
-            #expect(code == nil || code == .destinationExists)
+            // Taken away between getting its name and the look at it, it is not there.
+            #expect([nil, .destinationExists, .writeFailed].contains(code))
             #expect(try DocumentFixture.read(target) == [7])
             unlink(path.string)
         }

@@ -144,10 +144,10 @@ enum DocumentFixture {
             called: try DocumentLabel(Array(name.utf8)), modified: modified)
     }
 
-    /// Waits until a condition holds, at most 20 s.
+    /// Waits until a condition holds, at most 60 s.
     static func eventually(_ condition: () async -> Bool) async -> Bool {
         let clock = ContinuousClock()
-        let deadline = clock.now + .seconds(20)
+        let deadline = clock.now + .seconds(60)
         while await !condition() {
             if clock.now > deadline { return false }
             await Task.yield()

@@ -211,7 +211,11 @@ enum DocumentCheck {
         guard access(path, R_OK) == 0 else {
             throw unreadable("\(shown) cannot be read (\(Errno(rawValue: errno))): see its permissions")
         }
-        return CommandEnvironment.absolute(path)
+        let absolute = CommandEnvironment.absolute(path)
+        guard (try? DocumentLabel(of: absolute)) != nil else {
+            throw unreadable("the folder \(shown) has no name that another device could give it: offer what is in it")
+        }
+        return absolute
     }
 
     /// What is in a folder and will not be sent; `nil` where all of it is, and for files.

@@ -114,7 +114,9 @@ actor ProgressLine {
         room: Int
     ) -> String {
         var facts = "\(percent(progress))  \(Self.facts(progress, bottleneck, now: now))"
-        if room - DisplayWidth.of(facts) < 16 { facts = "\(percent(progress))  \(Self.facts(progress, .unknown, now: now))" }
+        if room - DisplayWidth.of(facts) < 16 {
+            facts = "\(percent(progress))  \(Self.facts(progress, .unknown, now: now))"
+        }
         let left = room - DisplayWidth.of(facts) - 2
         guard left >= 8 else { return DisplayWidth.clip(facts, to: room) }
         let shownName = DisplayWidth.clip(name, to: max(left * 2 / 3, 8))

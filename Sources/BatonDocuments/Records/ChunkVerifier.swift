@@ -94,7 +94,8 @@ public struct ChunkVerifier: ~Copyable {
     ) throws(DocumentError) {
         var taken = 0
         while taken < bytes.count {
-            taken += try receiveRecord(UnsafeRawBufferPointer(rebasing: bytes[taken...]), decode: decode, handle: handle)
+            taken += try receiveRecord(
+                UnsafeRawBufferPointer(rebasing: bytes[taken...]), decode: decode, handle: handle)
         }
     }
 

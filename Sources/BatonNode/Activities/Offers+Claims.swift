@@ -50,7 +50,9 @@ extension Offers {
         guard !checks.contains(.given), let activity = offers.last?.activity else {
             throw HandoffError(.noSuchClaim, "the activity is not claimed by this device, or the claim has lapsed")
         }
-        return Claim(activity: activity, device: device, number: 0, document: activity.document.flatMap { try? ScannedDocument($0) })
+        return Claim(
+            activity: activity, device: device, number: 0,
+            document: activity.document.flatMap { try? ScannedDocument($0) })
     }
 
     /// Notes what a claim's holder was told of the document: that, and nothing else, is what it is then sent.

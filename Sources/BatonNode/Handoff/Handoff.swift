@@ -192,7 +192,8 @@ actor Handoff {
     func renewClaim() async throws(HandoffError) {
         let (connection, claim) = try await presentClaim()
         do {
-            return _ = try await documents.describe(from: connection, claim: claim)
+            _ = try await documents.describe(from: connection, claim: claim)
+            return
         } catch {
             guard error.code == .noSuchClaim else { throw error }
         }

@@ -34,7 +34,8 @@ extension WireDocumentEntry {
     /// - Parameter path: where it is in the document.
     /// - Throws: `badName` for a link that leads outside, and for what this version does not know.
     func entry(at path: EntryPath) throws(DocumentError) -> DocumentEntry {
-        let time = hasModified
+        let time =
+            hasModified
             ? FileIdentity.Time(seconds: modified.seconds, nanoseconds: Int64(modified.nanoseconds)) : nil
         let kind: DocumentEntry.Kind
         switch self.kind {

@@ -1,5 +1,5 @@
-import CLinux
 import BatonProtocol
+import CLinux
 import Glibc
 import SystemPackage
 import Testing

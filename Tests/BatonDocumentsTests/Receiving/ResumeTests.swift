@@ -1,6 +1,6 @@
-import CLinux
 import BatonProtocol
 import BatonTestSupport
+import CLinux
 import Glibc
 import SystemPackage
 import Testing
