@@ -103,7 +103,7 @@ extension HandoffError.Code {
         switch self {
         case .noSuchActivity, .applicationGone: "see what there is with `baton activities`"
         case .peerUnreachable: "check that the other device is awake and on this network, then see `baton devices`"
-        case .connectionLost: "nothing half-written was left; accept it again"
+        case .connectionLost: "accept it again: a document goes on from what has come"
         case .refused: "both devices have to be of one account: compare `baton account show` on them"
         case .destinationExists: "name another folder with --to, or move the file away"
         case .destinationUnwritable, .destinationFull: "name another folder with --to"

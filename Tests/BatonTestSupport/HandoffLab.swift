@@ -154,7 +154,8 @@ public final class HandoffLab: Sendable {
     /// A document of seeded noise, which no compression and no mistaken order of chunks survives.
     public func document(_ name: String, bytes: Int, seed: UInt64) throws -> URL {
         var generator = SeededGenerator(seed: seed)
-        let noise = Data(generator.bytes(256 << 10))
+        // Longer than a chunk, so that none repeats itself: it would be compressed, and cross faster than it should.
+        let noise = Data(generator.bytes((1 << 20) + 4096))
         let url = folder.appendingPathComponent(name)
         _ = FileManager.default.createFile(atPath: url.path, contents: nil)
         let file = try FileHandle(forWritingTo: url)
@@ -264,7 +265,7 @@ public struct HostCommand: Sendable {
 public struct LabEvent: Decodable, Sendable {
     public var event, time, id, kind, type, title, device, deviceID, since, path, code, message: String?
     public var webPageURL, responder: String?
-    public var size, bytes, total: UInt64?
+    public var size, bytes, total, resumed: UInt64?
     public var port, peers: Int?
 
     /// Nothing at all.
