@@ -113,9 +113,9 @@ public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible 
         case .tooLarge:
             "'\(subject)' is larger than a file can be here. Accept it into a folder on another file system."
         case .checksumMismatch:
-            "'\(subject)' arrived damaged and was dropped. Check the disks of both devices, and accept it again."
+            "'\(subject)' arrived damaged. Check the disks of both devices, and accept it again: what came intact is kept."
         case .incomplete:
-            "'\(subject)' did not arrive whole and was dropped. Accept it again."
+            "'\(subject)' did not arrive whole. Accept it again: it goes on from what has come."
         case .excess:
             "The other device sent more than '\(subject)' has. Update Baton there, and accept it again."
         case .basisChanged:

@@ -295,7 +295,8 @@ actor Handoff {
         if let local = arrival.localDocument, continuing != nil {
             (continued.path, continued.bytes) = (Data(local.path.bytes), local.size)
         } else if let destination = plan.destination, hasDocument {
-            (continued.path, continued.bytes) = try await fetch(document, into: destination, copies: plan.copies)
+            (continued.path, continued.bytes) = try await fetch(
+                document, into: destination, copies: plan.copies + (arrival.olderCopy.map { [$0] } ?? []))
         }
         if !isLook(hasDocument: hasDocument) {
             // The document may have come by another connection, and under another claim, than the payload.

@@ -9,6 +9,8 @@ extension SharedFiles {
         var payload: WireActivityPayload
         /// The document, where this device has it in a folder that both share.
         var localDocument: LocalDocument?
+        /// This device's copy of a document that is fetched all the same: what it has is not sent.
+        var olderCopy: FilePath?
     }
 
     /// A file that need not be fetched.
@@ -51,8 +53,9 @@ extension SharedFiles {
                 guard payload.summary.kind == .document else {
                     throw HandoffError(.internal, "\(device) sent the place of a document that it does not offer")
                 }
-                if takesLocal, arrival.localDocument == nil, let place {
-                    arrival.localDocument = roots.document(at: place)
+                if let place, arrival.localDocument == nil, arrival.olderCopy == nil {
+                    let found = roots.document(at: place)
+                    if takesLocal { arrival.localDocument = found } else { arrival.olderCopy = found?.path }
                 }
                 guard let local = arrival.localDocument else { return CarriedURL.document(nil, suffix: suffix).text }
                 return FileURL(path: local.path.bytes, suffix: suffix).text

@@ -243,6 +243,8 @@ struct SharedFilesTests {
         // Whoever named a destination wants it there.
         let fetched = try await scene.arrival(try #require(url), hasDocument: true, takesLocal: false)
         #expect(fetched.localDocument == nil && fetched.payload.userInfo.entries["k"]?.url == "baton-document:")
+        // What it has is not sent.
+        #expect(fetched.olderCopy?.string == scene.path + "/there/Documents/inner/c")
         // Where it is missing, a link leads out, or the folder is not shared, it is fetched.
         try scene.link("there/Documents/leak", to: "../../elsewhere/out")
         for place in ["Documents/a%20b", "Documents/leak", "Documents/inner", "Music/c"] {
