@@ -13,10 +13,11 @@ struct Attacker: ~Copyable {
 
     /// - Parameter script: a program for Perl; `$target` and `$folder` are the file to be hit and the destination.
     init(_ script: String, target: FilePath, folder: FilePath) throws {
-        // Its tenth round leaves a file beside the target.
+        // Its tenth round leaves a file beside the target. It ends with the process of the tests, however that ends.
         let program = """
             my ($target, $folder) = @ARGV;
-            for (my $n = 0; ; $n++) { if ($n == 10) { open(my $f, ">", "$target.attacked"); } \(script) }
+            my $parent = getppid();
+            for (my $n = 0; getppid() == $parent; $n++) { if ($n == 10) { open(my $f, ">", "$target.attacked"); } \(script) }
             """
         let words: [String] = ["perl", "-e", program, target.string, folder.string]
         let arguments = words.map { strdup($0) } + [nil]

@@ -112,7 +112,6 @@ extension DocumentService {
     ) async throws(HandoffError) {
         var lent: [Buffer] = []
         var lentBytes = 0
-        defer { for buffer in lent { pool.release(buffer) } }
         var linkWait = Duration.zero
         var times = DocumentReader.Times()
         do {
@@ -150,11 +149,14 @@ extension DocumentService {
             }
             try await withDeadline(stallDeadline, "the other side did not read") { _ = try await stream.drained() }
             await stream.finish()
-        } catch let error as DocumentError {
-            throw HandoffError(error)
         } catch {
-            throw HandoffError(wrapping: error)
+            let failure = (error as? DocumentError).map { HandoffError($0) } ?? HandoffError(wrapping: error)
+            // What is queued is dropped before its buffers can be filled by somebody else.
+            await stream.reset(failure.code == .documentChanged ? .sourceChanged : .internalError)
+            for buffer in lent { pool.release(buffer) }
+            throw failure
         }
+        for buffer in lent { pool.release(buffer) }
     }
 
     /// Tells the offering application how far the other device is, as that one says.
