@@ -165,8 +165,11 @@ final class PartContent {
     func note() {
         guard let journal else { return }
         do {
-            if let covered = marker?.takeCovered() { journal.mark(covered) }
+            let covered = marker?.takeCovered()
+            if let covered { journal.mark(covered) }
             try journal.flush()
+            // A mark that a power cut takes away vouches for nothing.
+            if covered != nil { try journal.synchronize() }
         } catch {
             // The state folder's disk may be full: the document still arrives.
             self.journal = nil
@@ -241,7 +244,7 @@ final class PartContent {
         }
     }
 
-    private func isSparse(_ place: ChunkLayout.Place) -> Bool { tree.entry(ofFile: place.file).file?.isSparse ?? false }
+    private func isSparse(_ place: ChunkLayout.Place) -> Bool { tree.isSparse(file: place.file) }
 
     /// Writes what is not zero, and leaves holes for what is.
     private func writeSparsely(

@@ -36,6 +36,9 @@ public struct DocumentTree: Sendable {
     /// The entry that is a file of the layout. The file has to exist.
     public func entry(ofFile file: Int) -> DocumentEntry { self[entryIndex(ofFile: file)] }
 
+    /// Whether a file of the layout has holes, told without an allocation. The file has to exist.
+    func isSparse(file: Int) -> Bool { entries[entryIndex(ofFile: file)].shape == .sparseFile }
+
     /// A document that is one file.
     ///
     /// - Throws: `tooLarge`.

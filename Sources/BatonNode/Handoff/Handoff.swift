@@ -15,12 +15,8 @@ import struct SystemPackage.FilePath
 actor Handoff {
     /// Events that wait for an application that does not read; older progress is lost beyond it.
     private static let eventBound = 1024
-    /// How long the origin may take for the payload: its application may take ``Offers/saveDeadline`` to save.
-    private static let payloadDeadline = Duration.seconds(10)
     /// How long the origin may take for any other answer.
-    private static let answerDeadline = Duration.seconds(10)
-    /// Activities of one device that are looked through.
-    private static let listBound = 64
+    static let answerDeadline = Duration.seconds(10)
     /// How long an application has to hear that its document failed.
     private static let reportDeadline = Duration.seconds(5)
 
@@ -57,13 +53,13 @@ actor Handoff {
     nonisolated let plan: Plan
     nonisolated let events: AsyncStream<WireAcceptEvent>
     let eventContinuation: AsyncStream<WireAcceptEvent>.Continuation
-    private let connections: PeerConnections
+    let connections: PeerConnections
     let documents: DocumentService
     let applications: Applications
     let files: SharedFiles
 
     private var heldDocument: HandoffDocument?
-    private var held: (connection: Connection, claim: ClaimID)?
+    var held: (connection: Connection, claim: ClaimID)?
     /// The application that was told of the handoff and did not decline.
     var continuing: ContinuingApplication?
     /// Open for as long as the application wants the activity.
@@ -72,7 +68,7 @@ actor Handoff {
     var hasToldOfDocument = false
     private var isNodeStopping = false
     /// Under which id the origin offers the activity: another one when it was offered anew.
-    private var activityID: Data
+    var activityID: Data
     /// What the user chose of several applications, as whoever asked says.
     nonisolated let choices: AsyncStream<String>
     private nonisolated let choice: AsyncStream<String>.Continuation
@@ -171,56 +167,6 @@ actor Handoff {
         ).1
     }
 
-    /// The claim, and a connection to present it on: another one where that which it came by has ended.
-    func presentClaim() async throws(HandoffError) -> (Connection, ClaimID) {
-        guard let (connection, claim) = held else {
-            throw HandoffError(.noSuchClaim, "the activity has not been continued")
-        }
-        if await connection.isOpen { return (connection, claim) }
-        let fresh = try await connections.connection(to: plan.origin.id)
-        guard let now = held, now.connection === connection else { return try await presentClaim() }
-        held = (fresh, claim)
-        await connections.letGo(of: connection)
-        await connections.hold(fresh)
-        return (fresh, claim)
-    }
-
-    /// Makes sure that the origin knows the claim; where it has forgotten it, asks for the activity again.
-    ///
-    /// What is offered under another id since counts as the same when it is of the same title and type, and alone in
-    /// that.
-    func renewClaim() async throws(HandoffError) {
-        let (connection, claim) = try await presentClaim()
-        do {
-            _ = try await documents.describe(from: connection, claim: claim)
-            return
-        } catch {
-            guard error.code == .noSuchClaim else { throw error }
-        }
-        activityID = try await relocate(connection) ?? activityID
-        let payload = try await fetchPayload(from: connection)
-        guard payload.summary.kind == .document else {
-            throw HandoffError(.noSuchActivity, "\(plan.origin.name) no longer offers the document")
-        }
-    }
-
-    /// The id under which the origin offers the activity now; `nil` where it is as it was.
-    private func relocate(_ connection: Connection) async throws(HandoffError) -> Data? {
-        let offered = try await withDeadline(Self.answerDeadline, "\(plan.origin.name) did not answer") {
-            let (_, stream) = try await connection.request(.activityList(.init()))
-            await stream.finish()
-            var offered: [WireActivitySummary] = []
-            var records = stream.records(of: WireActivitySummary.self).makeAsyncIterator()
-            while offered.count < Self.listBound, let activity = try await records.next() { offered.append(activity) }
-            return offered
-        }
-        guard !offered.contains(where: { $0.id == activityID }) else { return nil }
-        let same = offered.filter {
-            $0.type == plan.activity.type && $0.title == plan.activity.title && $0.kind == plan.activity.kind
-        }
-        return same.count == 1 ? same[0].id : nil
-    }
-
     /// The document, for reading.
     ///
     /// - Throws: `noSuchClaim` where the activity is not held here, `invalidRequest` where it has none.
@@ -271,7 +217,7 @@ actor Handoff {
         let arrival = try await files.incoming(
             payload, of: plan.origin.name, takesLocal: continuing != nil || plan.destination == nil)
         emit(.payload(arrival.payload))
-        guard let claim = held?.claim else { throw HandoffError(.cancelled, "the handoff was cancelled") }
+        guard held != nil else { throw HandoffError(.cancelled, "the handoff was cancelled") }
 
         var continued = WireAcceptEvent.Continued()
         let hasDocument = arrival.payload.summary.kind == .document
@@ -298,11 +244,7 @@ actor Handoff {
             (continued.path, continued.bytes) = try await fetch(
                 document, into: destination, copies: plan.copies + (arrival.olderCopy.map { [$0] } ?? []))
         }
-        if !isLook(hasDocument: hasDocument) {
-            // The document may have come by another connection, and under another claim, than the payload.
-            let (connection, claim) = hasDocument ? try await presentClaim() : (connection, claim)
-            try await reportContinued(connection, claim)
-        }
+        if !isLook(hasDocument: hasDocument) { try await reportContinued() }
         return continued
     }
 
@@ -315,52 +257,10 @@ actor Handoff {
             && TeamTag(plan.activity.teamTag) != TeamTag.none
     }
 
-    private func fetchPayload(from connection: Connection) async throws(HandoffError) -> WireActivityPayload {
-        let answer = try await withDeadline(
-            Self.payloadDeadline, "\(plan.origin.name) did not send the activity", device: plan.origin.name
-        ) { [id = activityID] in
-            let (response, stream) = try await connection.request(.payload(.with { $0.activityID = id }))
-            await stream.finish()
-            return response
-        }
-        guard case .payload(let response) = answer, let claim = ClaimID(response.claimID) else {
-            throw HandoffError(.internal, "\(plan.origin.name) gave an answer that cannot be read")
-        }
-        if let before = held { await connections.letGo(of: before.connection) }
-        held = (connection, claim)
-        await connections.hold(connection)
-        let payload = response.payload
-        guard payload.summary.id == activityID else {
-            throw HandoffError(.internal, "\(plan.origin.name) sent another activity than the one asked for")
-        }
-        try requireAccepted(payload.summary)
+    private func reportContinued() async throws(HandoffError) {
         do {
-            try OfferedActivity.requireSane(
-                webPageURL: payload.webPageURL, referrerURL: payload.referrerURL,
-                requiredKeys: payload.requiredUserInfoKeys, target: payload.targetContentIdentifier)
-            try OfferedActivity.requireOnlyPage(
-                type: payload.summary.type, webPageURL: payload.webPageURL, userInfo: payload.userInfo)
-        } catch {
-            throw HandoffError(.internal, "\(plan.origin.name) sent what no activity may have: \(error)")
-        }
-        try OfferedActivity.requireFitting(payload.userInfo)
-        try plan.rule?.require(type: payload.summary.type, size: payload.summary.documentSize)
-        return payload
-    }
-
-    /// What has come has to be what the user accepted and an application was chosen for.
-    private func requireAccepted(_ summary: WireActivitySummary) throws(HandoffError) {
-        let accepted = plan.activity
-        guard summary.type == accepted.type, TeamTag(summary.teamTag) == TeamTag(accepted.teamTag) else {
-            throw HandoffError(
-                .refused, "\(plan.origin.name) sent an activity of another type or team than it had announced.")
-        }
-        guard summary.version != accepted.version, let continuing else { return }
-        try continuing.application.versions.require(summary, of: plan.origin.name, by: continuing.application.name)
-    }
-
-    private func reportContinued(_ connection: Connection, _ claim: ClaimID) async throws(HandoffError) {
-        do {
+            // The document may have come by another connection, and under another claim, than the payload.
+            let (connection, claim) = try await presentClaim()
             try await withDeadline(
                 Self.answerDeadline, "\(plan.origin.name) did not answer", device: plan.origin.name
             ) {

@@ -71,11 +71,8 @@ extension DocumentService {
 
     /// Sends what an application looks at meanwhile: nobody is told of it.
     private func show(_ reader: DocumentReader, on stream: BatonTransport.Stream) async {
-        do {
-            try await pump(reader, to: stream, report: TransferReport(of: reader.document.tree.size))
-        } catch {
-            await stream.reset(error.code == .documentChanged ? .sourceChanged : .internalError)
-        }
+        // What fails has aborted the stream, which is all that who looks is told.
+        try? await pump(reader, to: stream, report: TransferReport(of: reader.document.tree.size))
         await reader.close()
     }
 
@@ -106,7 +103,7 @@ extension DocumentService {
         await reader.close()
     }
 
-    /// Hands chunk after chunk to the stream while the disk reads the next.
+    /// Hands chunk after chunk to the stream while the disk reads the next; aborts it before it throws.
     private func pump(
         _ reader: DocumentReader, to stream: BatonTransport.Stream, report: TransferReport
     ) async throws(HandoffError) {

@@ -1,0 +1,109 @@
+import BatonApplications
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+import FoundationEssentials
+import SwiftProtobuf
+
+/// The origin's side of a handoff: its payload, and the claim, which outlives a connection and can be asked for anew.
+extension Handoff {
+    /// How long the origin may take for the payload: its application may take ``Offers/saveDeadline`` to save.
+    private static let payloadDeadline = Duration.seconds(10)
+    /// Activities of one device that are looked through.
+    private static let listBound = 64
+
+    /// Asks for the payload and a claim, which takes the place of the one that is held.
+    func fetchPayload(from connection: Connection) async throws(HandoffError) -> WireActivityPayload {
+        let answer = try await withDeadline(
+            Self.payloadDeadline, "\(plan.origin.name) did not send the activity", device: plan.origin.name
+        ) { [id = activityID] in
+            let (response, stream) = try await connection.request(.payload(.with { $0.activityID = id }))
+            await stream.finish()
+            return response
+        }
+        guard case .payload(let response) = answer, let claim = ClaimID(response.claimID) else {
+            throw HandoffError(.internal, "\(plan.origin.name) gave an answer that cannot be read")
+        }
+        if let before = held { await connections.letGo(of: before.connection) }
+        held = (connection, claim)
+        await connections.hold(connection)
+        let payload = response.payload
+        guard payload.summary.id == activityID else {
+            throw HandoffError(.internal, "\(plan.origin.name) sent another activity than the one asked for")
+        }
+        try requireAccepted(payload.summary)
+        do {
+            try OfferedActivity.requireSane(
+                webPageURL: payload.webPageURL, referrerURL: payload.referrerURL,
+                requiredKeys: payload.requiredUserInfoKeys, target: payload.targetContentIdentifier)
+            try OfferedActivity.requireOnlyPage(
+                type: payload.summary.type, webPageURL: payload.webPageURL, userInfo: payload.userInfo)
+        } catch {
+            throw HandoffError(.internal, "\(plan.origin.name) sent what no activity may have: \(error)")
+        }
+        try OfferedActivity.requireFitting(payload.userInfo)
+        try plan.rule?.require(type: payload.summary.type, size: payload.summary.documentSize)
+        return payload
+    }
+
+    /// What has come has to be what the user accepted and an application was chosen for.
+    private func requireAccepted(_ summary: WireActivitySummary) throws(HandoffError) {
+        let accepted = plan.activity
+        guard summary.type == accepted.type, TeamTag(summary.teamTag) == TeamTag(accepted.teamTag) else {
+            throw HandoffError(
+                .refused, "\(plan.origin.name) sent an activity of another type or team than it had announced.")
+        }
+        guard summary.version != accepted.version, let continuing else { return }
+        try continuing.application.versions.require(summary, of: plan.origin.name, by: continuing.application.name)
+    }
+
+    /// The claim, and a connection to present it on: another one where that which it came by has ended.
+    func presentClaim() async throws(HandoffError) -> (Connection, ClaimID) {
+        guard let (connection, claim) = held else {
+            throw HandoffError(.noSuchClaim, "the activity has not been continued")
+        }
+        if await connection.isOpen { return (connection, claim) }
+        let fresh = try await connections.connection(to: plan.origin.id)
+        guard let now = held, now.connection === connection else { return try await presentClaim() }
+        held = (fresh, claim)
+        await connections.letGo(of: connection)
+        await connections.hold(fresh)
+        return (fresh, claim)
+    }
+
+    /// Makes sure that the origin knows the claim; where it has forgotten it, asks for the activity again.
+    ///
+    /// What is offered under another id since counts as the same when it is of the same title and type, and alone in
+    /// that.
+    func renewClaim() async throws(HandoffError) {
+        let (connection, claim) = try await presentClaim()
+        do {
+            _ = try await documents.describe(from: connection, claim: claim)
+            return
+        } catch {
+            guard error.code == .noSuchClaim else { throw error }
+        }
+        activityID = try await relocate(connection) ?? activityID
+        let payload = try await fetchPayload(from: connection)
+        guard payload.summary.kind == .document else {
+            throw HandoffError(.noSuchActivity, "\(plan.origin.name) no longer offers the document")
+        }
+    }
+
+    /// The id under which the origin offers the activity now; `nil` where it is as it was.
+    private func relocate(_ connection: Connection) async throws(HandoffError) -> Data? {
+        let offered = try await withDeadline(Self.answerDeadline, "\(plan.origin.name) did not answer") {
+            let (_, stream) = try await connection.request(.activityList(.init()))
+            await stream.finish()
+            var offered: [WireActivitySummary] = []
+            var records = stream.records(of: WireActivitySummary.self).makeAsyncIterator()
+            while offered.count < Self.listBound, let activity = try await records.next() { offered.append(activity) }
+            return offered
+        }
+        guard !offered.contains(where: { $0.id == activityID }) else { return nil }
+        let same = offered.filter {
+            $0.type == plan.activity.type && $0.title == plan.activity.title && $0.kind == plan.activity.kind
+        }
+        return same.count == 1 ? same[0].id : nil
+    }
+}
