@@ -1,6 +1,7 @@
 """What Baton is measured against: nginx with curl over TLS 1.3, scp and rsync. Own configuration and keys, in the lab."""
 
 import os
+import shutil
 import subprocess
 
 from hosts import Host, Trouble, end, wait_until
@@ -82,7 +83,9 @@ class SSHServer:
     def __init__(self, host: Host):
         self.host = host
         folder = f"{host.home}/ssh"
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        # Keys of a measurement before this one are not written over.
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder, mode=0o700)
         self.folder = folder
         for key in ("host", "user"):
             subprocess.run(
