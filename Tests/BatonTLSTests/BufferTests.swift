@@ -63,7 +63,7 @@ import Testing
         let scratch = UnsafeMutableRawBufferPointer.allocate(byteCount: 16384, alignment: 16)
         defer { scratch.deallocate() }
         let again = #expect(throws: TLSError.self) {
-            try wire.withUnsafeBytes { try pair.server.receive($0, through: scratch) { _ in true } }
+            try wire.withUnsafeBytes { try pair.server.receive($0, into: { scratch }, deliver: { _ in true }) }
         }
         #expect(again?.code == .bufferFull)
         // Nothing was taken and nothing is lost: it goes on where it stood.

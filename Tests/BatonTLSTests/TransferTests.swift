@@ -43,11 +43,13 @@ import Testing
                 } else {
                     _ = try from.sendOutput { output throws(TLSError) in
                         let part = UnsafeRawBufferPointer(rebasing: output.prefix(most))
-                        _ = try to.receive(part, through: scratch) {
-                            sums[side].add($0)
-                            received[side] += $0.count
-                            return true
-                        }
+                        _ = try to.receive(
+                            part, into: { scratch },
+                            deliver: {
+                                sums[side].add($0)
+                                received[side] += $0.count
+                                return true
+                            })
                         return part.count
                     }
                 }
@@ -195,18 +197,22 @@ import Testing
         defer { scratch.deallocate() }
         var got: [UInt8] = []
         var result = try wire.withUnsafeBytes { wire in
-            try pair.server.receive(wire, through: scratch) {
-                got += $0
-                return false
-            }
+            try pair.server.receive(
+                wire, into: { scratch },
+                deliver: {
+                    got += $0
+                    return false
+                })
         }
         #expect(result == .bytes(0))
         #expect(got.count == 16384)
         while result == .bytes(0) {
-            result = try pair.server.receive(UnsafeRawBufferPointer(start: nil, count: 0), through: scratch) {
-                got += $0
-                return got.count < 40000
-            }
+            result = try pair.server.receive(
+                UnsafeRawBufferPointer(start: nil, count: 0), into: { scratch },
+                deliver: {
+                    got += $0
+                    return got.count < 40000
+                })
             if got.count >= 40000 { break }
         }
         got += try pair.server.readAll().bytes

@@ -3,7 +3,7 @@ import BatonTransport
 
 /// TLS between two nodes, as the channel of a connection.
 final class TLSChannel: Channel {
-    /// Plaintext is encrypted and decrypted in pieces of four full records.
+    /// Plaintext is encrypted in pieces of four full records, and decrypted here where nobody wants it elsewhere.
     private static let scratchSize = 4 * 16_384
 
     private let session: TLSSession
@@ -34,20 +34,23 @@ final class TLSChannel: Channel {
 
     func decode(
         _ wire: UnsafeRawBufferPointer,
+        into room: (UnsafeMutableRawBufferPointer) -> UnsafeMutableRawBufferPointer,
         deliver: (UnsafeRawBufferPointer) throws(TransportError) -> Void
     ) throws(TransportError) {
         var failure: TransportError?
         let result: TLSSession.ReadResult
         do {
-            result = try session.receive(wire, through: decrypted) { bytes in
-                do throws(TransportError) {
-                    try deliver(bytes)
-                    return true
-                } catch {
-                    failure = error
-                    return false
-                }
-            }
+            result = try session.receive(
+                wire, into: { room(decrypted) },
+                deliver: { bytes in
+                    do throws(TransportError) {
+                        try deliver(bytes)
+                        return true
+                    } catch {
+                        failure = error
+                        return false
+                    }
+                })
         } catch {
             throw TransportError(tlsError: error)
         }
@@ -70,8 +73,9 @@ final class TLSChannel: Channel {
             while filled < wire.count, !session.hasOutput {
                 let count = next(plain)
                 guard count > 0 else { break }
-                try session.write(UnsafeRawBufferPointer(rebasing: plain[..<count]))
-                filled += session.nextOutput(into: UnsafeMutableRawBufferPointer(rebasing: wire[filled...]))
+                try session.write(
+                    UnsafeRawBufferPointer(rebasing: plain[..<count]),
+                    into: UnsafeMutableRawBufferPointer(rebasing: wire[filled...]), count: &filled)
             }
         } catch {
             // An alert that tells the peer why still leaves.

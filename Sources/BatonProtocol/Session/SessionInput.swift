@@ -1,5 +1,23 @@
+/// What the next bytes of a peer are.
+public enum ExpectedBytes: Hashable, Sendable {
+    /// So many bytes of a stream's payload.
+    case payload(StreamID, Int)
+    /// So many bytes of something else, before which nobody can tell what follows.
+    case frame(Int)
+}
+
 // How bytes from the peer become frames.
 extension Session {
+    /// What comes next: a driver that decodes bytes can put payload where it belongs before it calls `receive`.
+    public var expected: ExpectedBytes {
+        switch input {
+        case .header: .frame(FrameHeader.size - partial.count)
+        case .control(_, let header): .frame(header.length - partial.count)
+        case .data(let id, let remaining): streams[id] == nil ? .frame(remaining) : .payload(id, remaining)
+        case .skipped(let remaining): .frame(remaining)
+        }
+    }
+
     /// Takes bytes from the peer, in any pieces.
     ///
     /// DATA payload is handed to `deliver` at once and as it arrives, borrowed from `bytes` for the duration of the

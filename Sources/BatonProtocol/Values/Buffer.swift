@@ -55,11 +55,14 @@ public final class Buffer: @unchecked Sendable {  // reason: single-owner hand-o
         UnsafeMutableRawBufferPointer(start: storage, count: capacity)
     }
 
-    /// Copies as much of `content` behind the filled bytes as fits, and returns how much that was.
+    /// Copies as much of `content` behind the filled bytes as fits, and returns how much that was. What was put there
+    /// already, through `writable`, is not copied.
     public func append(_ content: UnsafeRawBufferPointer) -> Int {
         let taken = min(content.count, capacity - count)
         if taken > 0, let source = content.baseAddress {
-            (storage + count).copyMemory(from: source, byteCount: taken)
+            if source != UnsafeRawPointer(storage + count) {
+                (storage + count).copyMemory(from: source, byteCount: taken)
+            }
             count += taken
         }
         return taken

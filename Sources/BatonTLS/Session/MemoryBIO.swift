@@ -2,8 +2,9 @@ import COpenSSL
 
 /// One BIO of our own type: what a session reads from and writes to instead of a socket.
 ///
-/// OpenSSL's memory BIOs are unbounded and move bytes at every write; this one is bounded, and reads straight out of
-/// the bytes that the owner has just received from the network, so that most of them are never copied into a buffer.
+/// OpenSSL's memory BIOs are unbounded and move bytes at every write; this one is bounded, reads straight out of
+/// the bytes that the owner has just received from the network, and writes straight into those that it sends next, so that
+/// most of them are never copied into a buffer.
 /// OpenSSL asks for the five bytes of a record's header and then for its body; read-ahead, which would ask for both at
 /// once, gains nothing where asking costs no system call, and larger read buffers of OpenSSL fall out of the cache.
 final class MemoryBIO {
@@ -13,6 +14,8 @@ final class MemoryBIO {
     var output: CiphertextBuffer
     /// Bytes that the owner lends while it is inside a call, and that come after `input`.
     var lent = UnsafeRawBufferPointer(start: nil, count: 0)
+    /// Room that the owner lends while it is inside a call, for what would otherwise be copied through `output`.
+    var room = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     /// The network has ended: when the bytes are used up, reading is an end of file and not a "come again".
     var hasEnded = false
 
@@ -47,6 +50,14 @@ final class MemoryBIO {
         return taken + more
     }
 
+    /// Takes bytes for the network: into the lent room, as long as nothing waits that came before.
+    private func write(_ source: UnsafeRawBufferPointer) -> Bool {
+        guard output.count == 0, source.count <= room.count else { return output.append(source) }
+        room.copyMemory(from: source)
+        room = UnsafeMutableRawBufferPointer(rebasing: room.dropFirst(source.count))
+        return true
+    }
+
     private static func owner(of bio: OpaquePointer?) -> MemoryBIO? {
         BIO_get_data(bio).map { Unmanaged<MemoryBIO>.fromOpaque($0).takeUnretainedValue() }
     }
@@ -75,7 +86,7 @@ final class MemoryBIO {
             guard !owner.isMuted else { return count }
             // Never full: the session writes no more than fits, and keeps a reserve for what TLS sends of itself.
             // Were it ever, this is a failure of the session, not a partial write that would have to be repeated.
-            return owner.output.append(UnsafeRawBufferPointer(start: source, count: Int(count))) ? count : -1
+            return owner.write(UnsafeRawBufferPointer(start: source, count: Int(count))) ? count : -1
         }
         BIO_meth_set_ctrl(method) { bio, command, _, _ in
             switch command {

@@ -24,14 +24,15 @@ extension TLSSession {
     ///
     /// - Parameters:
     ///   - ciphertext: Bytes from the network; may be empty, to go on after a stop.
-    ///   - scratch: Where plaintext is put, piece by piece; 16 KiB take one record at a time, more is no faster.
-    ///   - deliver: Gets each piece, valid only during the call, and says whether to go on. It must not call this
-    ///     session's `receive` or `read`; `write` is allowed.
+    ///   - room: Where the next plaintext is to be put, not empty: where it is wanted in the end, so that nobody copies
+    ///     it. Asked for each piece.
+    ///   - deliver: Gets what was put there, all that fits or all there is, valid only during the call, and says whether
+    ///     to go on. It must not call this session's `receive` or `read`; `write` is allowed.
     /// - Returns: `.incomplete` when all was delivered, `.closed` after the peer's close_notify, `.bytes(0)` after a
     ///   stop.
     /// - Throws: As ``receive(_:)`` and ``read(into:)``; pieces delivered before were good.
     public func receive(
-        _ ciphertext: UnsafeRawBufferPointer, through scratch: UnsafeMutableRawBufferPointer,
+        _ ciphertext: UnsafeRawBufferPointer, into room: () -> UnsafeMutableRawBufferPointer,
         deliver: (UnsafeRawBufferPointer) -> Bool
     ) throws(TLSError) -> ReadResult {
         if let failure { throw failure }
@@ -45,9 +46,19 @@ extension TLSSession {
             bio.lent = UnsafeRawBufferPointer(start: nil, count: 0)
         }
         while true {
-            let result = try read(into: scratch)
-            guard case .bytes(let count) = result else { return result }
-            guard count > 0, deliver(UnsafeRawBufferPointer(rebasing: scratch.prefix(count))) else { return .bytes(0) }
+            let target = room()
+            var filled = 0
+            var end: Result<ReadResult, TLSError>?
+            while end == nil, filled < target.count {
+                do throws(TLSError) {
+                    let result = try read(into: UnsafeMutableRawBufferPointer(rebasing: target[filled...]))
+                    if case .bytes(let count) = result { filled += count } else { end = .success(result) }
+                } catch {
+                    end = .failure(error)
+                }
+            }
+            if filled > 0, !deliver(UnsafeRawBufferPointer(rebasing: target[..<filled])) { return .bytes(0) }
+            if let end { return try end.get() }
         }
     }
 
@@ -122,6 +133,25 @@ extension TLSSession {
             bytesUntilKeyUpdate -= min(used, bytesUntilKeyUpdate)
             rest = rest.dropFirst(written)
         }
+    }
+
+    /// Encrypts all of the plaintext, as ``write(_:)``, into the bytes that go to the network next: the fast way for bulk
+    /// data, without a copy through the session's buffer. What does not fit is kept, as ``write(_:)`` would.
+    ///
+    /// - Parameters:
+    ///   - wire: Where ciphertext is put, after what waits already.
+    ///   - count: How many bytes were put there is added, also when it throws.
+    /// - Throws: As ``write(_:)``.
+    public func write(
+        _ plaintext: UnsafeRawBufferPointer, into wire: UnsafeMutableRawBufferPointer, count: inout Int
+    ) throws(TLSError) {
+        let waiting = nextOutput(into: wire)
+        bio.room = UnsafeMutableRawBufferPointer(rebasing: wire[waiting...])
+        defer {
+            count += wire.count - bio.room.count + nextOutput(into: bio.room)
+            bio.room = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+        }
+        try write(plaintext)
     }
 
     /// Has the next record preceded by a KeyUpdate (RFC 8446, section 4.6.3). The peer is not asked for one: each end

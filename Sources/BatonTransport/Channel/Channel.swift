@@ -18,8 +18,15 @@ public protocol Channel: AnyObject {
     func start() throws(TransportError)
 
     /// Takes bytes that came from the network and hands on what they decode to, borrowed for the time of the call.
+    ///
+    /// - Parameters:
+    ///   - room: where the next bytes are wanted, so that they need not be copied there: is offered memory of the
+    ///     channel's, and returns a part of that or better memory, not empty. A channel that decodes nothing may hand on
+    ///     bytes as they lie in `wire` without asking.
+    ///   - deliver: gets what was put there.
     func decode(
         _ wire: UnsafeRawBufferPointer,
+        into room: (UnsafeMutableRawBufferPointer) -> UnsafeMutableRawBufferPointer,
         deliver: (UnsafeRawBufferPointer) throws(TransportError) -> Void
     ) throws(TransportError)
 
@@ -49,6 +56,7 @@ public final class PlainChannel: Channel {
 
     public func decode(
         _ wire: UnsafeRawBufferPointer,
+        into _: (UnsafeMutableRawBufferPointer) -> UnsafeMutableRawBufferPointer,
         deliver: (UnsafeRawBufferPointer) throws(TransportError) -> Void
     ) throws(TransportError) {
         try deliver(wire)

@@ -7,7 +7,8 @@ import BatonProtocol
 final class Wire {
     /// Bytes read from the socket, and bytes sent to it, in one turn of the loop: others on the loop get theirs.
     static let turn = 1 << 20
-    private static let capacity = 256 << 10
+    /// 256 KiB of what is encoded, and what TLS adds to that: 22 bytes to each 16 KiB.
+    private static let capacity = 256 << 10 + 1024
 
     private let socket: Socket
     private let channel: any Channel
@@ -38,8 +39,11 @@ final class Wire {
 
     /// Reads and decodes for at most a turn.
     ///
-    /// - Parameter deliver: gets what was decoded, borrowed for the time of the call; it may close this wire.
+    /// - Parameters:
+    ///   - room: where what is decoded next is wanted: see ``Channel``.
+    ///   - deliver: gets what was decoded, borrowed for the time of the call; it may close this wire.
     func receive(
+        into room: (UnsafeMutableRawBufferPointer) -> UnsafeMutableRawBufferPointer,
         _ deliver: (UnsafeRawBufferPointer) throws(TransportError) -> Void
     ) throws(TransportError) -> Input {
         var budget = Self.turn
@@ -48,7 +52,7 @@ final class Wire {
             case .bytes(let count):
                 budget -= count
                 let bytes = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(input.writable)[..<count])
-                try channel.decode(bytes, deliver: deliver)
+                try channel.decode(bytes, into: room, deliver: deliver)
             case .wouldBlock:
                 return .paused
             case .endOfFile:

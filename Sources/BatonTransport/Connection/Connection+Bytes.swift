@@ -9,7 +9,9 @@ extension Connection {
             return
         }
         do {
-            switch try wire.receive({ bytes throws(TransportError) in receive(bytes) }) {
+            switch try wire.receive(
+                into: { scratch in room(scratch) }, { bytes throws(TransportError) in receive(bytes) })
+            {
             case .paused:
                 flush()
             case .ended:
@@ -18,6 +20,17 @@ extension Connection {
             }
         } catch {
             endTellingPeer(error)
+        }
+    }
+
+    /// Where the next bytes of the peer belong: in the buffer of a stream, or, for a short time, in `scratch`.
+    private func room(_ scratch: UnsafeMutableRawBufferPointer) -> UnsafeMutableRawBufferPointer {
+        switch session.expected {
+        case .payload(let id, let count):
+            if let room = streams.room(for: id, atMost: count) { return room }
+            return UnsafeMutableRawBufferPointer(rebasing: scratch.prefix(count))
+        case .frame(let count):
+            return UnsafeMutableRawBufferPointer(rebasing: scratch.prefix(count))
         }
     }
 

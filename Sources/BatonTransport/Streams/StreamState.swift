@@ -48,26 +48,38 @@ final class StreamState {
         self.isLocal = isLocal
     }
 
-    /// Keeps a copy of bytes that arrived. Bounded by the credit that the protocol granted.
+    /// Where the next bytes that arrive will be kept: whoever puts them there before ``append(_:)`` saves a copy.
+    func room(atMost count: Int) -> UnsafeMutableRawBufferPointer {
+        let target = bufferToFill()
+        return UnsafeMutableRawBufferPointer(rebasing: target.writable[target.count...].prefix(count))
+    }
+
+    /// Keeps bytes that arrived. Bounded by the credit that the protocol granted.
     func append(_ bytes: UnsafeRawBufferPointer) {
         var rest = bytes
         unread += bytes.count
         while !rest.isEmpty {
-            let target: Buffer
-            if let last = received.last, last.count < last.capacity {
-                target = last
-            } else {
-                target = spares.popLast() ?? Buffer(capacity: hasReceived ? Self.capacity : Self.firstCapacity)
-                hasReceived = true
-                received.append(target)
-            }
-            rest = UnsafeRawBufferPointer(rebasing: rest[target.append(rest)...])
+            hasReceived = true
+            rest = UnsafeRawBufferPointer(rebasing: rest[bufferToFill().append(rest)...])
         }
+    }
+
+    /// The last buffer, or a new one when that is full.
+    private func bufferToFill() -> Buffer {
+        if let last = received.last, last.count < last.capacity { return last }
+        let fresh = spares.popLast() ?? Buffer(capacity: hasReceived ? Self.capacity : Self.firstCapacity)
+        received.append(fresh)
+        return fresh
     }
 
     /// The next buffer of received bytes, which is then in the application's hands.
     func next() -> Buffer? {
         guard let buffer = received.popFirst() else { return nil }
+        guard buffer.count > 0 else {
+            // Its room was given, and nothing has come.
+            recycle(buffer)
+            return nil
+        }
         inHand = buffer.count
         unread -= buffer.count
         return buffer

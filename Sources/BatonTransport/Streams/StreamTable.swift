@@ -35,6 +35,11 @@ struct StreamTable {
     /// Whether no application holds a stream.
     var isIdle: Bool { states.values.allSatisfy(\.isAbandoned) }
 
+    /// Where the next bytes of a stream can be put before they are received; nil where nobody holds it.
+    func room(for id: StreamID, atMost count: Int) -> UnsafeMutableRawBufferPointer? {
+        states[id]?.room(atMost: count)
+    }
+
     /// Takes bytes of a stream, and wakes who waits for them.
     mutating func receive(_ bytes: UnsafeRawBufferPointer, for id: StreamID) {
         guard let state = states[id] else { return }

@@ -28,9 +28,9 @@ final class Wiretap {
                 waiting = waiting.dropFirst(part.count)
                 return part.count
             }
-            try there.withUnsafeBytes { try far.decode($0) { arrived += $0 } }
+            try there.withUnsafeBytes { try far.decode($0, into: \.self, deliver: { arrived += $0 }) }
             let back = try say(by: far) { _ in 0 }
-            try back.withUnsafeBytes { try near.decode($0) { _ in } }
+            try back.withUnsafeBytes { try near.decode($0, into: \.self, deliver: { _ in }) }
             if there.isEmpty, back.isEmpty { break }
         }
         #expect(arrived == payload)

@@ -41,9 +41,9 @@ enum TLSTarget: FuzzTarget {
             for piece in input.remainder().pieces(of: size) {
                 // Not `withUnsafeBytes`, which does not carry the type of the error.
                 let result = try piece.withUnsafeBufferPointer { (bytes) throws(TLSError) in
-                    try session.receive(UnsafeRawBufferPointer(bytes), through: plain) { _ in
-                        fatalError("a stranger's bytes were delivered")
-                    }
+                    try session.receive(
+                        UnsafeRawBufferPointer(bytes), into: { plain },
+                        deliver: { _ in fatalError("a stranger's bytes were delivered") })
                 }
                 expect(result == .incomplete || result == .closed, "a stranger was read")
                 expect(try session.handshake() == .incomplete, "a stranger's handshake is complete")
