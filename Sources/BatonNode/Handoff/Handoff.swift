@@ -162,9 +162,12 @@ actor Handoff {
     /// Opens a continuation stream to the application on the origin.
     func openContinuationStream() async throws(HandoffError) -> BatonTransport.Stream {
         let (connection, claim) = try await presentClaim()
-        return try await connection.request(
-            .continuationStream(.with { $0.claimID = Data(claim.bytes) })
-        ).1
+        do {
+            return try await connection.request(.continuationStream(.with { $0.claimID = Data(claim.bytes) })).1
+        } catch {
+            throw HandoffError(
+                error.code, error.message, device: error.device.isEmpty ? plan.origin.name : error.device)
+        }
     }
 
     /// The document, for reading.
