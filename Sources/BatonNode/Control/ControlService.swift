@@ -262,15 +262,15 @@ struct ControlService: Sendable {
             activity: summary, origin: origin, destination: destination, keepsClaim: request.streams,
             printsOnly: request.look || (!request.toApplication && !request.streams && destination == nil),
             copies: try Self.copies(in: request))
-        // Which application may open a page says the page's host, also where the user has named one that claims hosts.
         let wanted = request.application
-        let isClaimed = wanted.isEmpty ? true : await applications.claimsHosts(wanted)
-        if request.toApplication, summary.type == ActivityType.browsingWeb, isClaimed {
+        let isPage = summary.type == ActivityType.browsingWeb
+        // Whether one that claims hosts may open a page says the page's host, also where the user has named it.
+        if request.toApplication, isPage, await applications.claimsHosts(wanted) {
             plan.recipient = .applicationOfPage(wanted: wanted)
         } else if request.toApplication {
             switch try await applications.choose(for: summary, of: origin.name, wanted: wanted) {
             case .nobody:
-                break
+                if isPage { plan.recipient = .applicationOfPage(wanted: "") }
             case .one(let candidate):
                 plan.recipient = .application(candidate)
                 plan.keepsClaim = false
