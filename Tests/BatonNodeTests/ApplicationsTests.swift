@@ -372,7 +372,7 @@ struct ApplicationsTests {
         #expect(await opening(wanted: "org.example.two") == ["org.example.two"])
     }
 
-    @Test("A web page goes to a browser of its team, which declares the type; who claims hosts is none, switched off or not")
+    @Test("A web page goes to a browser of its team, which declares the type; an application that claims hosts is none")
     func browsers() async throws {
         let scene = try await Scene()
         let type = ActivityType.browsingWeb

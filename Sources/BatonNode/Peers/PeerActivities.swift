@@ -113,7 +113,9 @@ actor PeerActivities {
 
     /// A device has said that it does not offer an activity: where it advertises it all the same, that is old.
     func noteGone(_ activity: WireActivitySummary, of origin: PeerName) async {
-        guard let peer = await directory.peer(origin.id), peer.current.map({ Data($0.id) }) == activity.id else { return }
+        guard let peer = await directory.peer(origin.id), peer.current.map({ Data($0.id) }) == activity.id else {
+            return
+        }
         outdated[peer.device] = peer.news
     }
 

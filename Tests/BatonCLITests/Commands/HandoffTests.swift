@@ -124,7 +124,8 @@ struct HandoffTests {
         let named = try await BuiltCommand.run(["accept", "17"], home: node.folder)
         #expect(named.status == ExitStatus.noSuchActivity.rawValue)
         #expect(
-            named.errors.contains("laptop no longer offers Note 23; it offers Note 41 now, 29292929"), "\(named.errors)")
+            named.errors.contains("laptop no longer offers Note 23; it offers Note 41 now, 29292929"), "\(named.errors)"
+        )
         #expect(accepts.withLock { $0.isEmpty })
         let late = try await BuiltCommand.run(["accept", "29"], home: node.folder)
         #expect(late.status == ExitStatus.noSuchActivity.rawValue)
@@ -132,7 +133,8 @@ struct HandoffTests {
         accepts.withLock { $0 = [] }
         let latest = try await BuiltCommand.run(["accept", "--latest", "--json"], home: node.folder)
         #expect(latest.status == ExitStatus.noSuchActivity.rawValue)
-        #expect(accepts.withLock { $0.map(\.orNewest) } == [Bool](repeating: true, count: 5), "as often as the bound says")
+        let asked = accepts.withLock { $0.map(\.orNewest) }
+        #expect(asked == [Bool](repeating: true, count: 5), "as often as the bound says")
         #expect(latest.output.split(separator: "\n").count == 1, "\(latest.output)")
     }
 

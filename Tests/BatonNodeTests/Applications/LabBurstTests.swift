@@ -39,7 +39,9 @@ struct LabBurstTests {
             let isOver = Flag()
             let accepting = Task {
                 var accepts: [HostCommand.Finished] = []
-                while await !isOver.isSet { accepts.append(try await lab.run(2, "accept", "--latest", "--print", "--json")) }
+                while await !isOver.isSet {
+                    accepts.append(try await lab.run(2, "accept", "--latest", "--print", "--json"))
+                }
                 return accepts
             }
             let last = try await burst(origin, name)
@@ -60,7 +62,7 @@ struct LabBurstTests {
         #expect(replaced.errors.contains("laptop no longer offers Quiet; it offers B-29 now"), "\(replaced.errors)")
     }
 
-    @Test("Applications that are killed together, and switching on and off, are seen within 2 s, however busy it was before")
+    @Test("Applications killed together, and switching on and off, are seen within 2 s, however busy it was before")
     func ends() async throws {
         let lab = try await HandoffLab()
         defer { lab.down() }
