@@ -116,9 +116,18 @@ struct AcceptCommand: AsyncParsableCommand {
         let reporter = AcceptReporter(isJSON: output.json, isStream: stream)
         do {
             try await NodeAccess.withNode { client in
-                let activity = try await ActivityFinder(client: client, choice: choice)
-                    .find(waiting: wait.map { .seconds($0) })
-                try await take(activity, client, reporter)
+                let finder = ActivityFinder(client: client, choice: choice)
+                var replacements = 0
+                while true {
+                    let found = try await finder.find(waiting: wait.map { .seconds($0) })
+                    do {
+                        return try await take(found, client, reporter)
+                    } catch let error as HandoffError where error.code == .noSuchActivity && !found.isNamed {
+                        // Replaced by something that goes to another application: the user means what is there now.
+                        replacements += 1
+                        guard replacements < Self.replacementBound else { throw error }
+                    }
+                }
             }
         } catch let error as CommandError {
             try? await reporter.failed(error)
@@ -126,10 +135,17 @@ struct AcceptCommand: AsyncParsableCommand {
         }
     }
 
-    private func take(_ activity: ListedActivity, _ client: NodeClient, _ reporter: AcceptReporter) async throws {
+    /// How often what is there may be replaced before it can be taken.
+    private static let replacementBound = 5
+
+    private func take(
+        _ found: ActivityFinder.Found, _ client: NodeClient, _ reporter: AcceptReporter
+    ) async throws {
+        let activity = found.activity
         var request = WireAcceptRequest()
         request.activityID = .init(activity.id)
         request.deviceID = activity.deviceID
+        request.orNewest = !found.isNamed
         let range = range.flatMap(ByteRange.init)
         if range != nil, activity.kind != .document {
             throw CommandError.failed("\(activity.shownTitle) is no document: --range prints bytes of one")

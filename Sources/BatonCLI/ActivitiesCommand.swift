@@ -72,7 +72,7 @@ enum ActivityRendering {
 
     /// What is missing in a listing, and why.
     static func incomplete(_ listing: WireActivityListing) -> String {
-        "\(SafeText.escaped(listing.device)) offers more and did not answer in time: only its latest is listed"
+        "\(SafeText.escaped(listing.device)) may offer more and did not answer in time: only what it announced is listed"
     }
 
     static func lines(

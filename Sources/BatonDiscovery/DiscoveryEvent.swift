@@ -9,7 +9,7 @@ public enum DiscoveryEvent: Sendable, Hashable {
     case record(instance: String, interfaceIndex: UInt32, txt: [UInt8])
     /// An instance of which a record was told has gone, or shows none any more.
     case removed(instance: String)
-    /// The instance name of this device has lived for its period: answer with ``ServiceDiscovery/rotate(txt:)``.
+    /// The instance name of this device has lived for its period: answer with ``ServiceDiscovery/rotate(txt:whenRationed:)``.
     case rotationDue
     /// This device is seen under a new instance name, and no longer under an older one.
     case registered(instance: String)

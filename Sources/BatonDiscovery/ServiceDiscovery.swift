@@ -36,7 +36,7 @@ public actor ServiceDiscovery {
     private var reconnecting: Timer?
 
     // Advertising.
-    var text: [UInt8]?
+    var record: PublishedRecord?
     var pacer: UpdatePacer
     var pacing: Timer?
     var current: Registration?
@@ -118,26 +118,39 @@ public actor ServiceDiscovery {
     /// Publishes a TXT record in place of the one before, as soon as the update rule allows.
     ///
     /// The rule is Bonjour's on macOS: at once after quiet, changes within 250 ms collected, four in a row, then one
-    /// in 6 s, and one credit always left for a withdrawal. Of several that wait only the newest is sent.
+    /// in 6 s, and one credit always left for a withdrawal. Of several that wait only the newest is sent, and at once if
+    /// any of them was a withdrawal.
     ///
     /// - Parameters:
     ///   - txt: the strings of the record.
+    ///   - rationed: those that are sent in their place where the next change would have to wait, so that others know
+    ///     how much the record is worth; `nil`: the same.
     ///   - isWithdrawal: whether something that others still see has to disappear: it goes before everything else.
     /// - Throws: ``DiscoveryError`` for strings that do not make a record. Nothing is published then.
-    public nonisolated func publish(txt: [[UInt8]], isWithdrawal: Bool = false) throws(DiscoveryError) {
-        let record = try TextRecord.encode(txt)
+    public nonisolated func publish(
+        txt: [[UInt8]], whenRationed rationed: [[UInt8]]? = nil, isWithdrawal: Bool = false
+    ) throws(DiscoveryError) {
+        let record = try Self.record(txt, rationed)
         submit { $0.publish(record, as: isWithdrawal ? .withdrawal : .update) }
     }
 
     /// Takes a new random instance name: registers it, and removes the old one when the new one is seen.
     ///
-    /// - Parameter txt: the strings of the record under the new name. It should share nothing with the old one, or
-    ///   the two names can be linked. The old name keeps its record unless ``publish(txt:isWithdrawal:)`` is called
-    ///   meanwhile.
-    /// - Throws: as ``publish(txt:isWithdrawal:)``.
-    public nonisolated func rotate(txt: [[UInt8]]) throws(DiscoveryError) {
-        let record = try TextRecord.encode(txt)
+    /// - Parameters:
+    ///   - txt: the strings of the record under the new name. It should share nothing with the old one, or the two
+    ///     names can be linked. The old name keeps its record unless ``publish(txt:whenRationed:isWithdrawal:)`` is
+    ///     called meanwhile.
+    ///   - rationed: as there.
+    /// - Throws: as there.
+    public nonisolated func rotate(txt: [[UInt8]], whenRationed rationed: [[UInt8]]? = nil) throws(DiscoveryError) {
+        let record = try Self.record(txt, rationed)
         submit { $0.rotate(record) }
+    }
+
+    private static func record(
+        _ settled: [[UInt8]], _ rationed: [[UInt8]]?
+    ) throws(DiscoveryError) -> PublishedRecord {
+        PublishedRecord(settled: try TextRecord.encode(settled), rationed: try TextRecord.encode(rationed ?? settled))
     }
 
     /// The owner can read this instance: every new record of it is told from now on.

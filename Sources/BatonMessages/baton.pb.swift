@@ -1655,7 +1655,8 @@ public nonisolated struct WireActivitiesRequest: Sendable {
   /// Do not ask devices for more than they advertise: no connection is made.
   public var advertisedOnly: Bool = false
 
-  /// List what the accept policy of this device refuses as well, with `refused_by`. Not when watching.
+  /// List what the accept policy of this device refuses as well, with `refused_by`, and what this user was told of before
+  /// and is offered no more, as REMOVED. Not when watching.
   public var withRefused: Bool = false
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -1694,7 +1695,7 @@ public nonisolated struct WireActivityListing: Sendable {
 
   public var deviceID: String = String()
 
-  /// The device offers more and did not tell what in time: only what it advertises is listed.
+  /// The device may offer something else as well, or instead, and did not tell in time: this is what it advertises.
   public var incomplete: Bool = false
 
   /// The rule of the accept policy that refuses it; it cannot be accepted.
@@ -2026,6 +2027,9 @@ public nonisolated struct WireAcceptRequest: Sendable {
 
   /// Look, and take nothing over: with streams the document can be read as long as the stream is open.
   public var look: Bool = false
+
+  /// Nobody named the activity: where the device no longer offers it, what it offers now is meant.
+  public var orNewest: Bool = false
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -5830,7 +5834,7 @@ nonisolated extension WireWithdrawResponse: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".AcceptRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_id\0\u{3}device_id\0\u{1}destination\0\u{1}streams\0\u{3}to_application\0\u{1}application\0\u{1}against\0\u{1}look\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_id\0\u{3}device_id\0\u{1}destination\0\u{1}streams\0\u{3}to_application\0\u{1}application\0\u{1}against\0\u{1}look\0\u{3}or_newest\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5846,6 +5850,7 @@ nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._M
       case 6: try { try decoder.decodeSingularStringField(value: &self.application) }()
       case 7: try { try decoder.decodeRepeatedBytesField(value: &self.against) }()
       case 8: try { try decoder.decodeSingularBoolField(value: &self.look) }()
+      case 9: try { try decoder.decodeSingularBoolField(value: &self.orNewest) }()
       default: break
       }
     }
@@ -5876,6 +5881,9 @@ nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._M
     if self.look != false {
       try visitor.visitSingularBoolField(value: self.look, fieldNumber: 8)
     }
+    if self.orNewest != false {
+      try visitor.visitSingularBoolField(value: self.orNewest, fieldNumber: 9)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -5888,6 +5896,7 @@ nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._M
     if lhs.application != rhs.application {return false}
     if lhs.against != rhs.against {return false}
     if lhs.look != rhs.look {return false}
+    if lhs.orNewest != rhs.orNewest {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

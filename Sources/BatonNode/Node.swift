@@ -80,10 +80,6 @@ public enum NodeError: Error, Sendable, CustomStringConvertible {
 public actor Node {
     /// How long a stopping node lets documents that are being written be finished.
     private static let stopGrace = Duration.seconds(10)
-    /// How long a withdrawal waits for what takes the place of what was withdrawn, such as another tab of the same
-    /// application: others are then told of both at once, and nothing of the ration of announcements is spent on a moment
-    /// in which nothing was offered.
-    private static let withdrawalGrace = Duration.milliseconds(100)
     /// Connections are spread over this many loops.
     private static let connectionLoops = 2
 
@@ -179,7 +175,7 @@ public actor Node {
         parts.automatic.cancel()
         await parts.offers.withdrawAll()
         // What stays in the caches of others is an idle device.
-        await parts.announcer.publish(isWithdrawal: true)
+        await parts.announcer.publish()
         await parts.announcer.stop()
         parts.monitor?.cancel()
         await parts.discovery.stop()
@@ -294,7 +290,8 @@ public actor Node {
             automatic: Task { await automatic.run() }, accepting: accepting)
     }
 
-    /// Tells other devices what changes of what is offered.
+    /// Tells other devices what changes of what is offered: of something withdrawn and of what takes its place at once, so
+    /// that nothing of the ration of announcements is spent on a moment in which nothing was offered.
     private static func announce(
         _ changes: AsyncStream<Offers.Change>, of offers: Offers, by announcer: Announcer
     ) async {
@@ -302,12 +299,12 @@ public actor Node {
         for await change in changes {
             switch change {
             case .offered: break
-            case .withdrawn: try? await Task.sleep(for: withdrawalGrace)
+            case .withdrawn: await offers.replaced()
             }
-            let last = await offers.lastChange
-            guard last.number != announced else { continue }
-            announced = last.number
-            await announcer.publish(isWithdrawal: last.change == .withdrawn)
+            let count = await offers.changeCount
+            guard count != announced else { continue }
+            announced = count
+            await announcer.publish()
         }
     }
 

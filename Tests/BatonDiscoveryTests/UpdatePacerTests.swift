@@ -75,10 +75,63 @@ import Testing
             simulate(first + [(2, .withdrawal), (2.5, .update)], until: 30) == [1, 1.25, 1.5, 1.75, 2, 13])
     }
 
-    @Test func aNewerChangeReplacesAWithdrawalThatWaits() {
+    @Test func aWithdrawalThatWaitsStaysOneWhateverComesAfterIt() {
         var changes = (0..<5).map { (1 + Double($0) * 0.01, UpdatePacer.Change.withdrawal) }
         changes += [(2, .withdrawal), (3, .update)]
-        #expect(simulate(changes, until: 30) == [1, 1.01, 1.02, 1.03, 1.04, 13])
+        #expect(simulate(changes, until: 30) == [1, 1.01, 1.02, 1.03, 1.04, 7])
+    }
+
+    @Test("Who changes thirty times in 3 s is told of by the ration, the last change within a refill")
+    func burst() {
+        let changes = (0..<30).map { (1 + Double($0) * 0.1, UpdatePacer.Change.withdrawal) }
+        #expect(simulate(changes, until: 60) == [1, 1.1, 1.2, 1.3, 1.4, 7])
+    }
+
+    @Test("What is sent unrationed is never old for longer than the spacing", arguments: [UInt64(1), 2, 3, 4, 5])
+    func unrationed(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        var pacer = UpdatePacer(now: .zero)
+        var now = Duration.zero
+        var isRationed = false
+        var rationed = 0
+        for _ in 0..<2000 {
+            now += .milliseconds(Int(generator.next() % 14_000))
+            // What waited was sent by its timer before this change came.
+            while let deadline = pacer.deadline(), deadline <= now, pacer.takeIfDue(now: deadline) {
+                isRationed = pacer.isRationed(now: deadline)
+            }
+            let isWithdrawal = generator.next() % 4 == 0
+            pacer.change(isWithdrawal ? .withdrawal : .update)
+            if !isRationed, let deadline = pacer.deadline() {
+                #expect(deadline <= now + .milliseconds(250), "seed \(seed), at \(now)")
+            }
+            if pacer.takeIfDue(now: now) { isRationed = pacer.isRationed(now: now) }
+            if isRationed { rationed += 1 }
+        }
+        #expect(rationed > 100 && rationed < 1900, "both are seen: \(rationed), seed \(seed)")
+    }
+
+    @Test("The ration ends with what has been earned")
+    func rationEnds() {
+        var pacer = UpdatePacer(now: .zero)
+        #expect(!pacer.isRationed(now: .zero))
+        for millisecond in 0..<5 {
+            pacer.change(.withdrawal)
+            let isSent = pacer.takeIfDue(now: .milliseconds(millisecond))
+            #expect(isSent && pacer.isRationed(now: .milliseconds(millisecond)) == (millisecond > 2))
+        }
+        #expect(pacer.isRationed(now: .seconds(11)))
+        #expect(!pacer.isRationed(now: .seconds(12)))
+    }
+
+    @Test("Of a record one version is ever sent")
+    func oneVersion() {
+        for isRationed in [false, true] {
+            var record = PublishedRecord(settled: [1], rationed: [2])
+            let first = record.text(isRationed: isRationed)
+            let again = record.text(isRationed: !isRationed)
+            #expect(first == (isRationed ? [2] : [1]) && again == first)
+        }
     }
 
     @Test(arguments: [UInt64(1), 2, 3, 4, 5])

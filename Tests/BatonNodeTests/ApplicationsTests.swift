@@ -62,14 +62,15 @@ struct ApplicationsTests {
         ]
 
         func install(
-            _ identifier: String, team: String = "", domains: [String] = [], command: [String] = ["true"]
+            _ identifier: String, team: String = "", domains: [String] = [], command: [String] = ["true"],
+            types: [String] = [ApplicationsTests.type]
         ) throws {
             let registry = ApplicationRegistry(
                 configurationFolder: FilePath(home.configurationFolder),
                 desktopEntries: DesktopEntryFolders(environment: ["XDG_DATA_DIRS": "/none"]))
             _ = try registry.register(
                 ApplicationManifest(
-                    identifier: identifier, name: identifier, team: team, activityTypes: [ApplicationsTests.type],
+                    identifier: identifier, name: identifier, team: team, activityTypes: types,
                     associatedDomains: domains.map { try AssociatedDomain($0) }, command: command,
                     source: .registered(from: nil)))
         }
@@ -369,6 +370,30 @@ struct ApplicationsTests {
             candidate, of: TeamTag(of: "TEAM"), continuing: nil, for: "NSUserActivityTypeBrowsingWeb")
         #expect(await opening() == ["org.example.one"], "it was used last")
         #expect(await opening(wanted: "org.example.two") == ["org.example.two"])
+    }
+
+    @Test("A web page goes to a browser of its team, which declares the type; an application that claims hosts is none")
+    func browsers() async throws {
+        let scene = try await Scene()
+        let type = ActivityType.browsingWeb
+        var page = activity(team: "TEAM")
+        page.type = type
+        #expect(try await scene.choose(page) == [])
+        try scene.install("org.example.reader", team: "TEAM", domains: ["reader.example"], types: [type])
+        #expect(try await scene.choose(page) == [], "its host decides")
+        try await scene.run("org.example.reader", team: "TEAM", types: [type], inFront: true)
+        #expect(try await scene.choose(page) == [], "also where it runs")
+        try scene.install("org.example.browser", team: "TEAM", types: [type])
+        #expect(try await scene.choose(page) == ["org.example.browser"])
+        try scene.install("org.example.second", team: "TEAM", types: [type])
+        #expect(try await scene.choose(page) == ["org.example.browser", "org.example.second"])
+        page.teamTag = Data(TeamTag(of: "OTHER").bytes)
+        #expect(try await scene.choose(page) == [], "of another team")
+        page.teamTag = Data(TeamTag(of: "TEAM").bytes)
+        for identifier in ["org.example.browser", "org.example.second"] {
+            _ = try await scene.handoffSwitch.set(false, for: identifier)
+        }
+        #expect(try await scene.choose(page) == [], "the default browser has it")
     }
 
     private func failure(_ scene: Scene, _ candidate: ApplicationChoice.Candidate) async -> HandoffError.Code? {

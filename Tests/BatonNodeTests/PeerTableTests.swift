@@ -41,6 +41,19 @@ struct PeerTableTests {
             unixTime: unixTime)
     }
 
+    @Test("Each advertisement that counts is news, and one that says so is not to be believed alone")
+    func uncounted() throws {
+        var table = PeerTable(keys: Self.keys)
+        receive(try advertisement(1, activity: 9, others: 254), in: &table)
+        #expect(table.present.map(\.isUncounted) == [false] && table.present.map(\.news) == [1])
+        let uncounted = try advertisement(1, others: AdvertisementContent.uncountedActivities)
+        receive(uncounted, in: &table)
+        table.receiveAgain(uncounted, instance: "a", interface: 3)
+        #expect(table.present.map(\.isUncounted) == [true] && table.present.map(\.news) == [2])
+        table.remove(instance: "a")
+        #expect(table.peers.values.map(\.isUncounted) == [false] && table.peers.values.map(\.news) == [2])
+    }
+
     @Test("One entry a device, whichever instances and interfaces show it")
     func folding() throws {
         var table = PeerTable(keys: Self.keys)

@@ -243,9 +243,12 @@ struct StreamTests {
 
     @Test("An origin without streams, or that answers no, is a typed error")
     func unsupported() async throws {
-        let (_, without) = try await continued { $0.payload.summary.supportsContinuationStreams = false }
+        let (refusing, without) = try await continued { $0.payload.summary.supportsContinuationStreams = false }
+        await refusing.node.refuse(HandoffError(.streamsUnsupported, "it has none", device: "laptop"))
         let error = await #expect(throws: UserActivityError.self) { try await without.continuationStreams() }
         #expect(error?.code == .streamsUnsupported && error?.device == "laptop")
+        // It has some since.
+        _ = try await without.continuationStreams()
         let (stage, activity) = try await continued()
         await stage.node.refuse(HandoffError(.applicationGone, "it has gone"), HandoffError(.noSuchClaim, "none"))
         let gone = await #expect(throws: UserActivityError.self) { try await activity.continuationStreams() }

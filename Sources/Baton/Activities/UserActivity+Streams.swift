@@ -9,19 +9,17 @@ extension UserActivity {
 
     /// Opens a pair of streams to the application that offers the activity. Each call opens another pair.
     ///
-    /// - Throws: ``UserActivityError``, at once: `notContinued` on an activity that was not continued here or has been
-    ///   let go, `streamsUnsupported` where the origin had none when it was taken over. Otherwise what the origin
-    ///   answers, such as `handoffFailed` where its application has gone.
+    /// Whether there are any says the origin when it is asked: it may have begun to support them since, or ceased to.
+    ///
+    /// - Throws: ``UserActivityError``: at once `notContinued` on an activity that was not continued here or has been
+    ///   let go; otherwise what the origin answers, such as `streamsUnsupported` where it supports none now, or
+    ///   `handoffFailed` where its application has gone.
     public func continuationStreams() async throws(UserActivityError) -> (
         input: ContinuationInput, output: ContinuationOutput
     ) {
         guard let handoff, !isInvalidated else {
             throw UserActivityError(
                 .notContinued, "only an activity that this application continues has streams to the other device")
-        }
-        guard content.supportsContinuationStreams else {
-            throw UserActivityError(
-                .streamsUnsupported, "the activity has no continuation streams", device: handoff.device)
         }
         do {
             let end = StreamEnd(try await handoff.openStream())

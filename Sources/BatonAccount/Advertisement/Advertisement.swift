@@ -54,7 +54,11 @@ public struct AdvertisementContent: Sendable, Hashable {
     /// The current activity, or nil for an idle device.
     public var current: AdvertisedActivity?
 
-    /// How many activities there are beside the current one; 255 stands for that many or more.
+    /// The number of other activities of a device that changes more often than it may announce, or offers that many:
+    /// what it offers now is known by asking it.
+    public static let uncountedActivities: UInt8 = 255
+
+    /// How many activities there are beside the current one, or ``uncountedActivities``.
     public var otherActivities: UInt8
 
     /// An advertisement's content; nothing is checked before it is sealed.

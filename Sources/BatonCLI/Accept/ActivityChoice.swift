@@ -27,9 +27,19 @@ struct ActivityChoice: Sendable {
     }
 
     /// Why nothing was found, and what to do.
-    func nothingFound(among activities: [ListedActivity], waited: Duration?) -> CommandError {
+    ///
+    /// - Parameter gone: what the user was told of before.
+    func nothingFound(
+        among activities: [ListedActivity], gone: [ListedActivity] = [], waited: Duration?
+    ) -> CommandError {
         let sentence: String
-        if activities.isEmpty {
+        if prefix != nil, let before = gone.last(where: matches) {
+            let current = activities.first { $0.deviceID == before.deviceID }
+            let replacement = current.map { "; it offers \($0.shownTitle) now, \($0.shortID)" } ?? ""
+            sentence =
+                "\(SafeText.escaped(before.device)) no longer offers \(before.shownTitle)\(replacement):"
+                + " see what there is with `baton activities`"
+        } else if activities.isEmpty {
             sentence =
                 "no other device offers anything now: run `baton offer` there, check with `baton devices` that this"
                 + " device sees it, or wait with --wait SECONDS"

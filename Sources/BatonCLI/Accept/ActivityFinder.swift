@@ -8,41 +8,57 @@ struct ActivityFinder {
     let client: NodeClient
     let choice: ActivityChoice
 
+    /// An activity, and whether the user has named it: another one in its place is not what he means then.
+    struct Found {
+        let activity: ListedActivity
+        let isNamed: Bool
+    }
+
     /// - Parameter waiting: how long to wait for one that matches; `nil` looks once.
-    func find(waiting: Duration?) async throws -> ListedActivity {
-        let activities: [ListedActivity]
-        var refused: [(activity: ListedActivity, rule: String)] = []
+    func find(waiting: Duration?) async throws -> Found {
+        var known = Known()
         if let waiting {
-            activities = try await watch(for: waiting)
+            known.activities = try await watch(for: waiting)
         } else {
-            (activities, refused) = try await list()
+            known = try await list()
         }
-        switch choice.pick(from: activities) {
+        switch choice.pick(from: known.activities) {
         case .none:
-            if let first = refused.first(where: { choice.matches($0.activity) }) {
+            if let first = known.refused.first(where: { choice.matches($0.activity) }) {
                 throw CommandError(
                     .refused, code: "refused",
                     "the accept policy of this device refuses \(first.activity.shownTitle) from"
                         + " \(SafeText.escaped(first.activity.device)), \(SafeText.escaped(first.rule)); see `baton policy`"
                 )
             }
-            throw choice.nothingFound(among: activities, waited: waiting)
-        case .one(let activity): return activity
-        case .several(let activities): return try await ask(activities)
+            throw choice.nothingFound(among: known.activities, gone: known.gone, waited: waiting)
+        case .one(let activity): return Found(activity: activity, isNamed: choice.prefix != nil)
+        case .several(let activities): return Found(activity: try await ask(activities), isNamed: true)
         }
     }
 
-    private func list() async throws -> ([ListedActivity], refused: [(activity: ListedActivity, rule: String)]) {
+    /// What the node tells.
+    private struct Known {
         var activities: [ListedActivity] = []
+        /// What the accept policy refuses, and by which rule.
         var refused: [(activity: ListedActivity, rule: String)] = []
+        /// What this user was told of before.
+        var gone: [ListedActivity] = []
+    }
+
+    private func list() async throws -> Known {
+        var known = Known()
         for try await listing in try await client.activities(withRefused: true) where listing.hasActivity {
-            if listing.refusedBy.isEmpty {
-                activities.append(ListedActivity(listing))
+            let activity = ListedActivity(listing)
+            if listing.change == .removed {
+                known.gone.append(activity)
+            } else if listing.refusedBy.isEmpty {
+                known.activities.append(activity)
             } else {
-                refused.append((ListedActivity(listing), listing.refusedBy))
+                known.refused.append((activity, listing.refusedBy))
             }
         }
-        return (activities, refused)
+        return known
     }
 
     /// What there is as soon as something matches, or when the time is over.

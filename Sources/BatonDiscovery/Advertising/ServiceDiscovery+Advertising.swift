@@ -9,8 +9,8 @@ struct Registration {
 
 extension ServiceDiscovery {
     /// Takes a new record, and sends it when the update rule says so.
-    func publish(_ record: [UInt8], as change: UpdatePacer.Change) {
-        text = record
+    func publish(_ record: PublishedRecord, as change: UpdatePacer.Change) {
+        self.record = record
         guard current != nil else { return advertise() }
         pacer.change(change)
         sendIfDue()
@@ -18,8 +18,8 @@ extension ServiceDiscovery {
 
     /// Sends the latest record under every name of this device, or waits until it may.
     func sendIfDue() {
-        guard let text, current != nil else { return }
-        if pacer.takeIfDue(now: Self.now) {
+        guard current != nil else { return }
+        if pacer.takeIfDue(now: Self.now), let text = chosenText() {
             do throws(ResponderFault) {
                 // While a name follows another both are seen: others hear of a change without delay.
                 for registration in [current, successor] {
@@ -58,26 +58,26 @@ extension ServiceDiscovery {
 
     /// Registers this device where it is not, as soon as there is a responder and something to say.
     func advertise() {
-        guard responder == .running, current == nil, let text else { return }
+        guard responder == .running, current == nil else { return }
         do throws(ResponderFault) {
-            current = try register(text)
+            current = try register()
         } catch {
             lose(error)
         }
     }
 
     /// Registers the record under a new name beside the old one.
-    func rotate(_ record: [UInt8]) {
-        text = record
+    func rotate(_ record: PublishedRecord) {
+        self.record = record
         guard let current, responder == .running else { return advertise() }
         do throws(ResponderFault) {
             if current.isEstablished {
                 // One that is still on its way has been seen by nobody.
                 successor.map { closeSlot($0.slot) }
-                successor = try register(record)
+                successor = try register()
             } else {
                 closeSlot(current.slot)
-                self.current = try register(record)
+                self.current = try register()
             }
         } catch {
             lose(error)
@@ -97,7 +97,7 @@ extension ServiceDiscovery {
                 guard registration.name == name else {
                     // Somebody has that name, and the library took "name #2" instead: only a random name says nothing.
                     closeSlot(slot)
-                    current = try text.map { (text) throws(ResponderFault) in try register(text) }
+                    current = try register()
                     return
                 }
                 guard !registration.isEstablished else { return }
@@ -106,7 +106,7 @@ extension ServiceDiscovery {
             } else if var registration = successor, registration.slot == slot {
                 guard registration.name == name else {
                     closeSlot(slot)
-                    successor = try text.map { (text) throws(ResponderFault) in try register(text) }
+                    successor = try register()
                     return
                 }
                 registration.isEstablished = true
@@ -128,7 +128,14 @@ extension ServiceDiscovery {
         return configuration.nextRotation(using: &generator)
     }
 
-    private func register(_ text: [UInt8]) throws(ResponderFault) -> Registration {
+    /// What is said from now on; nil before there is anything to say.
+    private func chosenText() -> [UInt8]? {
+        record?.text(isRationed: pacer.isRationed(now: Self.now))
+    }
+
+    /// - Returns: nil before there is anything to say.
+    private func register() throws(ResponderFault) -> Registration? {
+        guard let text = chosenText() else { return nil }
         let name = InstanceName.random()
         // Before the call, because the browse may show it before the call returns.
         ownNames.append(name)

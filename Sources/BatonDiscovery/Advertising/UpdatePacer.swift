@@ -3,7 +3,12 @@
 /// Each update of a TXT record is multicast to the whole link, so it is rationed as macOS's responder rations it:
 /// a few at once, then one per ``Limits/refill``. The first change after quiet goes out at once; changes that follow
 /// it closely are collected, and the latest wins. One credit is never spent on an update: something that is withdrawn
-/// must disappear at once, however busy the application was before. A withdrawal does not wait for the spacing either.
+/// must disappear at once, however busy the application was before. A withdrawal does not wait for the spacing either,
+/// and one that waits for a credit stays one whatever comes after it: until then others see what is offered no more.
+///
+/// RFC 6762, section 8.4: "a host SHOULD NOT update records more frequently than ten times per minute", and for what
+/// changes more often "it may be more appropriate to design a protocol for that specific purpose". Here that is to ask
+/// the device, which ``isRationed(now:)`` is for.
 ///
 /// Times are durations since any fixed moment, and must not go back.
 struct UpdatePacer {
@@ -39,9 +44,12 @@ struct UpdatePacer {
         earningSince = now
     }
 
-    /// Notes that what is published is out of date. The newest change stands for all that wait.
+    /// Notes that what is published is out of date. One change stands for all that wait: a withdrawal if there is one.
     mutating func change(_ change: Change) {
-        pending = change
+        switch (pending, change) {
+        case (.withdrawal, .update): break
+        case (nil, _), (.update, _), (.withdrawal, .withdrawal): pending = change
+        }
     }
 
     /// Notes that everything pending has reached the network by another way: a registration carries the latest text.
@@ -68,6 +76,10 @@ struct UpdatePacer {
             max(moment(ofCredits: 1 + limits.reserve), lastSent.map { $0 + limits.spacing } ?? earningSince)
         }
     }
+
+    /// Whether an update that came now would wait for a credit: who sees what is sent now may see it for longer than it
+    /// is true. While this is false the next change of either kind goes at once.
+    func isRationed(now: Duration) -> Bool { moment(ofCredits: 1 + limits.reserve) > now }
 
     private func moment(ofCredits wanted: Int) -> Duration {
         earningSince + limits.refill * max(0, wanted - credits)

@@ -14,6 +14,9 @@ actor Offers {
     private static let eventBound = 1024
     /// How long an application may take to save.
     static let saveDeadline = Duration.seconds(5)
+    /// How long what was withdrawn is waited for to be replaced, such as by another tab of the same application, before
+    /// others are told: for them nothing was missing then.
+    private static let replacementGrace = Duration.milliseconds(100)
 
     /// What changed, for whoever advertises.
     enum Change: Sendable {
@@ -47,8 +50,11 @@ actor Offers {
     private var handoffSwitch = HandoffSwitch()
     let files: SharedFiles
     private let changed: @Sendable (Change) -> Void
-    /// The last change, and how many there were.
-    private(set) var lastChange = (change: Change.offered, number: UInt64(0))
+    /// How often something has changed.
+    private(set) var changeCount: UInt64 = 0
+    /// Armed while what was withdrawn may be replaced.
+    private var grace: BatonEventLoop.Timer?
+    private var awaitingReplacement: [CheckedContinuation<Void, Never>] = []
     private var expiry: BatonEventLoop.Timer?
     /// The clock that ``OfferedActivity/expires`` is read by can be set, so that it is looked at again after so long.
     private static let expiryCheck = Duration.seconds(30)
@@ -75,17 +81,21 @@ actor Offers {
         offers.map(\.activity).filter { !$0.isExpired() && handoffSwitch.isOn(for: $0.application) }
     }
 
-    /// The activity that is advertised, and how many there are besides.
-    var current: (activity: OfferedActivity, others: Int)? {
-        let visible = visible
-        return visible.last.map { ($0, visible.count - 1) }
-    }
+    /// The activity that is advertised.
+    var current: OfferedActivity? { visible.last }
 
     var count: Int { visible.count }
 
     /// All that is offered, the current one first.
     var summaries: [WireActivitySummary] {
         visible.reversed().map(\.summary)
+    }
+
+    /// Returns when something was offered in place of what was withdrawn last, or will not be so soon; at once where
+    /// nothing was withdrawn within the last 100 ms.
+    func replaced() async {
+        guard grace?.isScheduled == true else { return }
+        await withCheckedContinuation { awaitingReplacement.append($0) }
     }
 
     // MARK: The application's side
@@ -117,12 +127,12 @@ actor Offers {
     /// - Parameter becomesCurrent: it becomes the newest of this device.
     func update(_ activity: OfferedActivity, becomesCurrent: Bool) {
         guard let index = offers.firstIndex(where: { $0.activity.id == activity.id }) else { return }
-        let before = (current?.activity.summary, summaries)
+        let before = summaries
         offers[index].activity = activity
         if becomesCurrent { offers.append(offers.remove(at: index)) }
         awaitExpiry()
         // The user info is nobody's before it is asked for: that it changed is not told either.
-        if before != (current?.activity.summary, summaries) { note(.offered) }
+        if before != summaries { note(.offered) }
     }
 
     /// Stops offering an activity. Who accepted it before keeps the claim.
@@ -169,8 +179,25 @@ actor Offers {
     }
 
     private func note(_ change: Change) {
-        lastChange = (change, lastChange.number + 1)
+        changeCount += 1
+        switch change {
+        case .offered: endGrace()
+        case .withdrawn: beginGrace()
+        }
         changed(change)
+    }
+
+    private func beginGrace() {
+        if grace == nil {
+            grace = BatonEventLoop.Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.endGrace() } }
+        }
+        if grace?.isScheduled == false { grace?.schedule(after: Self.replacementGrace) }
+    }
+
+    private func endGrace() {
+        grace?.cancel()
+        for waiting in awaitingReplacement { waiting.resume() }
+        awaitingReplacement = []
     }
 
     private func awaitExpiry() {

@@ -110,6 +110,10 @@ actor Applications {
 
     /// Which application continues an activity.
     ///
+    /// A web page goes to a browser of its team, which is an application that declares the type. One that claims hosts is
+    /// no browser, whatever it declares: ``applications(opening:wanted:)`` tells whether it may have the page. Without
+    /// either the page is for the user's default browser.
+    ///
     /// - Parameter wanted: the identifier of the one that the user chose; empty where the user has not.
     /// - Throws: ``HandoffError``: the chosen one does not continue such activities; the one there is cannot read this
     ///   version; Handoff is off.
@@ -121,11 +125,16 @@ actor Applications {
         try handoffSwitch.requireOn(for: wanted)
         let manifests = await keeper.installed
         // One that runs under the name of another team's is none of these, and keeps the right one from nothing.
-        let all = ApplicationChoice.candidates(
+        var all = ApplicationChoice.candidates(
             forType: activity.type, team: team, installed: manifests,
             running: registrations.values.map(\.application.choice).filter { TeamTag(of: $0.team) == team })
+        let isPage = activity.type == ActivityType.browsingWeb
+        if isPage {
+            let claiming = Set(manifests.filter { !$0.associatedDomains.isEmpty }.map(\.identifier))
+            all.removeAll { claiming.contains($0.identifier) }
+        }
         let candidates = all.filter { handoffSwitch.isOn(for: $0.identifier) }
-        if candidates.isEmpty, let off = all.first { try handoffSwitch.requireOn(for: off.identifier) }
+        if candidates.isEmpty, !isPage, let off = all.first { try handoffSwitch.requireOn(for: off.identifier) }
         let decision: ApplicationChoice.Decision
         if wanted.isEmpty {
             decision = ApplicationChoice.decide(

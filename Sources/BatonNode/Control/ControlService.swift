@@ -122,8 +122,9 @@ struct ControlService: Sendable {
         if !request.watch { try await handoffSwitch.current.requireOn() }
         let changes = request.watch ? try await directory.watch() : nil
         try await stream.respond(.activities(.init()))
-        var listed = await activities.all(
-            advertisedOnly: request.advertisedOnly, withRefused: request.withRefused && !request.watch)
+        let purpose: PeerActivities.Purpose =
+            request.advertisedOnly ? .advertised : request.watch ? .watch : .look
+        var listed = await activities.all(for: purpose, withRefused: request.withRefused && !request.watch)
         for listing in listed { try await stream.send(record: listing) }
         guard let changes else { return await stream.finish() }
 
@@ -131,7 +132,7 @@ struct ControlService: Sendable {
         // The end of the application's side, which it never uses here, or of its connection ends the watch.
         let watching = Task {
             for await _ in changes {
-                let now = await activities.all(advertisedOnly: request.advertisedOnly)
+                let now = await activities.all(for: purpose)
                 for change in Self.changes(from: listed, to: now) { try await stream.send(record: change) }
                 listed = now
             }
@@ -257,20 +258,21 @@ struct ControlService: Sendable {
             destination = try await documents.openDestination(path)
         }
         try await handoffSwitch.current.requireOn()
-        let (summary, origin) = try await activities.find(id, on: request.deviceID)
+        let (summary, origin) = try await activities.find(
+            id, on: request.deviceID, orNewest: request.orNewest)
         var plan = Handoff.Plan(
             activity: summary, origin: origin, destination: destination, keepsClaim: request.streams,
             printsOnly: request.look || (!request.toApplication && !request.streams && destination == nil),
-            copies: try Self.copies(in: request))
-        // Which application may open a page says the page's host, also where the user has named one that claims hosts.
+            takesReplacement: request.orNewest, copies: try Self.copies(in: request))
         let wanted = request.application
-        let isClaimed = wanted.isEmpty ? true : await applications.claimsHosts(wanted)
-        if request.toApplication, summary.type == ActivityType.browsingWeb, isClaimed {
+        let isPage = summary.type == ActivityType.browsingWeb
+        // Whether one that claims hosts may open a page says the page's host, also where the user has named it.
+        if request.toApplication, isPage, await applications.claimsHosts(wanted) {
             plan.recipient = .applicationOfPage(wanted: wanted)
         } else if request.toApplication {
             switch try await applications.choose(for: summary, of: origin.name, wanted: wanted) {
             case .nobody:
-                break
+                if isPage { plan.recipient = .applicationOfPage(wanted: "") }
             case .one(let candidate):
                 plan.recipient = .application(candidate)
                 plan.keepsClaim = false
@@ -339,6 +341,9 @@ struct ControlService: Sendable {
                 try await stream.send(record: event)
             } catch {
                 isHeard = false
+            }
+            if case .failed(let failure) = event.kind, HandoffError(failure).code == .noSuchActivity {
+                await activities.noteGone(handoff.plan.activity, of: handoff.plan.origin)
             }
         }
         await stream.finish()

@@ -11,6 +11,29 @@ extension Handoff {
     private static let payloadDeadline = Duration.seconds(10)
     /// Activities of one device that are looked through.
     private static let listBound = 64
+    /// How often an activity may be replaced by another while it is asked for.
+    private static let replacementBound = 8
+
+    /// Asks for the payload of what was accepted, or of what has taken its place where nobody named it: another activity
+    /// of the same type and team, so that the application that was told has it, and no document, which the policy would
+    /// have to be asked about.
+    func fetchAcceptedPayload(from connection: Connection) async throws(HandoffError) -> WireActivityPayload {
+        var replacements = 0
+        while true {
+            do {
+                return try await fetchPayload(from: connection)
+            } catch {
+                guard error.code == .noSuchActivity else { throw error }
+                let current = try await offered(on: connection).first
+                guard plan.takesReplacement, replacements < Self.replacementBound, let newest = current,
+                    newest.type == plan.activity.type, newest.kind != .document,
+                    TeamTag(newest.teamTag) == TeamTag(plan.activity.teamTag)
+                else { throw HandoffError(noLongerOfferedBy: plan.origin.name, now: current) }
+                replacements += 1
+                activityID = newest.id
+            }
+        }
+    }
 
     /// Asks for the payload and a claim, which takes the place of the one that is held.
     func fetchPayload(from connection: Connection) async throws(HandoffError) -> WireActivityPayload {
@@ -92,18 +115,25 @@ extension Handoff {
 
     /// The id under which the origin offers the activity now; `nil` where it is as it was.
     private func relocate(_ connection: Connection) async throws(HandoffError) -> Data? {
-        let offered = try await withDeadline(Self.answerDeadline, "\(plan.origin.name) did not answer") {
-            let (_, stream) = try await connection.request(.activityList(.init()))
-            await stream.finish()
-            var offered: [WireActivitySummary] = []
-            var records = stream.records(of: WireActivitySummary.self).makeAsyncIterator()
-            while offered.count < Self.listBound, let activity = try await records.next() { offered.append(activity) }
-            return offered
-        }
+        let offered = try await offered(on: connection)
         guard !offered.contains(where: { $0.id == activityID }) else { return nil }
         let same = offered.filter {
             $0.type == plan.activity.type && $0.title == plan.activity.title && $0.kind == plan.activity.kind
         }
         return same.count == 1 ? same[0].id : nil
+    }
+
+    /// What the origin offers now, its current activity first.
+    private func offered(on connection: Connection) async throws(HandoffError) -> [WireActivitySummary] {
+        try await withDeadline(Self.answerDeadline, "\(plan.origin.name) did not answer") {
+            let (_, stream) = try await connection.request(.activityList(.init()))
+            await stream.finish()
+            var offered: [WireActivitySummary] = []
+            var records = stream.records(of: WireActivitySummary.self).makeAsyncIterator()
+            while offered.count < Self.listBound, let activity = try await records.next() {
+                if let activity = activity.bounded { offered.append(activity) }
+            }
+            return offered
+        }
     }
 }

@@ -45,6 +45,8 @@ actor Handoff {
         var printsOnly = false
         /// The rule that accepts it; `nil` where the user does.
         var rule: AcceptPolicy.Rule?
+        /// Nobody named the activity: what has taken its place meanwhile is meant as well.
+        var takesReplacement = false
         /// Older copies of the document on this device: what they have is not sent.
         var copies: [FilePath] = []
     }
@@ -162,9 +164,12 @@ actor Handoff {
     /// Opens a continuation stream to the application on the origin.
     func openContinuationStream() async throws(HandoffError) -> BatonTransport.Stream {
         let (connection, claim) = try await presentClaim()
-        return try await connection.request(
-            .continuationStream(.with { $0.claimID = Data(claim.bytes) })
-        ).1
+        do {
+            return try await connection.request(.continuationStream(.with { $0.claimID = Data(claim.bytes) })).1
+        } catch {
+            throw HandoffError(
+                error.code, error.message, device: error.device.isEmpty ? plan.origin.name : error.device)
+        }
     }
 
     /// The document, for reading.
@@ -203,7 +208,7 @@ actor Handoff {
     private func takeOver() async throws(HandoffError) -> WireAcceptEvent.Continued {
         let connection = try await connections.connection(to: plan.origin.id)
         try plan.rule?.require(connection)
-        let payload = try await fetchPayload(from: connection)
+        let payload = try await fetchAcceptedPayload(from: connection)
         // Told before the payload is handed on, and after it has come: before that nobody knows the host.
         if let page = await applicationOfPage(payload.webPageURL) {
             do {

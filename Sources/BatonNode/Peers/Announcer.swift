@@ -12,6 +12,15 @@ import Logging
 /// Lives on the node's control loop. It renews at half the time to live, follows changes of the machine's addresses,
 /// and seals afresh, under a new salt and a new instance name, in each rotation period.
 actor Announcer {
+    /// What is true now.
+    private struct Sealed {
+        let settled: [[UInt8]]
+        /// The same for when the next change will have to wait: others are to ask then.
+        let rationed: [[UInt8]]
+        /// Something that others were told of is offered no more.
+        let isWithdrawal: Bool
+    }
+
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -22,6 +31,8 @@ actor Announcer {
     private let port: UInt16
     private let logger: Logger
     private var sealer: AdvertisementSealer
+    /// What others were told of last, or may ask for since.
+    private var told: Set<ActivityID> = []
     private var renewal: BatonEventLoop.Timer?
     private var isStopped = false
 
@@ -41,28 +52,35 @@ actor Announcer {
         gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
     }
 
-    /// Publishes what is true now.
-    func publish(isWithdrawal: Bool = false) async {
-        guard let txt = await seal() else { return }
-        report { () throws(DiscoveryError) in try discovery.publish(txt: txt, isWithdrawal: isWithdrawal) }
+    /// Publishes what is true now, as a withdrawal where others were told of something that is offered no more, whether
+    /// or not something else has taken its place.
+    func publish() async {
+        guard let sealed = await seal() else { return }
+        report { () throws(DiscoveryError) in
+            try discovery.publish(
+                txt: sealed.settled, whenRationed: sealed.rationed, isWithdrawal: sealed.isWithdrawal)
+        }
         armRenewal()
     }
 
     /// Begins a new period: a new salt, gate nonce and instance name.
     func rotate() async {
         sealer.beginPeriod()
-        gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
-        guard let txt = await seal() else { return }
-        report { () throws(DiscoveryError) in try discovery.rotate(txt: txt) }
-        armRenewal()
+        await announceAnew()
     }
 
     /// Begins a new period under other keys: who does not have them finds nothing that it knew.
     func rotate(to keys: GenerationKeys) async {
         sealer.beginPeriod(with: keys)
+        await announceAnew()
+    }
+
+    private func announceAnew() async {
         gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
-        guard let txt = await seal() else { return }
-        report { () throws(DiscoveryError) in try discovery.rotate(txt: txt) }
+        guard let sealed = await seal() else { return }
+        report { () throws(DiscoveryError) in
+            try discovery.rotate(txt: sealed.settled, whenRationed: sealed.rationed)
+        }
         armRenewal()
     }
 
@@ -71,15 +89,20 @@ actor Announcer {
         renewal?.cancel()
     }
 
-    private func seal() async -> [[UInt8]]? {
+    private func seal() async -> Sealed? {
         guard !isStopped else { return nil }
-        let current = await offers.current
-        let content = AdvertisementContent(
+        let visible = await offers.visible
+        let before = told
+        told = Set(visible.map(\.id))
+        var content = AdvertisementContent(
             port: port, addresses: Self.ownAddresses(), deviceName: deviceName,
-            current: current.map { AdvertisedActivity($0.activity) },
-            otherActivities: UInt8(clamping: current?.others ?? 0))
+            current: visible.last.map { AdvertisedActivity($0) },
+            otherActivities: UInt8(clamping: visible.dropLast().count))
         do {
-            return try sealer.seal(content)
+            let settled = try sealer.seal(content)
+            content.otherActivities = AdvertisementContent.uncountedActivities
+            return Sealed(
+                settled: settled, rationed: try sealer.seal(content), isWithdrawal: !before.isSubset(of: told))
         } catch {
             logger.error("this device cannot be announced: \(error)")
             return nil

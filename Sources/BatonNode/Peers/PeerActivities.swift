@@ -6,7 +6,8 @@ import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf
 
-/// What the other devices offer: the advertised activities, and the rest of devices that have more, which are asked.
+/// What the other devices offer: the advertised activities, and those of devices that have more, or change more often
+/// than they may announce, which are asked.
 ///
 /// Lives on the node's control loop. Only a user's listing or accepting calls it, because asking makes a connection.
 actor PeerActivities {
@@ -14,12 +15,23 @@ actor PeerActivities {
     private static let answerDeadline = Duration.seconds(3)
     /// Activities that are taken from one device.
     private static let listBound = NodeLimits().offers
+    /// How often who watches asks a device again that changes more often than it may announce.
+    private static let watchInterval = Duration.seconds(1)
 
-    /// One device's list, good for as long as its advertisement says the same.
+    /// One device's list, good for who watches until the device announces something else.
     private struct Answer {
-        let current: [UInt8]?
-        let others: Int
+        let news: UInt64
         let summaries: [WireActivitySummary]
+    }
+
+    /// Why somebody wants to know what a device offers.
+    enum Purpose: Sendable {
+        /// Nobody is asked.
+        case advertised
+        /// A user looks now.
+        case look
+        /// A user watches: the same is asked again and again.
+        case watch
     }
 
     nonisolated let loop: EventLoop
@@ -30,6 +42,9 @@ actor PeerActivities {
     private let policy: PolicyKeeper
     private let handoffSwitch: HandoffSwitchKeeper
     private var answers: [DeviceID: Answer] = [:]
+    private var told = ToldActivities()
+    /// Devices whose advertisements (by ``Peer/news``) are of activities that they offer no more, as they said when asked.
+    private var outdated: [DeviceID: UInt64] = [:]
 
     init(
         directory: PeerDirectory, connections: PeerConnections, policy: PolicyKeeper,
@@ -44,17 +59,22 @@ actor PeerActivities {
 
     /// All activities that the user's policy does not refuse, each device's current one first.
     ///
-    /// - Parameters:
-    ///   - advertisedOnly: ask nobody.
-    ///   - withRefused: the refused ones as well, marked.
-    func all(advertisedOnly: Bool, withRefused: Bool = false) async -> [WireActivityListing] {
+    /// - Parameter withRefused: the refused ones as well, marked; and those that the user was told of before and that have
+    ///   gone, as removed.
+    func all(for purpose: Purpose, withRefused: Bool = false) async -> [WireActivityListing] {
         guard await handoffSwitch.current.isOn else { return [] }
         let policy = await policy.current()
         let peers = await directory.present
         answers = answers.filter { entry in peers.contains { $0.device == entry.key } }
-        return await withTaskGroup(of: (Int, [WireActivityListing]).self) { group in
+        outdated = outdated.filter { entry in peers.contains { $0.device == entry.key } }
+        switch purpose {
+        case .advertised, .look: break
+        case .watch:
+            if peers.contains(where: isDoubtful) { await directory.remind(after: Self.watchInterval) }
+        }
+        let listed = await withTaskGroup(of: (Int, [WireActivityListing]).self) { group in
             for (index, peer) in peers.enumerated() {
-                group.addTask { (index, await self.listings(of: peer, advertisedOnly: advertisedOnly)) }
+                group.addTask { (index, await self.listings(of: peer, for: purpose)) }
             }
             var byPeer: [Int: [WireActivityListing]] = [:]
             for await (index, listings) in group { byPeer[index] = listings }
@@ -62,21 +82,46 @@ actor PeerActivities {
                 (byPeer[index] ?? []).compactMap { Self.judged($0, of: peers[index], by: policy, withRefused) }
             }
         }
+        let gone = withRefused ? told.gone(besides: listed) : []
+        told.note(listed.filter(\.refusedBy.isEmpty))
+        return listed + gone
     }
 
     /// One activity of one device.
-    func find(_ id: ActivityID, on device: String) async throws(HandoffError) -> (WireActivitySummary, PeerName) {
+    ///
+    /// - Parameter orNewest: where the device no longer offers it, what it offers now.
+    func find(
+        _ id: ActivityID, on device: String, orNewest: Bool
+    ) async throws(HandoffError) -> (WireActivitySummary, PeerName) {
         guard let peer = await directory.peer(device), peer.isPresent else {
             throw HandoffError(.noSuchActivity, "the device \(device.prefix(8)) is not announced on this network now")
         }
-        for listing in await listings(of: peer, advertisedOnly: false)
-        where ActivityID(listing.activity.id) == id {
-            if let rule = await policy.current().refusal(of: Self.subject(listing, of: peer)) {
-                throw HandoffError(.refused, "the accept policy of this device refuses it. Line \(rule.line): \(rule).")
-            }
-            return (listing.activity, peer.peerName)
+        var summaries = await listings(of: peer, for: .look).map(\.activity)
+        var chosen = summaries.first { ActivityID($0.id) == id }
+        if chosen == nil, let asked = await ask(peer, for: .look) {
+            summaries = asked
+            chosen = summaries.first { ActivityID($0.id) == id }
         }
-        throw HandoffError(.noSuchActivity, "\(peer.name) no longer offers the activity", device: peer.name)
+        if chosen == nil, orNewest { chosen = summaries.first }
+        guard let chosen else { throw HandoffError(noLongerOfferedBy: peer.name, now: summaries.first) }
+        let subject = AcceptPolicy.Subject(peer, type: chosen.type, size: chosen.documentSize)
+        if let rule = await policy.current().refusal(of: subject) {
+            throw HandoffError(.refused, "the accept policy of this device refuses it. Line \(rule.line): \(rule).")
+        }
+        return (chosen, peer.peerName)
+    }
+
+    /// A device has said that it does not offer an activity: where it advertises it all the same, that is old.
+    func noteGone(_ activity: WireActivitySummary, of origin: PeerName) async {
+        guard let peer = await directory.peer(origin.id), peer.current.map({ Data($0.id) }) == activity.id else {
+            return
+        }
+        outdated[peer.device] = peer.news
+    }
+
+    /// Whether what a device advertises is known not to be all, or not to be true.
+    private func isDoubtful(_ peer: Peer) -> Bool {
+        peer.isUncounted || outdated[peer.device] == peer.news
     }
 
     /// A listing as it is told: marked or left out where the policy refuses it.
@@ -94,14 +139,13 @@ actor PeerActivities {
         AcceptPolicy.Subject(peer, type: listing.activity.type, size: listing.activity.documentSize)
     }
 
-    private func listings(of peer: Peer, advertisedOnly: Bool) async -> [WireActivityListing] {
-        guard let current = peer.current else { return [] }
-        var summaries = [WireActivitySummary(current, since: peer.currentSince)]
+    private func listings(of peer: Peer, for purpose: Purpose) async -> [WireActivityListing] {
+        var summaries = peer.current.map { [WireActivitySummary($0, since: peer.currentSince)] } ?? []
         var isIncomplete = false
-        if peer.others > 0, !advertisedOnly {
-            if let asked = await ask(peer) {
-                // The title in the advertisement is cut to what fits; the device's own answer has all of it.
-                summaries = asked.contains { $0.id == summaries[0].id } ? asked : summaries + asked
+        if peer.others > 0 || isDoubtful(peer), purpose != .advertised {
+            // Newer than what was announced, and with whole titles.
+            if let asked = await ask(peer, for: purpose) {
+                summaries = asked
             } else {
                 isIncomplete = true
             }
@@ -116,8 +160,8 @@ actor PeerActivities {
         }
     }
 
-    private func ask(_ peer: Peer) async -> [WireActivitySummary]? {
-        if let answer = answers[peer.device], answer.current == peer.current?.id, answer.others == peer.others {
+    private func ask(_ peer: Peer, for purpose: Purpose) async -> [WireActivitySummary]? {
+        if purpose == .watch, !isDoubtful(peer), let answer = answers[peer.device], answer.news == peer.news {
             return answer.summaries
         }
         let device = peer.device.description
@@ -133,9 +177,22 @@ actor PeerActivities {
             return summaries
         }
         if let summaries {
-            answers[peer.device] = Answer(current: peer.current?.id, others: peer.others, summaries: summaries)
+            answers[peer.device] = Answer(news: peer.news, summaries: summaries)
         }
         return summaries
+    }
+}
+
+extension HandoffError {
+    /// An activity was withdrawn or replaced.
+    ///
+    /// - Parameter current: what the device offers now, first of all.
+    init(noLongerOfferedBy device: String, now current: WireActivitySummary?) {
+        let replacement = current.flatMap { current in
+            ActivityID(current.id).map { " and offers “\(current.title)” now, \($0.description.prefix(8))" }
+        }
+        self.init(
+            .noSuchActivity, "\(device) no longer offers the activity" + (replacement ?? ""), device: device)
     }
 }
 

@@ -33,6 +33,7 @@ actor PeerDirectory {
     private var responder = ResponderState.idle
     private var watchers: [UUID: AsyncStream<Void>.Continuation] = [:]
     private var expiryTimer: BatonEventLoop.Timer?
+    private var reminder: BatonEventLoop.Timer?
     private var saveTimer: BatonEventLoop.Timer?
 
     init(
@@ -111,6 +112,15 @@ actor PeerDirectory {
         return stream
     }
 
+    /// Signals whoever watches once more after a while, or sooner: what a device offers may change without an
+    /// advertisement.
+    func remind(after delay: Duration) {
+        if reminder == nil {
+            reminder = BatonEventLoop.Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.changed() } }
+        }
+        if reminder?.isScheduled == false { reminder?.schedule(after: delay) }
+    }
+
     /// Takes an event of discovery.
     func handle(_ event: DiscoveryEvent) {
         switch event {
@@ -130,8 +140,7 @@ actor PeerDirectory {
 
     /// Saves what must survive a restart, and ends all watching.
     func stop() async {
-        expiryTimer?.cancel()
-        saveTimer?.cancel()
+        for timer in [expiryTimer, reminder, saveTimer] { timer?.cancel() }
         for watcher in watchers.values { watcher.finish() }
         watchers = [:]
         hearing.finish()

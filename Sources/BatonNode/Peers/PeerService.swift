@@ -68,6 +68,7 @@ struct PeerService: Sendable {
     }
 
     private func list(on stream: BatonTransport.Stream) async throws(HandoffError) {
+        await offers.replaced()
         let summaries = await offers.summaries
         try await stream.respond(.activityList(.init()))
         for summary in summaries { try await stream.send(record: summary) }

@@ -11,8 +11,10 @@ struct Peer: Sendable {
     /// The account's keys that its advertisement was sealed with.
     var keys: GenerationKeys
     var current: AdvertisedActivity?
-    /// Activities beside the current one.
+    /// Activities beside the current one, or ``AdvertisementContent/uncountedActivities``.
     var others: Int
+    /// Rises with each advertisement of it that counts: what it said before may be true no more.
+    var news: UInt64 = 0
     /// Seconds since 1970, by this device's clock: when its last advertisement came.
     var seen: UInt64
     /// When its current activity became current, by this device's clock.
@@ -24,6 +26,9 @@ struct Peer: Sendable {
     fileprivate(set) var instances: Set<String> = []
     fileprivate(set) var interfaces: Set<UInt32> = []
     fileprivate var expiresAt: Instant
+
+    /// It changes more often than it may announce: what it offers is known by asking it, whatever it has announced.
+    var isUncounted: Bool { isPresent && others == Int(AdvertisementContent.uncountedActivities) }
 
     /// Whether it is announced now.
     var isPresent: Bool { !instances.isEmpty }
@@ -95,6 +100,7 @@ struct PeerTable {
             others: Int(content.otherActivities), seen: unixTime,
             currentSince: unixTime - min(unixTime, UInt64(content.current?.age ?? 0)),
             revision: known?.revision ?? 0, expiresAt: now + .seconds(Int(content.timeToLive)))
+        peer.news = (known?.news ?? 0) + 1
         // The age is in whole seconds: the same activity keeps the time it was first seen with.
         if let known, let before = known.current, before.id == content.current?.id {
             peer.currentSince = known.currentSince

@@ -105,6 +105,39 @@ struct HandoffTests {
         #expect(try JSONParser.parse(missing.output)["code"] == "noSuchActivity")
     }
 
+    @Test("accept of what was replaced says by what; what nobody has named is taken in its newest form")
+    func replaced() async throws {
+        let accepts = Mutex<[WireAcceptRequest]>([])
+        let node = try ScriptedNode { request, stream, _ in
+            switch request {
+            case .activities(let request):
+                #expect(request.withRefused)
+                var gone = Script.listing(0x17)
+                gone.change = .removed
+                try await Script.send([Script.listing(0x29), gone], on: stream)
+            case .accept(let request):
+                accepts.withLock { $0.append(request) }
+                throw HandoffError(.noSuchActivity, "laptop no longer offers the activity", device: "laptop")
+            default: throw HandoffError(.unsupported, "not in this script")
+            }
+        }
+        let named = try await BuiltCommand.run(["accept", "17"], home: node.folder)
+        #expect(named.status == ExitStatus.noSuchActivity.rawValue)
+        #expect(
+            named.errors.contains("laptop no longer offers Note 23; it offers Note 41 now, 29292929"), "\(named.errors)"
+        )
+        #expect(accepts.withLock { $0.isEmpty })
+        let late = try await BuiltCommand.run(["accept", "29"], home: node.folder)
+        #expect(late.status == ExitStatus.noSuchActivity.rawValue)
+        #expect(accepts.withLock { $0.map(\.orNewest) } == [false], "it was named, and is asked for once")
+        accepts.withLock { $0 = [] }
+        let latest = try await BuiltCommand.run(["accept", "--latest", "--json"], home: node.folder)
+        #expect(latest.status == ExitStatus.noSuchActivity.rawValue)
+        let asked = accepts.withLock { $0.map(\.orNewest) }
+        #expect(asked == [Bool](repeating: true, count: 5), "as often as the bound says")
+        #expect(latest.output.split(separator: "\n").count == 1, "\(latest.output)")
+    }
+
     @Test("accept --wait takes what comes while it waits, and gives up in time")
     func waiting() async throws {
         let node = try ScriptedNode { request, stream, _ in

@@ -174,6 +174,31 @@ struct LabWebPageTests {
         #expect(scene.requests.count == 1, "the host is asked once a day")
     }
 
+    @Test("A browser of the page's own team, which declares the type, has it rather than the default browser")
+    func browser() async throws {
+        let scene = try await Scene(listed: "EXAMPLE.org.example.reader")
+        defer { scene.lab.down() }
+        try await scene.registerReader()
+        func manifest(_ identifier: String) throws -> URL {
+            let file = try LabManifest.write(scene.lab, identifier)
+            let text = try String(contentsOf: file, encoding: .utf8)
+            try Data(text.replacingOccurrences(of: LabManifest.type, with: "NSUserActivityTypeBrowsingWeb").utf8)
+                .write(to: file)
+            return file
+        }
+        let browser = try await LabApplication(scene.lab, on: 2, manifest("org.example.browser"))
+        let origin = try await LabApplication(scene.lab, on: 1, manifest("org.example.origin"))
+        origin.send(
+            #""do":"becomeCurrent","activity":"page","type":"NSUserActivityTypeBrowsingWeb","title":"Page","#
+                + #""webpageURL":"\#(Self.page)""#)
+        let accept = try scene.lab.start(2, ["accept", "--wait", "30"], wrapper: scene.desktop.wrapper)
+        try await browser.agree()
+        try await origin.answer("willSave", 1, #""do":"saved""#)
+        try await browser.continue()
+        #expect(try await accept.end().status == 0)
+        #expect(scene.requests.isEmpty && scene.desktop.opened.isEmpty && scene.events.isEmpty)
+    }
+
     /// What an application does in place of continuing a page.
     enum Failing: CaseIterable {
         case declines, dies, doesNotHandle, neverRegisters
