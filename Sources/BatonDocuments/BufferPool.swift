@@ -1,23 +1,25 @@
+public import BatonEventLoop
 public import BatonProtocol
 import Synchronization
 
-/// The buffers of all documents of this process: one budget, whatever the number of transfers.
+/// The buffers of all documents of this process: one part of its budget, whatever the number of transfers.
 ///
 /// A transfer that finds no buffer waits in line until another gives one back, so memory stays within the budget and
-/// the disk waits for the network. Buffers are made when first needed and used again. Safe to use from any thread;
-/// every operation is short and blocks on nothing but its own lock.
+/// the disk waits for the network. Buffers are made when first needed and used again, those that are reserved for
+/// documents; what comes out of the common part of the ``BatonEventLoop/ByteBudget`` goes back as soon as nobody waits
+/// for it. Safe to use from any thread; every operation is short and blocks on nothing but a lock.
 ///
 /// Who acquires a buffer has to release it, exactly once, when nobody reads or writes it any more: a buffer that is
 /// dropped instead is lost to the budget.
 public final class BufferPool: Sendable {
-    /// Bytes that all buffers together may take: 24 MiB by default.
+    /// Bytes that all buffers together take where a pool has a budget of its own: 24 MiB by default.
     public static let defaultBudget = 24 << 20
     /// How many may wait in line for a buffer: 256 by default. It bounds what a flood of requests can pile up.
     public static let defaultWaiterLimit = 256
 
     /// Bytes of one buffer. By default one chunk record: 1 MiB and its checksum.
     public let bufferCapacity: Int
-    /// How many buffers there can be: as many as fit in the budget, at least one.
+    /// How many buffers there can be: as many as fit in the part's ceiling, at least one.
     public let limit: Int
     /// How many may wait in line.
     public let waiterLimit: Int
@@ -38,15 +40,36 @@ public final class BufferPool: Sendable {
     }
 
     private let state = Mutex(State())
+    private let part: ByteBudget.Part
 
-    /// A pool of at most `budget / bufferCapacity` buffers.
+    /// A pool in a part of the process's budget.
+    ///
+    /// - Parameter part: of the documents alone; one buffer at the least is reserved in it, so that a line for buffers
+    ///   always moves.
     public init(
+        part: ByteBudget.Part, bufferCapacity: Int = ChunkRecord.capacity, waiterLimit: Int = defaultWaiterLimit
+    ) {
+        precondition(part.reserved >= bufferCapacity, "one buffer is there for certain")
+        self.part = part
+        self.bufferCapacity = bufferCapacity
+        self.waiterLimit = waiterLimit
+        limit = part.ceiling / bufferCapacity
+    }
+
+    /// A pool with a budget of its own, of at most `budget / bufferCapacity` buffers and at least one.
+    public convenience init(
         budget: Int = defaultBudget, bufferCapacity: Int = ChunkRecord.capacity,
         waiterLimit: Int = defaultWaiterLimit
     ) {
-        self.bufferCapacity = bufferCapacity
-        self.waiterLimit = waiterLimit
-        limit = max(1, budget / bufferCapacity)
+        let bytes = max(budget, bufferCapacity)
+        self.init(
+            part: ByteBudget(bytes: bytes).part(reserved: bytes, ceiling: bytes), bufferCapacity: bufferCapacity,
+            waiterLimit: waiterLimit)
+    }
+
+    deinit {
+        let count = state.withLock { $0.lent.count + $0.idle.count }
+        part.giveBack(count * bufferCapacity)
     }
 
     /// Buffers that are out at this moment.
@@ -87,7 +110,11 @@ public final class BufferPool: Sendable {
             // Straight to the first in line, so that a newcomer cannot overtake it.
             if !state.waiters.isEmpty { return state.waiters.removeFirst() }
             state.lent[ObjectIdentifier(buffer)] = nil
-            state.idle.append(buffer)
+            if part.held <= part.reserved {
+                state.idle.append(buffer)
+            } else {
+                part.giveBack(bufferCapacity)
+            }
             return nil
         }
         next?.continuation.resume(returning: .success(buffer))
@@ -99,6 +126,7 @@ public final class BufferPool: Sendable {
         let idle = state.withLock { state in
             let idle = state.idle
             state.idle = []
+            part.giveBack(idle.count * bufferCapacity)
             return idle
         }
         withExtendedLifetime(idle) {}
@@ -109,7 +137,7 @@ public final class BufferPool: Sendable {
         let buffer: Buffer
         if let idle = state.idle.popLast() {
             buffer = idle
-        } else if state.lent.count < limit {
+        } else if part.take(bufferCapacity) {
             buffer = Buffer(capacity: bufferCapacity)
         } else {
             return nil

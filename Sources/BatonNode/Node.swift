@@ -202,7 +202,7 @@ public actor Node {
             throw .document(error)
         }
         let (rotations, rotationWanted) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        let gate = GateKeeper(of: stored.identity.id) { rotationWanted.yield() }
+        let gate = GateKeeper(of: stored.identity.id, clockDelay: seams.clockDelay) { rotationWanted.yield() }
         let context = try context(account, gate)
         let listener = try listen(on: loop)
         let port = listener.localAddress.port ?? 0
@@ -215,8 +215,9 @@ public actor Node {
             on: try Self.executor("baton-files"), logger: logger)
         let offers = Offers(on: loop, files: files, bound: limits.offers) { changed.yield($0) }
         let sending = TransferLimit(perDevice: limits.transfersPerDevice)
+        let budget = NodeBudget(limits)
         let documents = DocumentService(
-            offers: offers, pool: BufferPool(budget: limits.documentBuffers), ledger: ledger, limit: sending,
+            offers: offers, pool: budget.documents, ledger: ledger, limit: sending,
             stallDeadline: limits.stallDeadline, leastProgress: limits.leastProgress)
         let directory = PeerDirectory(
             account: account, store: store, replayGuard: replayGuard, known: known, discovery: discovery,
@@ -225,13 +226,14 @@ public actor Node {
             account: account, store: store, storage: storage, directory: directory, on: loop, logger: logger)
         let connections = PeerConnections(
             context: context, account: account, exchange: exchange, directory: directory,
-            service: PeerService(offers: offers, documents: documents, exchange: exchange), offers: offers,
-            loops: loops, limits: limits, on: loop, logger: logger)
+            service: PeerService(offers: offers, documents: documents, exchange: exchange, streams: budget.streams),
+            offers: offers, loops: loops, limits: limits, budget: budget.devices, on: loop, logger: logger)
         let announcer = Announcer(
             account: stored, epoch: epoch, port: port, gate: gate, offers: offers, discovery: discovery,
             guards: seams.guards, on: loop, logger: logger)
         let handoffs = HandoffTable()
-        let control = ControlServer(listener: local, limits: limits, logger: logger)
+        let control = ControlServer(
+            listener: local, limits: limits, budget: budget.applications, logger: logger)
         let policy = PolicyKeeper(
             path: AcceptPolicyFile.path(in: home), userHome: ConfigurationFile.userHome, on: storage, logger: logger)
         let handoffSwitch = HandoffSwitchKeeper(
@@ -256,7 +258,7 @@ public actor Node {
                     directory: directory, connections: connections, policy: policy, handoffSwitch: handoffSwitch,
                     on: loop),
                 documents: documents, handoffs: handoffs, policy: policy, applications: applications,
-                handoffSwitch: handoffSwitch, files: files))
+                handoffSwitch: handoffSwitch, files: files, streams: budget.streams))
         await exchange.start(connections: connections, announcer: announcer)
         let accepting = accept(from: listener, over: loops, by: context, for: account, into: connections)
         let discovering = Task { [logger] in

@@ -1,13 +1,11 @@
-import BatonDocuments
 import BatonProtocol
-import BatonTransport
 
 /// What other devices, strangers and this user's applications can make a node spend: every bound on connections, their
 /// bytes, activities and documents in one place.
 ///
 /// The bounds of what one connection carries (streams, requests, resets, pings, empty frames, bytes) are ``session``.
-/// What all together may make the node keep of what they send and fetch is 64 MiB for devices (``received``), 32 MiB for
-/// applications (``receivedLocally``) and 24 MiB for documents on their way (``documentBuffers``): 120 MiB, whoever tries.
+/// What all together may make the node keep of what they send and fetch is one budget of 64 MiB (``buffers``), whoever
+/// tries.
 ///
 /// What a table of the node holds at the most stands with the table (``ClaimTable``, ``HandoffTable``, ``PeerTable``,
 /// ``PeerDirectory/watcherBound``), how long one answer may take with who asks, and what discovery spends in
@@ -25,7 +23,7 @@ struct NodeLimits: Sendable {
     // MARK: Connections
 
     /// Connections at once, in both directions; one more is closed unread. Each costs at the worst 1 MiB and its share
-    /// of the receive budget. Default 32.
+    /// of ``buffers``. Default 32.
     var connections = 32
     /// Live connections with one device, so that none uses up those of the others. Default 4.
     var connectionsPerDevice = 4
@@ -36,16 +34,8 @@ struct NodeLimits: Sendable {
 
     // MARK: Bytes
 
-    /// Bytes of all devices that nobody has read yet, in all connections: see ``BatonTransport/ReceiveBudget``. Default
-    /// 64 MiB, of which each of ``connections`` and ``handshakes`` has 512 KiB for certain.
-    var received = ReceiveBudget.defaultBytes
-    /// The same of this user's applications, which another program of his may be. Default 32 MiB.
-    var receivedLocally = 32 << 20
-    /// What each connection of an application has of it for certain, in bytes; ``localConnections`` of them fit. Default
-    /// 128 KiB.
-    var receivedLocallyFloor = 128 << 10
-    /// Bytes of documents that are read ahead of who fetches them: see ``BatonDocuments/BufferPool``. Default 24 MiB.
-    var documentBuffers = BufferPool.defaultBudget
+    /// The one budget for bytes that others make the node keep. Default 64 MiB.
+    var buffers = BufferLimits()
 
     // MARK: Handshakes: the gate has let the other side in
 

@@ -10,6 +10,8 @@ package struct NodeSeams: Sendable {
     package var guards = AdvertisementGuards.all
     /// Whether a connection has to show that it is of the account before it is answered.
     package var hasGate = true
+    /// How long its gate takes no token of the clock.
+    var clockDelay = Gate.clockDelay
     /// Times and names of discovery.
     package var discovery = DiscoveryConfiguration()
 

@@ -17,7 +17,7 @@ import Testing
     }
 
     private func gate() -> Gate {
-        var gate = Gate(device: server)
+        var gate = Gate(device: server, clockDelay: .zero)
         gate.beginPeriod(nonce: nonce, keys: keys[0], uptime: .seconds(100))
         return gate
     }
@@ -95,6 +95,44 @@ import Testing
         var young = gate()
         let first = GateToken.serverName(keys: keys[0], server: server, unixTime: 0)
         #expect(verdict(&young, first, time: 0) == .success(keys[0].generation))
+    }
+
+    /// What a server admitted before its restart, or before its clock went back, it does not admit again.
+    @Test func aTokenOfTheClockIsGoodOnceAlsoAfterARestart() {
+        let step = Int64(GateToken.stepSeconds)
+        for (age, skew) in [(0, 0), (0, step), (step, step), (2 * step, step), (3 * step - 1, step)] {
+            // Used at the very end of a step, by a client whose clock is a step ahead at the most.
+            let used = GateToken.serverName(keys: keys[0], server: server, unixTime: UInt64(Int64(time) + skew))
+            var before = gate()
+            #expect(verdict(&before, used) == .success(keys[0].generation))
+            var after = Gate(device: server)
+            after.beginPeriod(nonce: nonce, keys: keys[0], uptime: .seconds(5))
+            let verdict = verdict(&after, used, uptime: .seconds(5 + age), time: time + UInt64(age))
+            #expect(verdict == .failure(.forgotten) || verdict == .failure(.forged), "\(age), \(skew)")
+        }
+        // A clock that runs behind since, which a token of before would fit.
+        var slow = Gate(device: server)
+        slow.beginPeriod(nonce: nonce, keys: keys[0], uptime: .zero)
+        let fresh = GateToken.serverName(keys: keys[0], server: server, unixTime: time)
+        #expect(verdict(&slow, fresh, uptime: Gate.clockDelay - .nanoseconds(1)) == .failure(.forgotten))
+        // Those of an advertisement are good at once: its nonce is new.
+        let known = GateToken.serverName(keys: keys[0], server: server, gateNonce: nonce)
+        #expect(verdict(&slow, known, uptime: .seconds(1)) == .success(keys[0].generation))
+        // Another period is no other gate.
+        slow.beginPeriod(nonce: nonce.reversed(), keys: keys[0], uptime: .seconds(900))
+        #expect(verdict(&slow, fresh, uptime: Gate.clockDelay) == .success(keys[0].generation))
+    }
+
+    @Test func aTokenOfTheClockIsGoodOnceAlsoWhenTheClockGoesBack() {
+        var gate = gate()
+        let used = GateToken.serverName(keys: keys[0], server: server, unixTime: time)
+        #expect(verdict(&gate, used) == .success(keys[0].generation))
+        // Forward for a while: what was used is remembered no more.
+        #expect(verdict(&gate, used, time: time + 7200) == .failure(.forged))
+        #expect(verdict(&gate, used) == .failure(.forgotten))
+        let later = GateToken.serverName(keys: keys[0], server: server, unixTime: time + GateToken.stepSeconds)
+        #expect(verdict(&gate, later) == .success(keys[0].generation))
+        #expect(verdict(&gate, later) == .failure(.repeated))
     }
 
     @Test func aPeriodCountsForAWhileAfterItsEnd() {

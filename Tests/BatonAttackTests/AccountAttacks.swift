@@ -41,7 +41,8 @@ struct AccountAttacks {
             let thief = try Scratch()
             let copy = FilePath(thief.url.appendingPathComponent("account").path)
             try FileManager.default.copyItem(atPath: stolen.store.folder.string, toPath: copy.string)
-            // Nothing in the store could keep the key; a device that did stands in.
+            // The defence is that no code writes the key, which cannot be switched off: one that could would be worse than
+            // the attack. A device that had written it stands in.
             if !defence.isOn {
                 let secret = account.key.secret.withUnsafeBytes { Data($0) }
                 try secret.write(to: URL(fileURLWithPath: copy.appending("account-key").string))

@@ -111,12 +111,12 @@ struct ClaimAttacks {
     /// Requests that are for the user's own programs, sent by a device: accepting, offering and withdrawing in the user's
     /// name, and reading what other devices offer.
     ///
-    /// KDE Connect's and LocalSend's services answer whoever is connected. What serves devices has no code for these; the
-    /// service of the local socket stands in for one that had.
+    /// KDE Connect's and LocalSend's services answer whoever is connected. What serves devices refuses these, which is the
+    /// one defence; without it they reach what serves the local socket.
     @Test("Requests of the local socket, sent by another device")
     func localRequests() async throws {
-        let origin = try await Origin()
         let local = try await LocalService()
+        let (origin, open) = (try await Origin(), try await Origin(local: local))
         let requests: [(name: String, kind: WireRequest.OneOf_Kind)] = [
             ("status", .status(.init())), ("devices", .devices(.init())), ("activities", .activities(.init())),
             ("offer", .offer(.with { $0.type = "org.example.note" })), ("withdraw", .withdraw(.init())),
@@ -125,10 +125,8 @@ struct ClaimAttacks {
             ("documentRead", .documentRead(.init())), ("access", .access(.init())),
         ]
         for (name, kind) in requests {
-            try await attack("\(name), which is for the user's own programs", proof: .control) { defence in
-                let answer =
-                    defence.isOn
-                    ? try await origin.answer(to: kind, from: thief).answer : try await local.answer(to: kind)
+            try await attack("\(name), which is for the user's own programs") { defence in
+                let answer = try await (defence.isOn ? origin : open).answer(to: kind, from: thief).answer
                 guard case .failure(let failure) = answer else { return .succeeded }
                 // What is served may still be refused for what it asks.
                 return Outcome(succeeds: failure.code != .unsupported)

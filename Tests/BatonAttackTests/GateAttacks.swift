@@ -1,9 +1,9 @@
-import BatonAccount
 import BatonEventLoop
 import BatonTestSupport
 import COpenSSL
 import Testing
 
+@testable import BatonAccount
 @testable import BatonNode
 @testable import BatonTLS
 
@@ -177,6 +177,32 @@ struct GateAttacks {
                 try again.send(isWhole ? recorded : hello(name))
                 return Outcome(succeeds: try await again.reaction() == .answered)
             }
+        }
+    }
+
+    /// The same, where the server was restarted in between, as who sits on the path can bring about: it has another gate
+    /// nonce, but the time is the same.
+    @Test("A token of the clock, used before a restart")
+    func replayAfterRestart() async throws {
+        try await attack("the token of a device that dialled by the clock, sent again to a server that was restarted") {
+            defence in
+            let name = GateToken.serverName(keys: desktop.account.currentKeys, server: laptop.id, unixTime: Self.time)
+            func start(at uptime: Duration, clockDelay: Duration) throws -> Door {
+                var gate = Gate(device: laptop.id, clockDelay: clockDelay)
+                gate.beginPeriod(nonce: nonce, keys: laptop.account.currentKeys, uptime: uptime)
+                let shared = Lock(gate)
+                return try Door(
+                    of: laptop,
+                    laptop.context(gate: { name in
+                        shared.withLock { try? $0.admit(name, uptime: uptime + .seconds(1), unixTime: Self.time) }
+                    }), limits: Self.patient)
+            }
+            let before = try await start(at: .seconds(1), clockDelay: .zero).connect()
+            try before.send(hello(name))
+            #expect(try await before.reaction() == .answered)
+            let after = try await start(at: .seconds(9), clockDelay: defence.isOn ? Gate.clockDelay : .zero).connect()
+            try after.send(hello(name))
+            return Outcome(succeeds: try await after.reaction() == .answered)
         }
     }
 

@@ -97,9 +97,17 @@ struct HandoffAttacks {
                 return Outcome(succeeds: try contents(of: folder) == ["report.pdf"])
             }
         }
-        // What its checksum, the kernel or the protocol refuses as well.
+        // Two defences refuse this: what comes is more than the size, and its checksum stands elsewhere.
+        try await attack("a document with a size that is less than what comes") { defence in
+            let folder = try scratch.folder("short-\(defence)")
+            try await HostileOrigin(size: 3, records: whole).tryToFetch(
+                title: "report.pdf", into: folder,
+                checks: defence.isOn ? .all : .all.subtracting([.whole, .checksums]))
+            return Outcome(succeeds: try contents(of: folder) == ["report.pdf"])
+        }
+        // What the kernel or the protocol refuses as well.
         let others: [HostileOrigin] = [
-            HostileOrigin(size: 3, records: whole), HostileOrigin(size: 1 << 62, records: whole),
+            HostileOrigin(size: 1 << 62, records: whole),
             HostileOrigin(size: .max, records: whole), HostileOrigin(entries: 2, records: whole),
             HostileOrigin(entries: 0, records: whole),
         ]

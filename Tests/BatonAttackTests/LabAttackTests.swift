@@ -38,7 +38,8 @@ struct LabAttackTests {
         // The nodes run as this user of this machine, whatever their devices are called.
         let people = [NSUserName(), ProcessInfo.processInfo.hostName].filter { $0.utf8.count >= 4 }
         #expect(!people.isEmpty)
-        let title = "Letter of resignation"
+        // Said in the title, which is sealed: nothing else says them.
+        let title = "Letter of \(people.joined(separator: " at "))"
         let userInfo = "the-recipient-is-the-board"
         let secrets = [
             title, "org.example.secret-plans", userInfo, "https://intranet.example.org/board", "salaries-2026.csv",
@@ -105,13 +106,8 @@ struct LabAttackTests {
         await attack("reading who talks from the wire") { defence in
             Outcome(succeeds: names.prefix(2).contains { (defence.isOn ? session : unsealed).holds($0) })
         }
-        // No code sends them: a message that says them stands in.
-        try await attack("reading the user's and the machine's real name from the wire", proof: .control) { defence in
-            guard !defence.isOn else { return Outcome(succeeds: people.contains { session.holds($0) }) }
-            let said = lab.folder.appendingPathComponent("said")
-            try Data(people.joined(separator: "@").utf8).write(to: said)
-            let other = try Capture(said)
-            return Outcome(succeeds: people.allSatisfy { other.holds($0) })
+        await attack("reading the user's and the machine's real name from the wire") { defence in
+            Outcome(succeeds: people.contains { (defence.isOn ? session : unsealed).holds($0) })
         }
         await attack("telling idle from busy by the size of the records") { defence in
             let records = defence.isOn ? own : unpadded.records.filter { !$0.text.isEmpty }
@@ -169,7 +165,7 @@ struct LabAttackTests {
                 let accepted = try await lab.run(2, "accept", offer.id, "--to", inbox.path)
                 #expect(accepted.status == 0, "\(accepted.errors)")
             } else {
-                // No code here reads SRV or dials what it says.
+                // No code here reads SRV or dials what it says, so that there is nothing to switch off.
                 let believer = try lab.startProgram(2, ["python3", "-c", HostilePrograms.believer, "10.77.0.2"])
                 #expect(try await believer.end().status == 0, "\(believer.errors)")
                 try await spoofer.program.line { $0.hasPrefix("hit") }

@@ -60,13 +60,13 @@ extension LabAttackTests {
 
             // The change of a device that is known, and a device that comes to the middle of it.
             let during = try await lab.offer(1, "--url", "https://example.org/2", "--title", "During")
-            var isInTime = [try await found("During", by: watch)]
+            var isInTime = [try await found("During", by: watch, from: nodes[0])]
             for offer in [before, during] { try await offer.command.end(by: SIGTERM) }
             try await nodes[0].end(by: SIGTERM)
             let first = ["nice", "-n", "-19"]
             let fresh = try await lab.startNode(1, wrapper: first).command
             let offer = try await lab.offer(1, "--url", "https://example.org/3", "--title", "Fresh")
-            isInTime.append(try await found("Fresh", by: watch))
+            isInTime.append(try await found("Fresh", by: watch, from: fresh))
             #expect(try await lab.run(2, "accept", offer.id).lines == ["https://example.org/3"])
             #expect(try await lab.status(2)?.peers == 1, "a clone is no device")
 
@@ -74,9 +74,9 @@ extension LabAttackTests {
             try await nodes[1].end(by: SIGTERM)
             let restarted = try await lab.startNode(2, wrapper: first).command
             let newWatch = try lab.watch(2)
-            isInTime.append(try await found("Fresh", by: newWatch))
+            isInTime.append(try await found("Fresh", by: newWatch, from: fresh))
             let update = try await lab.offer(1, "--url", "https://example.org/4", "--title", "Update")
-            isInTime.append(try await found("Update", by: newWatch))
+            isInTime.append(try await found("Update", by: newWatch, from: fresh))
 
             // Killed in the middle of the flood, and started again: all 1,500 come at once.
             try lab.lab.command("avahi", "2", "kill")
@@ -86,8 +86,8 @@ extension LabAttackTests {
             try lab.lab.command("avahi", "2", "start")
             try prefer(hostOf: restarted)
             let again = try await lab.offer(1, "--url", "https://example.org/5", "--title", "Again")
-            isInTime.append(try await found("Again", by: newWatch))
-            // On a busy machine as well.
+            isInTime.append(try await found("Again", by: newWatch, from: fresh))
+            // Whatever was lost.
             #expect(isInTime.filter { $0 }.count >= 3, "\(isInTime)")
             #expect(try !Holdings(of: restarted.program.processIdentifier).exceeds(Self.bound))
             #expect(fresh.program.isRunning && restarted.program.isRunning)
@@ -95,22 +95,28 @@ extension LabAttackTests {
             try await flooder.end(by: SIGKILL)
         }
 
-        /// Waits until a device is found in the flood: within 10 s, unless other programs take most of the machine. The
-        /// kernel forwards between hosts of a lab with what is left then, and drops what comes too fast for that, which
-        /// says nothing about the node.
+        /// Waits until a device is found in the flood: within 10 s, unless the kernel has dropped on either host what Avahi
+        /// had not read in time. Such a loss, of which there is none where each host has a processor of its own, says nothing
+        /// about the node: its own share of the work is a few hundredths of a processor.
         ///
         /// - Returns: whether it was within 10 s.
-        private func found(_ title: String, by watch: HostCommand) async throws -> Bool {
-            let began = ContinuousClock.now
+        private func found(_ title: String, by watch: HostCommand, from node: HostCommand) async throws -> Bool {
+            let hosts = [watch, node].map(\.program.processIdentifier)
+            let (began, before) = (ContinuousClock.now, try hosts.map(Self.droppedPackets))
             try await watch.listed(title, within: .seconds(60))
             let time = ContinuousClock.now - began
-            var load = [0.0]
-            let isBusy = getloadavg(&load, 1) == 1 && load[0] > 2 * Double(ProcessInfo.processInfo.activeProcessorCount)
-            print(
-                "“\(title)” was found in the flood after \(time)\(isBusy ? ", on a machine with a load of \(load)" : "")"
-            )
-            #expect(time < .seconds(10) || isBusy)
+            let dropped = zip(try hosts.map(Self.droppedPackets), before).map(-)
+            print("“\(title)” was found in the flood after \(time); packets dropped by the kernel: \(dropped)")
+            #expect(time < .seconds(10) || dropped.contains { $0 > 0 }, "\(title)")
             return time < .seconds(10)
+        }
+
+        /// Datagrams that the host of a process has lost because nobody read them in time ("RcvbufErrors").
+        private static func droppedPackets(onHostOf process: Int32) throws -> Int {
+            let lines = try String(contentsOfFile: "/proc/\(process)/net/snmp", encoding: .utf8).split(separator: "\n")
+            let fields = lines.filter { $0.hasPrefix("Udp:") }.map { $0.split(separator: " ") }
+            let (names, values) = (try #require(fields.first), try #require(fields.last))
+            return try #require(zip(names, values).first { $0.0 == "RcvbufErrors" }.flatMap { Int($0.1) })
         }
 
         /// Lets the programs of a lab's host go before the others of this machine, those that they start included.

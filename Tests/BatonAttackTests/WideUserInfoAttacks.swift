@@ -81,7 +81,8 @@ struct WideUserInfoAttacks {
     @Test("Eight times the keys cost eight times the work, and not its square")
     func manyKeys() async throws {
         let files = try SharedFiles.none()
-        // With sorting it is some ten times; the square is 64. What is rebuilt for each key shows with fewer of them.
+        // With sorting it is some ten times; the square is 64. The defence is how the work is done, which is no switch: what
+        // it was once stands in, and shows with fewer keys.
         try await attack("4,800 keys, to cost a multiple of their share", proof: .control) { defence in
             let few = defence.isOn ? try await Self.wholeWay(keys: 600, through: files) : Self.rebuilding(keys: 25)
             let many = defence.isOn ? try await Self.wholeWay(keys: 4_800, through: files) : Self.rebuilding(keys: 200)

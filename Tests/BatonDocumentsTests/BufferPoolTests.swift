@@ -1,3 +1,4 @@
+import BatonEventLoop
 import BatonProtocol
 import Testing
 
@@ -11,6 +12,32 @@ struct BufferPoolTests {
         #expect(pool.limit * pool.bufferCapacity <= 24 << 20)
         #expect(pool.allocatedCount == 0)
         #expect(BufferPool(budget: 1, bufferCapacity: 1000).limit == 1)
+    }
+
+    @Test func itsPartOfABudgetIsKeptAndTheRestGivenBack() async throws {
+        let budget = ByteBudget(bytes: 400)
+        let other = budget.part(reserved: 100, ceiling: 400)
+        let pool = BufferPool(part: budget.part(reserved: 100, ceiling: 300), bufferCapacity: 100)
+        #expect(pool.limit == 3)
+        let own = try await pool.acquire()
+        let borrowed = try await pool.acquire()
+        #expect(other.take(200))
+        // One more may be there, but somebody else has the bytes.
+        #expect(pool.acquireIfAvailable() == nil && budget.held == 400)
+        async let next = pool.acquire()
+        #expect(await DocumentFixture.eventually { pool.waiterCount == 1 })
+        pool.release(borrowed)
+        let third = try await next
+        #expect(third === borrowed)
+        // What is common is not kept for later; what is reserved is.
+        pool.release(third)
+        #expect(pool.allocatedCount == 1 && other.take(100))
+        pool.release(own)
+        #expect(pool.allocatedCount == 1 && budget.held == 400)
+        #expect(pool.acquireIfAvailable() === own)
+        pool.release(own)
+        pool.trim()
+        #expect(pool.allocatedCount == 0 && budget.held == 300)
     }
 
     @Test func atTheBoundTheNextWaitsItsTurn() async throws {

@@ -35,6 +35,7 @@ struct NodeLimitsTests {
             try FileManager.default.moveItem(atPath: account.devices[0].store.folder.string, toPath: own)
             var seams = NodeSeams()
             seams.limits = limits
+            seams.clockDelay = .zero
             node = Node(home: home, seams: seams, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             try await node.start()
             port = try #require(await node.port)
@@ -198,11 +199,23 @@ struct NodeLimitsTests {
         await scene.close()
     }
 
-    @Test("Applications together are allowed no more than their budget")
+    /// How much each connection may hold, once it has its share.
+    private func shares(of connections: [Connection], above floor: Int) async throws -> [UInt64] {
+        func allowed() async -> [UInt64] {
+            var all: [UInt64] = []
+            for connection in connections { all.append(await connection.allowedBytes) }
+            return all
+        }
+        try await eventually("the shares are granted") { await allowed().allSatisfy { $0 > floor } }
+        return await allowed()
+    }
+
+    @Test("Applications together are allowed no more than their part of the budget")
     func local() async throws {
         var limits = NodeLimits()
-        limits.receivedLocallyFloor = 64 << 10
-        limits.receivedLocally = limits.localConnections * limits.receivedLocallyFloor + (1 << 20)
+        let floor = 64 << 10
+        limits.buffers.applications.reserved = limits.localConnections * floor
+        limits.buffers.applications.ceiling = limits.localConnections * floor + (1 << 20)
         let scene = try await Scene(devices: 1, limits)
         var connections: [Connection] = []
         for _ in 0..<8 {
@@ -211,26 +224,70 @@ struct NodeLimitsTests {
             await stream.finish()
             connections.append(connection)
         }
-        func allowed() async -> [UInt64] {
-            var all: [UInt64] = []
-            for connection in connections { all.append(await connection.allowedBytes) }
-            return all
-        }
         // Half of what is left above the floors each, the first one 512 KiB of 1 MiB.
-        try await eventually("the shares are granted") { await allowed().allSatisfy { $0 > 64 << 10 } }
-        let all = await allowed()
+        let all = try await shares(of: connections, above: floor)
         #expect(all.first == 512 << 10 && all.last.map { $0 < 128 << 10 } == true, "\(all)")
-        #expect(all.reduce(0, +) <= UInt64(8 * limits.receivedLocallyFloor + (1 << 20)), "\(all)")
+        #expect(all.reduce(0, +) <= UInt64(8 * floor + (1 << 20)), "\(all)")
         for connection in connections { await connection.close() }
         await scene.close()
     }
 
-    @Test("What is kept for all fits what is documented, and every connection has its floor of it")
-    func documented() {
-        let limits = NodeLimits()
-        #expect(limits.received + limits.receivedLocally + limits.documentBuffers == 120 << 20)
-        #expect((limits.connections + limits.handshakes) * ReceiveBudget.defaultFloor <= limits.received)
-        #expect(limits.localConnections * limits.receivedLocallyFloor <= limits.receivedLocally)
+    /// Limits whose common bytes one device's connections take: 1 MiB, of which a class may get all.
+    private func scarce() -> NodeLimits {
+        var limits = NodeLimits()
+        limits.buffers.devices = .init(reserved: 48 * (64 << 10), ceiling: 48 * (64 << 10) + (1 << 20))
+        limits.buffers.applications = .init(
+            reserved: limits.localConnections * (32 << 10), ceiling: limits.localConnections * (32 << 10) + (1 << 20))
+        limits.buffers.documents = .init(reserved: 2 << 20, ceiling: 3 << 20)
+        limits.buffers.streams = .init(reserved: 256 << 10, ceiling: 1 << 20)
+        let parts = [
+            limits.buffers.devices, limits.buffers.applications, limits.buffers.documents, limits.buffers.streams,
+        ]
+        limits.buffers.total = parts.reduce(1 << 20) { $0 + $1.reserved }
+        return limits
+    }
+
+    @Test("A device that fills its share stops no application, and applications that do stop no device")
+    func starvation() async throws {
+        let scene = try await Scene(devices: 3, scarce())
+        var hogs: [Connection] = []
+        for _ in 0..<NodeLimits().connectionsPerDevice {
+            let connection = try await scene.connect(1)
+            #expect(await scene.isServed(connection))
+            hogs.append(connection)
+        }
+        let taken = try await shares(of: hogs, above: 64 << 10).reduce(0, +)
+        #expect(taken > 4 * (64 << 10) + (900 << 10) && taken <= 4 * (64 << 10) + (1 << 20), "\(taken)")
+        // Another device and an application have what is theirs for certain, and are served.
+        let (other, application) = (try await scene.connect(2), try await scene.connectLocally())
+        #expect(await scene.isServed(other))
+        let (_, status) = try await application.request(.status(.init()))
+        await status.finish()
+        #expect(await other.allowedBytes >= 64 << 10)
+        #expect(await application.allowedBytes >= 32 << 10)
+        for connection in hogs + [other, application] { await connection.close() }
+        try await eventually("what the device held is there again") {
+            let connection = try await scene.connect(2)
+            let isServed = await scene.isServed(connection)
+            let allowed = await connection.allowedBytes
+            await connection.close()
+            return isServed && allowed >= 512 << 10
+        }
+
+        // The reverse.
+        var applications: [Connection] = []
+        for _ in 0..<8 {
+            let connection = try await scene.connectLocally()
+            let (_, stream) = try await connection.request(.status(.init()))
+            await stream.finish()
+            applications.append(connection)
+        }
+        #expect(try await shares(of: applications, above: 32 << 10).reduce(0, +) > 8 * (32 << 10) + (900 << 10))
+        let device = try await scene.connect(1)
+        #expect(await scene.isServed(device))
+        #expect(await device.allowedBytes >= 64 << 10)
+        for connection in applications + [device] { await connection.close() }
+        await scene.close()
     }
 }
 

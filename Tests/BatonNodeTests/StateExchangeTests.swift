@@ -42,7 +42,9 @@ struct StateExchangeTests {
                 _ = try account.revoke([other], with: secrets)
             }
             try store.save(stateOf: account)
-            node = Node(home: home, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            var seams = NodeSeams()
+            seams.clockDelay = .zero
+            node = Node(home: home, seams: seams, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             try await node.start()
             port = try #require(await node.port)
         }

@@ -23,6 +23,46 @@ import Testing
         #expect(try pair.client.readAll().bytes == Array("to the client".utf8))
     }
 
+    /// The key exchange that this machine's library allows: from OpenSSL 3.5 on the one against quantum computers.
+    @Test func theBestKeyExchangeThatBothEndsHaveIsUsed() throws {
+        let best = OpenSSL_version_num() >= 0x3050_0000 ? "x25519mlkem768" : "x25519"
+        let account = try TestAuthority()
+        func ends(_ restrict: (SessionPair) -> Void = { _ in }) throws -> SessionPair {
+            let pair = try SessionPair(client: account.device().context(), server: account.device().context())
+            restrict(pair)
+            return try pair.connected()
+        }
+        func agree(_ group: String, _ pair: SessionPair) throws {
+            #expect(pair.client.negotiatedGroup?.lowercased() == group)
+            #expect(pair.server.negotiatedGroup?.lowercased() == group)
+            try pair.client.write([1, 2, 3])
+            converse(pair.client, pair.server)
+            #expect(try pair.server.readAll().bytes == [1, 2, 3])
+        }
+        let pair = try SessionPair()
+        #expect(pair.client.negotiatedGroup == nil)
+        try agree(best, pair.connected())
+        // Where one end has an older library, as a list without the new one is.
+        let old = "X25519:P-256"
+        try agree("x25519", ends { $0.client.offerOnly(old) })
+        try agree("x25519", ends { $0.server.offerOnly(old) })
+        // A client that has it, but has predicted another: the server asks for it rather than being content with less.
+        try agree(best, ends { if best != "x25519" { $0.client.offerOnly("X25519:X25519MLKEM768") } })
+        try agree("secp256r1", ends { $0.client.offerOnly("P-256") })
+    }
+
+    /// A client of an account with older libraries is answered at once, without being asked for another first message.
+    @Test func noRoundTripIsAddedForAnOlderServer() throws {
+        let pair = try SessionPair()
+        pair.server.offerOnly("X25519:P-256")
+        #expect(try pair.client.handshake() == .incomplete)
+        try pair.server.give(pair.client.takeOutput(1 << 16))
+        #expect(try pair.server.handshake() == .incomplete)
+        // A HelloRetryRequest would be all that is there, and no certificate.
+        try pair.client.give(pair.server.takeOutput(1 << 16))
+        #expect(try pair.client.handshake() == .complete)
+    }
+
     @Test func nothingIsKnownOfThePeerBeforeTheEnd() throws {
         let pair = try SessionPair()
         #expect(pair.server.peerDeviceID == nil)

@@ -1,8 +1,20 @@
+import BatonEventLoop
 import BatonProtocol
 import BatonTestSupport
 import Testing
 
 @testable import BatonTransport
+
+extension ReceiveBudget {
+    /// A budget of its own: the floors and what is left above them.
+    fileprivate convenience init(
+        bytes: Int, connections: Int, floor: Int, initialWindow: Int, maximumWindow: Int
+    ) {
+        self.init(
+            part: ByteBudget(bytes: bytes).part(reserved: connections * floor, ceiling: bytes),
+            connections: connections, initialWindow: initialWindow, maximumWindow: maximumWindow)
+    }
+}
 
 @Suite("Receive budget", .timeLimit(.minutes(3)))
 struct ReceiveBudgetTests {
@@ -36,12 +48,14 @@ struct ReceiveBudgetTests {
 
     @Test("The first connection has the whole window, and each after it still has its floor")
     func shares() {
-        let budget = ReceiveBudget(connections: 48, initialWindow: 8 << 20, maximumWindow: 16 << 20)
+        let (bytes, floor) = (64 << 20, 512 << 10)
+        let budget = ReceiveBudget(
+            bytes: bytes, connections: 48, floor: floor, initialWindow: 8 << 20, maximumWindow: 16 << 20)
         let shares = (0..<48).map { _ in budget.share() }
         #expect(shares[0].bytes == 16 << 20)
         #expect(zip(shares, shares.dropFirst()).allSatisfy { $0.bytes >= $1.bytes })
-        #expect(shares.allSatisfy { $0.bytes >= ReceiveBudget.defaultFloor })
-        #expect(shares.reduce(0) { $0 + $1.bytes } <= ReceiveBudget.defaultBytes)
+        #expect(shares.allSatisfy { $0.bytes >= floor })
+        #expect(shares.reduce(0) { $0 + $1.bytes } <= bytes)
     }
 
     @Test("Peers that all flood what nobody reads are held within the budget, and everything arrives once it is read")

@@ -13,6 +13,9 @@ public struct Gate: Sendable {
     public static let periodBound = 4
     /// How long the nonce of a period counts after its end: others may hold the advertisement for its time to live.
     public static let periodGrace = Duration.seconds(Int64(Advertisement.maximumTimeToLive) + 60)
+    /// How long a new gate takes no token of the clock: so long a token counts at the most that the gate before it, which
+    /// it knows nothing of, may have admitted. By a clock that never jumps; the one that tokens are of may.
+    public static let clockDelay = Duration.seconds(3 * Int64(GateToken.stepSeconds))
 
     /// Why a server name is no token.
     public enum Refusal: Error, Sendable, Hashable {
@@ -24,6 +27,8 @@ public struct Gate: Sendable {
         case repeated
         /// Too many have been used: see ``Gate/tokenBound``.
         case crowded
+        /// It is of the clock, and may have been used before this gate began, or before the clock was set back.
+        case forgotten
     }
 
     /// The tokens used under one nonce or in one step.
@@ -51,10 +56,21 @@ public struct Gate: Sendable {
     /// The present period is the last.
     private var periods: [Period] = []
     private var steps: [UInt64: Book] = [:]
+    /// The greatest step whose used tokens are forgotten.
+    private var lastForgottenStep: UInt64?
+    private let clockDelay: Duration
+    /// When tokens of the clock begin to count.
+    private var clockBegins: Duration?
 
     /// A gate that knows no period yet.
     public init(device: DeviceID) {
+        self.init(device: device, clockDelay: Self.clockDelay)
+    }
+
+    /// The same, for tests that do not wait for tokens of the clock, or see what the waiting is good for.
+    package init(device: DeviceID, clockDelay: Duration) {
         self.device = device
+        self.clockDelay = clockDelay
     }
 
     /// Whether the present period has used up its tokens, and another should begin.
@@ -69,6 +85,7 @@ public struct Gate: Sendable {
     ///   - keys: What its advertisements are sealed with.
     ///   - uptime: A clock that never jumps.
     public mutating func beginPeriod(nonce: [UInt8], keys: GenerationKeys, uptime: Duration) {
+        if clockBegins == nil { clockBegins = uptime + clockDelay }
         if let last = periods.indices.last { periods[last].endsAt = uptime + Self.periodGrace }
         periods.append(Period(nonce: nonce, keys: keys))
         if periods.count > Self.periodBound { periods.removeFirst() }
@@ -88,7 +105,10 @@ public struct Gate: Sendable {
         periods.removeAll { $0.endsAt.map { $0 <= uptime } ?? false }
         let step = unixTime / GateToken.stepSeconds
         let window = step - min(step, 1)...step + 1
-        steps = steps.filter { window.contains($0.key) }
+        for step in steps.keys where !window.contains(step) {
+            steps[step] = nil
+            lastForgottenStep = max(lastForgottenStep ?? step, step)
+        }
 
         func isTag(of message: [UInt8], _ keys: GenerationKeys) -> Bool {
             Self.areEqual(GateToken.tag(of: message, clientNonce: clientNonce, keys: keys), tag)
@@ -101,6 +121,8 @@ public struct Gate: Sendable {
         }
         guard let keys = periods.last?.keys else { throw .forged }
         for step in window where isTag(of: GateToken.message(to: device, step: step), keys) {
+            let isForgotten = lastForgottenStep.map { step <= $0 } ?? false
+            guard let clockBegins, uptime >= clockBegins, !isForgotten else { throw .forgotten }
             try steps[step, default: Book()].enter(clientNonce)
             return keys.generation
         }

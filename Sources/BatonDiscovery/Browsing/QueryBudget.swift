@@ -53,11 +53,6 @@ struct QueryBudget {
         /// Somebody asked to hear it in its turns.
         var isFollowed = false
 
-        func isReady(_ now: Duration) -> Bool {
-            guard case .waiting(_, let notBefore) = phase else { return false }
-            return notBefore <= now
-        }
-
         /// Fewer attempts go first, then the newer instance.
         func precedes(_ other: Instance) -> Bool {
             attempts != other.attempts ? attempts < other.attempts : arrival > other.arrival
@@ -88,13 +83,8 @@ struct QueryBudget {
 
     /// The open queries of each kind.
     var usage: (kept: Int, probing: Int) {
-        instances.values.reduce(into: (0, 0)) { usage, instance in
-            switch instance.phase {
-            case .waiting: break
-            case .probing: usage.1 += 1
-            case .kept: usage.0 += 1
-            }
-        }
+        let survey = survey(.zero)
+        return (survey.kept, survey.probing)
     }
 
     // MARK: - Events
@@ -205,43 +195,67 @@ struct QueryBudget {
     /// The next thing to do, nil when there is none now.
     mutating func nextAction(now: Duration) -> Action? {
         if let name = closing.popLast() { return .close(name) }
-        let usage = usage
-        if usage.kept < limits.kept, let name = longestWaiting({ $0.isKnown && $0.isReady(now) }) {
+        let survey = survey(now)
+        if survey.kept < limits.kept, let (name, _) = survey.longestKnown {
             instances[name]?.phase = .kept
             return .open(name)
         }
-        guard hasReady(now) else { return nil }
-        guard usage.probing < limits.probing else {
-            guard let (name, since) = oldestProbe(), since + limits.turn <= now else { return nil }
+        guard let newest = survey.newest, let longest = survey.longest else { return nil }
+        guard survey.probing < limits.probing else {
+            guard let (name, since) = survey.oldestProbe, since + limits.turn <= now else { return nil }
             fail(name, now: now)
             return .close(name)
         }
         admissions += 1
-        guard
-            let name = admissions % 4 == 0
-                ? longestWaiting({ $0.isReady(now) }) : newestReady(now)
-        else { return nil }
+        let name = admissions % 4 == 0 ? longest.name : newest.name
         instances[name]?.phase = .probing(since: now)
         return .open(name)
     }
 
     /// When ``nextAction(now:)`` has something to do without a new event; nil when never.
     func deadline() -> Duration? {
-        var earliest: Duration?
-        for instance in instances.values {
-            if case .waiting(_, let notBefore) = instance.phase { earliest = min(earliest ?? notBefore, notBefore) }
-        }
-        guard let earliest else { return nil }
-        guard usage.probing >= limits.probing, let (_, since) = oldestProbe() else { return earliest }
+        let survey = survey(.zero)
+        guard let earliest = survey.earliest else { return nil }
+        guard survey.probing >= limits.probing, let (_, since) = survey.oldestProbe else { return earliest }
         return max(earliest, since + limits.turn)
     }
 
     // MARK: - Choosing
 
-    private func hasReady(_ now: Duration) -> Bool { instances.values.contains { $0.isReady(now) } }
+    /// What one look at all instances shows. One, and without a copy of any: in a flood there are a thousand, and a hundred
+    /// decisions a second.
+    private struct Survey {
+        var kept = 0
+        var probing = 0
+        /// The probe that is open for the longest time.
+        var oldestProbe: (name: String, since: Duration)?
+        /// Of those that are ready: which goes first, which waits longest, and which of the known waits longest.
+        var newest: (name: String, instance: Instance)?
+        var longest: (name: String, queued: UInt64)?
+        var longestKnown: (name: String, queued: UInt64)?
+        /// When the first of those that wait may have a query.
+        var earliest: Duration?
+    }
 
-    private func newestReady(_ now: Duration) -> String? {
-        instances.filter { $0.value.isReady(now) }.min { $0.value.precedes($1.value) }?.key
+    private func survey(_ now: Duration) -> Survey {
+        var survey = Survey()
+        for (name, instance) in instances {
+            switch instance.phase {
+            case .kept: survey.kept += 1
+            case .probing(let since):
+                survey.probing += 1
+                if survey.oldestProbe.map({ since < $0.since }) ?? true { survey.oldestProbe = (name, since) }
+            case .waiting(let queued, let notBefore):
+                survey.earliest = min(survey.earliest ?? notBefore, notBefore)
+                guard notBefore <= now else { continue }
+                if queued < survey.longest?.queued ?? .max { survey.longest = (name, queued) }
+                if instance.isKnown, queued < survey.longestKnown?.queued ?? .max {
+                    survey.longestKnown = (name, queued)
+                }
+                if survey.newest.map({ instance.precedes($0.instance) }) ?? true { survey.newest = (name, instance) }
+            }
+        }
+        return survey
     }
 
     private func longestWaiting(_ isEligible: (Instance) -> Bool) -> String? {
@@ -252,15 +266,6 @@ struct QueryBudget {
             best = (name, queued)
         }
         return best?.name
-    }
-
-    private func oldestProbe() -> (name: String, since: Duration)? {
-        var best: (name: String, since: Duration)?
-        for (name, instance) in instances {
-            guard case .probing(let since) = instance.phase, best.map({ since < $0.since }) ?? true else { continue }
-            best = (name, since)
-        }
-        return best
     }
 
     private mutating func release(_ name: String, from phase: Phase) {

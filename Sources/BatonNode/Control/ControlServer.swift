@@ -10,17 +10,15 @@ actor ControlServer {
     private let logger: Logger
     /// See ``NodeLimits/localConnections``.
     private let bound: Int
-    /// What all applications together can make this node hold.
+    /// Of the node's budget.
     private let budget: ReceiveBudget
     private var connections: [ObjectIdentifier: Connection] = [:]
     private var fullness = RepeatedWarning()
 
-    init(listener: Listener, limits: NodeLimits, logger: Logger) {
-        let window = Limits.local
+    /// - Parameter budget: what all applications together can make this node hold.
+    init(listener: Listener, limits: NodeLimits, budget: ReceiveBudget, logger: Logger) {
         bound = limits.localConnections
-        budget = ReceiveBudget(
-            bytes: limits.receivedLocally, connections: bound, floor: limits.receivedLocallyFloor,
-            initialWindow: window.initialConnectionWindow, maximumWindow: window.maximumConnectionWindow)
+        self.budget = budget
         self.listener = listener
         self.logger = logger
     }

@@ -21,7 +21,7 @@ extension ControlService {
             await toOrigin.left()
             throw error
         }
-        await splice(stream, toOrigin)
+        await splice(stream, toOrigin, within: streams)
         // Where it was aborted, the place is taken until the other device knows.
         await toOrigin.left()
     }

@@ -25,6 +25,8 @@ struct ControlService: Sendable {
     let applications: Applications
     let handoffSwitch: HandoffSwitchKeeper
     let files: SharedFiles
+    /// Of the node's budget, for continuation streams.
+    let streams: ByteBudget.Part
     /// Of the continuation streams that applications open.
     let places = ContinuationPlaces()
 

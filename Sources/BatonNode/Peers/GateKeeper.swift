@@ -10,9 +10,11 @@ final class GateKeeper: Sendable {
     /// Asks for another period.
     private let crowded: @Sendable () -> Void
 
-    /// - Parameter crowded: called when the present period has used up its tokens.
-    init(of device: DeviceID, crowded: @escaping @Sendable () -> Void) {
-        gate = Lock(Gate(device: device))
+    /// - Parameters:
+    ///   - clockDelay: how long it takes no token of the clock.
+    ///   - crowded: called when the present period has used up its tokens.
+    init(of device: DeviceID, clockDelay: Duration = Gate.clockDelay, crowded: @escaping @Sendable () -> Void) {
+        gate = Lock(Gate(device: device, clockDelay: clockDelay))
         self.crowded = crowded
     }
 

@@ -30,7 +30,7 @@ actor PeerConnections {
     private let offers: Offers
     private let logger: Logger
     private let limits: NodeLimits
-    /// What all devices together can make this one hold.
+    /// What all devices together can make this one hold, of the node's budget.
     nonisolated let budget: ReceiveBudget
     private var live: [String: [Live]] = [:]
     private var dialing: [String: Task<Connection, any Error>] = [:]
@@ -41,14 +41,11 @@ actor PeerConnections {
 
     init(
         context: TLSContext, account: CurrentAccount, exchange: StateExchange, directory: PeerDirectory,
-        service: PeerService, offers: Offers, loops: EventLoopGroup, limits: NodeLimits, on loop: EventLoop,
-        logger: Logger
+        service: PeerService, offers: Offers, loops: EventLoopGroup, limits: NodeLimits, budget: ReceiveBudget,
+        on loop: EventLoop, logger: Logger
     ) {
         self.limits = limits
-        budget = ReceiveBudget(
-            bytes: limits.received, connections: limits.connections + limits.handshakes,
-            initialWindow: limits.session.initialConnectionWindow,
-            maximumWindow: limits.session.maximumConnectionWindow)
+        self.budget = budget
         self.loop = loop
         self.loops = loops
         self.context = context

@@ -1,4 +1,5 @@
 import BatonDocuments
+import BatonEventLoop
 import BatonMessages
 import BatonProtocol
 import BatonTransport
@@ -13,13 +14,25 @@ struct PeerService: Sendable {
     let offers: Offers
     let documents: DocumentService
     let exchange: StateExchange
-    var checks = ClaimChecks.all
+    /// Of the node's budget, for continuation streams.
+    let streams: ByteBudget.Part
+    let checks: ClaimChecks
+    /// Serves requests that are for the local socket. Nothing does in any program: they are refused. Only the tests of
+    /// attacks, inside this package, serve them, to see that nothing else stands in the way.
+    let localRequests: LocalRequests?
 
-    init(offers: Offers, documents: DocumentService, exchange: StateExchange, checks: ClaimChecks = .all) {
+    typealias LocalRequests = @Sendable (WireRequest.OneOf_Kind, BatonTransport.Stream) async throws -> Void
+
+    init(
+        offers: Offers, documents: DocumentService, exchange: StateExchange, streams: ByteBudget.Part,
+        checks: ClaimChecks = .all, localRequests: LocalRequests? = nil
+    ) {
         self.offers = offers
         self.documents = documents
         self.exchange = exchange
+        self.streams = streams
         self.checks = checks
+        self.localRequests = localRequests
     }
 
     /// Serves one stream to its end.
@@ -52,7 +65,10 @@ struct PeerService: Sendable {
                 await stream.finish()
             case .status, .devices, .activities, .offer, .withdraw, .accept, .adoptState, .register, .handoffSwitch,
                 .documentRead, .access, .willSave, .willContinue, .continueActivity, .didFail:
-                throw HandoffError(.unsupported, "this request is for the local socket only")
+                guard let localRequests else {
+                    throw HandoffError(.unsupported, "this request is for the local socket only")
+                }
+                try await localRequests(request, stream)
             }
         } catch let error as HandoffError {
             await stream.fail(error)
@@ -114,7 +130,7 @@ struct PeerService: Sendable {
                     $0.device = checks.contains(.name) ? device.name : request.device
                 }))
         try await stream.respond(.continuationStream(.init()))
-        await splice(stream, toApplication)
+        await splice(stream, toApplication, within: streams)
     }
 
     private func continued(

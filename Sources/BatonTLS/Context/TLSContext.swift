@@ -76,9 +76,8 @@ public final class TLSContext: Sendable {
         // The machine's openssl.cnf may have set another level; 128 bits is what all of ours have.
         SSL_CTX_set_security_level(pointer, 2)
         try require(SSL_CTX_set_ciphersuites(pointer, Self.ciphers), "choosing ciphers")
-        // From OpenSSL 3.5 on with a key exchange that no quantum computer breaks (draft-ietf-tls-ecdhe-mlkem); an older
-        // one does not know the name and refuses the whole list.
-        if shim_SSL_CTX_set1_groups_list(pointer, "X25519MLKEM768:X25519:P-256") != 1 {
+        // An older library than 3.5 does not know the first one, nor what the signs mean, and refuses the whole list.
+        if shim_SSL_CTX_set1_groups_list(pointer, Self.groups) != 1 {
             ErrorQueue.clear()
             try require(shim_SSL_CTX_set1_groups_list(pointer, "X25519:P-256"), "choosing groups")
         }
@@ -123,6 +122,13 @@ public final class TLSContext: Sendable {
 
     /// The list form of RFC 7301: a length byte before each name.
     static let protocolList: [UInt8] = [UInt8(applicationProtocol.utf8.count)] + Array(applicationProtocol.utf8)
+
+    /// With a key exchange in front that no quantum computer breaks (draft-ietf-tls-ecdhe-mlkem), from OpenSSL 3.5 on.
+    ///
+    /// "Group tuples are used by OpenSSL TLS servers to decide whether to request a stronger keyshare than those
+    /// predicted" (SSL_CTX_set1_groups_list(3)): without the `/` a server would be content with X25519 where the client
+    /// has only predicted that. `*`: what a client predicts. Both, so that an older server answers at once as well.
+    private static let groups = "*X25519MLKEM768/*X25519:P-256"
 
     /// AES first where it is an instruction. A server's own order counts, except that it gives way to a client which
     /// puts ChaCha20 first (`SSL_OP_PRIORITIZE_CHACHA`): so AES is used only where both ends have it in hardware.

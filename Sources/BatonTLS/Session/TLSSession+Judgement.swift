@@ -108,4 +108,15 @@ extension TLSSession {
     public var negotiatedCipher: String? {
         SSL_get_current_cipher(pointer).flatMap { SSL_CIPHER_get_name($0) }.map { String(cString: $0) }
     }
+
+    /// The key exchange, by its name in the registry of IANA, whose case OpenSSL changes; nil until the handshake is
+    /// complete.
+    public var negotiatedGroup: String? {
+        // OpenSSL 3.0 takes it from a session that there is not yet before.
+        guard isComplete else { return nil }
+        // SSL_get_negotiated_group is a macro over this; 0 is none.
+        let group = SSL_ctrl(pointer, SSL_CTRL_GET_NEGOTIATED_GROUP, 0, nil)
+        guard group != 0 else { return nil }
+        return SSL_group_to_name(pointer, Int32(truncatingIfNeeded: group)).map { String(cString: $0) }
+    }
 }

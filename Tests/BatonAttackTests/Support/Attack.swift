@@ -27,8 +27,10 @@ enum Outcome: Sendable, Hashable {
 enum Proof: Sendable {
     /// The same code runs without its one defence.
     case withoutDefence
-    /// Nothing can be switched off, because the defence is that there is no such code: something else stands in for what
-    /// would be attacked. It shows only that the test would see the attack succeed, and is counted apart.
+    /// Nothing can be switched off, because the defence is that there is no such code, which nobody shall add to see what
+    /// it does: something else stands in for what would be attacked. It shows only that the test would see the attack
+    /// succeed, and is counted apart. Three are left: the account key in a stolen folder, SRV records that are believed, and
+    /// work that grows with the square of the keys.
     case control
 }
 

@@ -39,6 +39,12 @@ final class LocalService: Sendable {
         return answer
     }
 
+    /// Serves a request as it serves a program of the user.
+    @Sendable func serve(_ request: WireRequest.OneOf_Kind, on stream: BatonTransport.Stream) async throws {
+        let answer = try #require(try await answer(to: request))
+        try await stream.respond(answer)
+    }
+
     func close() async {
         await connection.close()
         await node.stop()

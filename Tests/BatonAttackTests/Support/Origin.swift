@@ -63,7 +63,10 @@ final class Origin: Sendable {
     ///   - bytes: the least size of the document, which begins with ``secret``.
     ///   - stallDeadline: how long a device may read nothing of it.
     ///   - checks: what it looks at of a claim.
-    init(bytes: Int = 0, stallDeadline: Duration = .seconds(30), checks: ClaimChecks = .all) async throws {
+    ///   - local: serves what is for this user's own programs; nobody does if nil.
+    init(
+        bytes: Int = 0, stallDeadline: Duration = .seconds(30), checks: ClaimChecks = .all, local: LocalService? = nil
+    ) async throws {
         scratch = try Scratch()
         let file = try scratch.file("report.txt", Self.secret + String(repeating: ".", count: bytes))
         var request = WireOfferRequest()
@@ -77,7 +80,8 @@ final class Origin: Sendable {
         account = try TestAccount()
         service = PeerService(
             offers: offers, documents: documents, exchange: try Self.exchange(account.devices[0], on: loop),
-            checks: checks)
+            streams: ByteBudget(bytes: 4 << 20).part(reserved: 0, ceiling: 4 << 20), checks: checks,
+            localRequests: local?.serve)
         application = try await connectedPair(on: loop)
         _ = try await offers.offer(activity, from: application.node)
     }

@@ -29,6 +29,15 @@ extension TLSSession: Endpoint {
         try bytes.withUnsafeBytes { try write($0) }
     }
 
+    /// Leaves out every other key exchange, as an older library does.
+    func offerOnly(_ groups: String) {
+        // SSL_set1_groups_list is a macro over this.
+        let result = groups.withCString {
+            SSL_ctrl(pointer, SSL_CTRL_SET_GROUPS_LIST, 0, UnsafeMutableRawPointer(mutating: $0))
+        }
+        precondition(result == 1, "the library has \(groups)")
+    }
+
     /// All plaintext that is there, and how it ended: incomplete or closed.
     func readAll(piece: Int = 20000) throws(TLSError) -> (bytes: [UInt8], end: ReadResult) {
         var all: [UInt8] = []

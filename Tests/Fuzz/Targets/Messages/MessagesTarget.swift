@@ -1,3 +1,4 @@
+import FoundationEssentials
 import SwiftProtobuf
 
 @testable import BatonMessages
@@ -13,6 +14,7 @@ enum MessagesTarget: FuzzTarget {
     private static let types: [any Message.Type] = [
         WireRequest.self, WireResponse.self, WireFailure.self, WireActivitySummary.self, WireDocumentEntry.self,
         WireDevice.self, WireActivityListing.self, WireOfferEvent.self, WireAcceptEvent.self, WireActivityPayload.self,
+        WireDocumentUpstream.self,
     ]
 
     /// Maps have no order of their own.
@@ -134,6 +136,19 @@ enum MessagesTarget: FuzzTarget {
                 $0.name = id
                 $0.size = 1 << 33
                 $0.executable = true
+            },
+            WireDocumentUpstream.with {
+                $0.signatures = .with {
+                    $0.basis = 3
+                    $0.pieces = Data(repeating: 1, count: 40)
+                }
+            }, WireDocumentUpstream.with { $0.signaturesEnd = .init() },
+            WireDocumentUpstream.with {
+                $0.report = .with {
+                    $0.verifiedBytes = .max
+                    $0.bottleneck = 2
+                    $0.committed = true
+                }
             },
             WireDevice.with {
                 $0.name = "desk"

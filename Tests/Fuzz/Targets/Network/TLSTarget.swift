@@ -61,7 +61,7 @@ enum TLSTarget: FuzzTarget {
 
     private static func freshGate() -> Gate {
         let fixture = AdvertisementTarget.Fixture.shared
-        var gate = Gate(device: fixture.identity.id)
+        var gate = Gate(device: fixture.identity.id, clockDelay: .zero)
         gate.beginPeriod(nonce: nonce, keys: fixture.keys, uptime: .seconds(1))
         return gate
     }

@@ -1,0 +1,64 @@
+import BatonEventLoop
+import BatonTestSupport
+import Testing
+
+@Suite("Budget of bytes") struct ByteBudgetTests {
+    @Test("What is reserved is there, however much others take, and no ceiling is passed")
+    func noneStarves() {
+        let budget = ByteBudget(bytes: 100)
+        let greedy = budget.part(reserved: 10, ceiling: 70)
+        let modest = budget.part(reserved: 30, ceiling: 60)
+        #expect(greedy.available == 70 && modest.available == 60)
+        #expect(greedy.take(70) && !greedy.take(1))
+        // 60 were common.
+        #expect(budget.common == 0 && budget.held == 70)
+        #expect(modest.available == 30 && !modest.take(31) && modest.take(30) && !modest.take(1))
+        #expect(budget.held == budget.bytes)
+        greedy.giveBack(5)
+        #expect(modest.take(5) && !modest.take(1) && greedy.available == 0)
+        modest.giveBack(35)
+        greedy.giveBack(65)
+        #expect(budget.held == 0 && budget.common == 60)
+    }
+
+    @Test("A lease takes half of what is left, and goes back with its last reference")
+    func leases() {
+        let part = ByteBudget(bytes: 100).part(reserved: 20, ceiling: 80)
+        var first: ByteBudget.Lease? = part.lease(atMost: 30)
+        let second = part.lease(atMost: 30)
+        let third = part.lease(atMost: 30)
+        #expect([first?.bytes, second.bytes, third.bytes] == [30, 25, 12])
+        #expect(part.held == 67)
+        first = nil
+        #expect(part.held == 37)
+        #expect(part.lease(atMost: 0).bytes == 0)
+        withExtendedLifetime((second, third)) {}
+    }
+
+    @Test("Whoever takes and gives back whatever, the total and what is reserved for the others hold")
+    func anyOrder() {
+        let seed = UInt64.random(in: 0 ... .max)
+        var generator = SeededGenerator(seed: seed)
+        for _ in 0..<100 {
+            let budget = ByteBudget(bytes: 1000)
+            let parts = (0..<4).map { _ in
+                let reserved = Int.random(in: 0...250, using: &generator)
+                return budget.part(reserved: reserved, ceiling: Int.random(in: reserved...1000, using: &generator))
+            }
+            for _ in 0..<300 {
+                let part = parts[Int.random(in: parts.indices, using: &generator)]
+                if Bool.random(using: &generator) {
+                    let (bytes, available) = (Int.random(in: 0...300, using: &generator), part.available)
+                    #expect(part.take(bytes) == (bytes <= available), "seed \(seed)")
+                } else {
+                    part.giveBack(Int.random(in: 0...part.held, using: &generator))
+                }
+                #expect(budget.held <= budget.bytes && budget.common >= 0, "seed \(seed)")
+                #expect(parts.allSatisfy { $0.held <= $0.ceiling }, "seed \(seed)")
+                #expect(parts.allSatisfy { $0.held + $0.available >= $0.reserved }, "seed \(seed)")
+            }
+            for part in parts { part.giveBack(part.held) }
+            #expect(budget.common == 1000 - parts.reduce(0) { $0 + $1.reserved }, "seed \(seed)")
+        }
+    }
+}
