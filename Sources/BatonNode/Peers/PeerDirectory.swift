@@ -32,6 +32,7 @@ actor PeerDirectory {
     private let (heard, hearing) = AsyncStream<String>.makeStream(bufferingPolicy: .bufferingNewest(PeerTable.bound))
     private var responder = ResponderState.idle
     private var watchers: [UUID: AsyncStream<Void>.Continuation] = [:]
+    private var awaiting: [UUID: (device: String, heard: AsyncStream<Void>.Continuation)] = [:]
     private var expiryTimer: BatonEventLoop.Timer?
     private var saveTimer: BatonEventLoop.Timer?
 
@@ -111,6 +112,21 @@ actor PeerDirectory {
         return stream
     }
 
+    /// Waits until a record of a device comes, the same as before or another, at most for a time, or until the task is
+    /// cancelled. One wait of each handoff that is under way.
+    func awaitAnnouncement(of device: String, atMost pause: Duration) async {
+        let id = UUID()
+        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        awaiting[id] = (device, continuation)
+        let timer = Task {
+            try? await Task.sleep(for: pause)
+            continuation.finish()
+        }
+        for await _ in stream { break }
+        timer.cancel()
+        awaiting[id] = nil
+    }
+
     /// Takes an event of discovery.
     func handle(_ event: DiscoveryEvent) {
         switch event {
@@ -134,6 +150,7 @@ actor PeerDirectory {
         saveTimer?.cancel()
         for watcher in watchers.values { watcher.finish() }
         watchers = [:]
+        for waiting in awaiting.values { waiting.heard.finish() }
         hearing.finish()
         save()
         await withCheckedContinuation { continuation in
@@ -169,7 +186,9 @@ actor PeerDirectory {
         case .replayed:
             return
         }
-        if opened.keys.id != current.currentKeys.id { hearing.yield(opened.advertisement.device.description) }
+        let device = opened.advertisement.device.description
+        for waiting in awaiting.values where waiting.device == device { waiting.heard.yield() }
+        if opened.keys.id != current.currentKeys.id { hearing.yield(device) }
         scheduleSave()
     }
 

@@ -2,6 +2,7 @@ import Baton
 import BatonMessages
 import BatonProtocol
 import FoundationEssentials
+import SwiftProtobuf
 import Synchronization
 import Testing
 
@@ -257,5 +258,24 @@ struct ProgressLineTests {
         await line.say("hello")
         let text = screen.take()
         #expect(text.hasPrefix("\r\u{1B}[Khello\n\ra"))
+    }
+
+    @Test("JSON has the same facts as the line: rate, time left, and less than all")
+    func progressMembers() {
+        var told = ProgressMembers()
+        func text(_ bytes: UInt64, _ milliseconds: UInt64) -> String {
+            let event = WireProgressReport.with {
+                $0.bytes = bytes
+                $0.total = 10_000_000
+                $0.bottleneck = .diskThere
+            }
+            return JSONValue.object(told.members(event, now: Instant(nanoseconds: milliseconds * 1_000_000))).text
+        }
+        let (start, end) = ("{\"bytes\":", ",\"bottleneck\":\"disk there\"}")
+        #expect(text(0, 0) == start + "0,\"total\":10000000,\"rate\":null,\"secondsLeft\":null" + end)
+        #expect(text(1_000_000, 1000) == start + "1000000,\"total\":10000000,\"rate\":1000000,\"secondsLeft\":9" + end)
+        #expect(text(10_000_000, 2000) == start + "9999999,\"total\":10000000,\"rate\":5000000,\"secondsLeft\":null" + end)
+        // The next version of the document begins anew.
+        #expect(text(2_000_000, 3000) == start + "2000000,\"total\":10000000,\"rate\":null,\"secondsLeft\":null" + end)
     }
 }
