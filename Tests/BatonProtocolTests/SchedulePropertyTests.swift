@@ -56,7 +56,7 @@ import Testing
 
         /// What waits in front of a stream that has just begun, in time on the link.
         var bound: Duration {
-            let waiting = capacity + pair.outputBytes + (documents.count + 1) * (slice + 9)
+            let waiting = capacity + 2 * pair.outputBytes + (documents.count + 1) * (slice + 9)
             return latency + .nanoseconds(Int64(waiting) * 1_000_000_000 / Int64(bandwidth)) + .milliseconds(1)
         }
     }
