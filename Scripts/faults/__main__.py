@@ -9,6 +9,7 @@ here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, here)
 sys.path.append(os.path.join(os.path.dirname(here), "measure"))
 
+import delta  # noqa: E402
 import faults  # noqa: E402
 from hosts import Host, Trouble  # noqa: E402
 from transfer import Lost, Transfer  # noqa: E402
@@ -39,6 +40,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--fault")
+    parser.add_argument("--delta", action="store_true")
     given = parser.parse_args()
     named = {fault.__name__.replace("_", "-"): fault for fault in faults.ALL}
     if given.help_faults:
@@ -57,6 +59,9 @@ def main() -> int:
         hosts[1].baton("account", "join", "--no-wait", "--name", "host2", input=key)
         for host in hosts:
             host.start_node()
+        if given.delta and (problem := delta.check(*hosts, given.seed)):
+            print(f"campaign: {problem}", file=sys.stderr)
+            return 1
         for number in range(given.first, given.first + given.count):
             transfer = Transfer(number, given.seed, *hosts, fault=named.get(given.fault))
             name = transfer.fault.__name__.replace("_", "-")
@@ -98,7 +103,7 @@ def main() -> int:
     for name, number in sorted(survived.items()):
         print(f"  {name:16} survived {number} times")
     print(f"  {interruptions} interruptions went on by themselves; {parts} attempts ended with a part to go on with")
-    print(f"  documents {size(whole)}; sent in all {size(sent)}; not sent again {size(resumed)}; sent twice {size(twice)}")
+    print(f"  documents {size(whole)}; sent in all {size(sent)}; not sent again {size(resumed)}; sent twice at most {size(twice)}")
     print(f"  nodes that ended by themselves: {crashes}")
     if not lost:
         print("  lost: nothing")

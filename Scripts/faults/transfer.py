@@ -19,8 +19,6 @@ EXPECTED = {
 }
 ATTEMPTS = 12
 ATTEMPT_SECONDS = 120
-# Ethernet, IPv4, and TCP with its timestamps.
-HEADERS = 14 + 20 + 32
 PART = re.compile(rb"^\..*\.[a-z2-7]{8}\.baton-part$", re.DOTALL)
 
 
@@ -148,7 +146,7 @@ class Transfer:
 
     def run(self) -> None:
         self.offer()
-        before = self.sent_bytes()
+        before = self.origin.sent_bytes()
         self.limit_link()
         code = self.accept(cut_at=self.chance.random() * 0.95)
         for _ in range(ATTEMPTS):
@@ -168,7 +166,7 @@ class Transfer:
             if code == "noSuchActivity" or self.offering.poll() is not None:
                 self.offer()
             code = self.accept(cut_at=None)
-        self.sent = self.sent_bytes() - before
+        self.sent = self.origin.sent_bytes() - before
         self.sent_twice = max(0, self.sent - sum(self.distinct.values()))
         self.compare()
 
@@ -206,14 +204,6 @@ class Transfer:
         left = [entry for entry in os.listdir(self.destination) if os.path.join(self.destination, entry) != self.target]
         if left:
             raise Lost(f"left behind in the destination: {left[:3]}")
-
-    def sent_bytes(self) -> int:
-        """Bytes that the origin's host has sent so far, without the headers of packets."""
-        for line in self.origin.run("cat", "/proc/net/dev").splitlines():
-            if line.strip().startswith("eth0:"):
-                fields = line.partition(":")[2].split()
-                return int(fields[8]) - HEADERS * int(fields[9])
-        raise Trouble("no eth0")
 
     def clean(self) -> None:
         for process in (self.accepting, self.offering):
