@@ -83,7 +83,8 @@ struct OfferCommand: AsyncParsableCommand {
 
     private func draft() throws(CommandError) -> OfferDraft {
         try OfferDraft(
-            path: path?.path, url: url, type: type, title: title.map(RawArguments.repaired), userInfo: userInfo, webPageURL: webPageURL, serve: serve,
+            path: path?.path, url: url, type: type, title: title.map(RawArguments.repaired), userInfo: userInfo,
+            webPageURL: webPageURL, serve: serve,
             throughShell: shell, isExclusive: exclusive)
     }
 }

@@ -99,7 +99,7 @@ struct LabBottleneckTests {
             if stage.slow == nil { try lab.lab.command("rate", "1", "60") }
             let offer = try await lab.offer(1, document.path)
             let folder = try lab.destination("\(number)")
-            let accepted = try await lab.run(2, "accept", "--wait", "30", "--json", "--to", folder.path)
+            let accepted = try await lab.run(2, "accept", offer.id, "--wait", "30", "--json", "--to", folder.path)
             #expect(accepted.status == 0, "\(accepted.errors)")
             try await offer.command.event("continued")
             for (place, events, name) in [

@@ -122,7 +122,8 @@ extension Handoff {
             let before = progress.bytes
             guard (try? await Task.sleep(for: TransferRetry.stallPatience)) != nil else { return }
             guard progress.bytes == before else { continue }
-            guard await connections.isWhereAnnounced(connection, plan.origin.id) else { return await connection.abort() }
+            let isThere = await connections.isWhereAnnounced(connection, plan.origin.id)
+            guard isThere else { return await connection.abort() }
         }
     }
 

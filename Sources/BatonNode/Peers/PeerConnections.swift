@@ -97,7 +97,8 @@ actor PeerConnections {
     /// Whether a connection leads from an address that this device has to one that the other device has announced.
     func isWhereAnnounced(_ connection: Connection, _ device: String) async -> Bool {
         if let here = connection.localAddress.ipAddress,
-            let own = try? InterfaceAddress.current(includingLoopback: true), !own.contains(where: { $0.address == here })
+            let own = try? InterfaceAddress.current(includingLoopback: true),
+            !own.contains(where: { $0.address == here })
         {
             return false
         }

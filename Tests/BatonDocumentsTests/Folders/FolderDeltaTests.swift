@@ -246,7 +246,9 @@ struct FolderDeltaTests {
         let path = try writers.scratch.makeFile("sparse", [])
         try SystemCalls.call { truncate(path.string, 64 << 30) }
         let content = DocumentFixture.content(1 << 20, seed: 96)
-        for place in [3 * DocumentFixture.megabyte + 5000, 40 << 30] { try DocumentFixture.write(content, to: path, at: UInt64(place)) }
+        for place in [3 * UInt64(DocumentFixture.megabyte) + 5000, 40 << 30] {
+            try DocumentFixture.write(content, to: path, at: place)
+        }
         guard case .file(let basis) = try OlderCopy(opening: path).content else { throw Errno.invalidArgument }
         let megabyte = UInt64(DocumentFixture.megabyte)
         let expected: [Range<UInt64>] = [
