@@ -16,10 +16,10 @@ import Testing
 
         init(seed: UInt64) throws {
             var generator = SeededGenerator(seed: seed)
-            bandwidth = .random(in: 1_000_000...30_000_000, using: &generator)
+            bandwidth = .random(in: 200_000...2_000_000, using: &generator)
             latency = .microseconds(.random(in: 100...30_000, using: &generator))
-            capacity = .random(in: 100_000...600_000, using: &generator)
-            slice = .random(in: 4096...65_536, using: &generator)
+            capacity = .random(in: 10_000...60_000, using: &generator)
+            slice = .random(in: 500...8000, using: &generator)
             var limits = Limits()
             limits.initialStreamWindow = 8 << 20
             limits.maximumStreamWindow = 8 << 20
@@ -30,14 +30,15 @@ import Testing
                 latency: latency, bandwidth: bandwidth, fragments: false, capacity: capacity)
             let pair = EndpointPairFactory.connected(seed: seed, link: link, dialer: limits, acceptor: limits)
             let count = Int.random(in: 2...6, using: &generator)
+            pair.outputBytes = .random(in: 4000...20_000, using: &generator)
             documents = try (0..<count).map { _ in try pair.dialer.session.open(Buffer(1), now: pair.now) }
             self.pair = pair
         }
 
         /// Gives each document more than the link can take soon.
         func fill() {
-            for id in documents where pair.dialer.session.queuedBytes(of: id) < 1 << 20 {
-                pair.dialer.session.send(id, Buffer(repeating: 1, count: 1 << 20))
+            for id in documents where pair.dialer.session.queuedBytes(of: id) < 200_000 {
+                pair.dialer.session.send(id, Buffer(repeating: 1, count: 200_000))
             }
         }
 
@@ -86,7 +87,7 @@ import Testing
             run.run(for: .milliseconds(Int64.random(in: 1...60, using: &generator)))
             let begun = run.pair.now
             let id = try run.pair.dialer.session.open(Buffer(2), now: begun)
-            let size = Int.random(in: 1...min(4000, run.slice), using: &generator)
+            let size = Int.random(in: 1...run.slice, using: &generator)
             run.pair.dialer.session.send(id, Buffer(repeating: 3, count: size))
             run.pair.dialer.session.finish(id)
             #expect(run.run(for: .seconds(10)) { run.pair.acceptor.events.contains(.finished(id)) }, "seed \(seed)")
