@@ -72,6 +72,11 @@ def main() -> int:
             except (Lost, Trouble) as problem:
                 lost.append(number)
                 outcome = f"LOST: {problem}"
+                # What is wrong with them must not take the next transfers along.
+                again = [host for host in hosts if host.node.poll() is None]
+                for host in again:
+                    host.stop_node()
+                    host.start_node()
             for crash in filter(None, [revive(host) for host in hosts]):
                 crashes += 1
                 if number not in lost:
