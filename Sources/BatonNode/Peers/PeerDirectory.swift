@@ -203,7 +203,8 @@ actor PeerDirectory {
             if let displaced = lasting.add(instance, of: device) { discovery.follow(displaced) }
             discovery.keep(instance)
         case .duplicate:
-            if !lasting.contains(instance) { discovery.follow(instance) }
+            // Said again of what has a lasting query: the responder may have been started anew, and all queries with it.
+            if lasting.contains(instance) { discovery.keep(instance) } else { discovery.follow(instance) }
         case .replayed:
             guard !lasting.contains(instance) else { return }
             discovery.reject(instance)
