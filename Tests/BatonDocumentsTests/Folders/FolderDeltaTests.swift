@@ -105,7 +105,7 @@ struct FolderDeltaTests {
 
     private var writers: WriterFixture { delta.writers }
 
-    @Test("Of a file that was edited between two attempts, under 3 % crosses again", .timeLimit(.minutes(3)))
+    @Test("Of a file that was edited between two attempts, under 3 % crosses again", .timeLimit(.minutes(10)))
     func oneByte() async throws {
         let size = 64 << 20
         var content = DocumentFixture.content(size, seed: 90)
@@ -129,7 +129,7 @@ struct FolderDeltaTests {
         #expect(again < size * 3 / 100, "\(again) bytes")
     }
 
-    @Test("An older folder that the user names is built upon, file by file", .timeLimit(.minutes(2)))
+    @Test("An older folder that the user names is built upon, file by file", .timeLimit(.minutes(10)))
     func against() async throws {
         let files = (0..<40).map { ("in/\($0)", DocumentFixture.content(4096 + $0 * 999, seed: UInt64($0))) }
         let big = DocumentFixture.content(8 << 20, seed: 92)
@@ -160,7 +160,7 @@ struct FolderDeltaTests {
         #expect(try await delta.attempt(source, against: [empty]).crossed > content.count)
     }
 
-    @Test("Random edits between random interruptions", .timeLimit(.minutes(3)), arguments: 1...6 as ClosedRange<UInt64>)
+    @Test("Random edits between random interruptions", .timeLimit(.minutes(10)), arguments: 1...6 as ClosedRange<UInt64>)
     func randomEdits(_ seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
         var files: [String: [UInt8]] = [:]
@@ -205,7 +205,7 @@ struct FolderDeltaTests {
         try SystemCalls.call { truncate(path.string, content.count) }
     }
 
-    @Test("What is no file beneath the folder is neither opened nor followed", .timeLimit(.minutes(1)))
+    @Test("What is no file beneath the folder is neither opened nor followed", .timeLimit(.minutes(10)))
     func hostileCopies() async throws {
         let content = DocumentFixture.content(2 << 20, seed: 94)
         let names = ["fifo", "in/file", "link", "out", "zone"]
@@ -241,7 +241,7 @@ struct FolderDeltaTests {
         #expect(code == .basisChanged)
     }
 
-    @Test("Holes of a copy are not read, however large they are", .timeLimit(.minutes(1)))
+    @Test("Holes of a copy are not read, however large they are", .timeLimit(.minutes(10)))
     func holes() throws {
         let path = try writers.scratch.makeFile("sparse", [])
         try SystemCalls.call { truncate(path.string, 64 << 30) }

