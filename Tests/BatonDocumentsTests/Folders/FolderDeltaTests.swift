@@ -160,7 +160,8 @@ struct FolderDeltaTests {
         #expect(try await delta.attempt(source, against: [empty]).crossed > content.count)
     }
 
-    @Test("Random edits between random interruptions", .timeLimit(.minutes(10)), arguments: 1...6 as ClosedRange<UInt64>)
+    @Test(
+        "Random edits between random interruptions", .timeLimit(.minutes(10)), arguments: 1...6 as ClosedRange<UInt64>)
     func randomEdits(_ seed: UInt64) async throws {
         var random = SeededGenerator(seed: seed)
         var files: [String: [UInt8]] = [:]
