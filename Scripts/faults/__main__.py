@@ -9,6 +9,7 @@ here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, here)
 sys.path.append(os.path.join(os.path.dirname(here), "measure"))
 
+import delta  # noqa: E402
 import faults  # noqa: E402
 from hosts import Host, Trouble  # noqa: E402
 from transfer import Lost, Transfer  # noqa: E402
@@ -18,12 +19,14 @@ def size(count: int) -> str:
     return f"{count / (1 << 20):.1f} MiB"
 
 
-def revive(host: Host) -> None:
-    """Makes sure that the next transfer finds a whole host."""
-    if host.node.poll() is None:
-        return
+def revive(host: Host) -> str | None:
+    """Makes sure that the next transfer finds a whole host; how its node ended, where nobody had killed it."""
+    code = host.node.poll()
+    if code is None:
+        return None
     host.node = None
     host.start_node()
+    return f"the node on host {host.number} ended by itself ({code}): see {host.home}/node.log"
 
 
 def main() -> int:
@@ -37,6 +40,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--fault")
+    parser.add_argument("--delta", action="store_true")
     given = parser.parse_args()
     named = {fault.__name__.replace("_", "-"): fault for fault in faults.ALL}
     if given.help_faults:
@@ -49,12 +53,15 @@ def main() -> int:
 
     hosts = [Host([given.lab, "--name", given.name], given.folder, number, given.baton) for number in (1, 2)]
     survived, lost = collections.Counter(), []
-    cuts = wire = whole = resumed = interruptions = parts = 0
+    cuts = sent = twice = whole = resumed = interruptions = parts = crashes = 0
     try:
         key = hosts[0].baton("account", "create", "--name", "host1")
         hosts[1].baton("account", "join", "--no-wait", "--name", "host2", input=key)
         for host in hosts:
             host.start_node()
+        if given.delta and (problem := delta.check(*hosts, given.seed)):
+            print(f"campaign: {problem}", file=sys.stderr)
+            return 1
         for number in range(given.first, given.first + given.count):
             transfer = Transfer(number, given.seed, *hosts, fault=named.get(given.fault))
             name = transfer.fault.__name__.replace("_", "-")
@@ -65,21 +72,31 @@ def main() -> int:
             except (Lost, Trouble) as problem:
                 lost.append(number)
                 outcome = f"LOST: {problem}"
+                # What is wrong with them must not take the next transfers along.
+                again = [host for host in hosts if host.node.poll() is None]
+                for host in again:
+                    host.stop_node()
+                    host.start_node()
+            for crash in filter(None, [revive(host) for host in hosts]):
+                crashes += 1
+                if number not in lost:
+                    lost.append(number)
+                    survived[name] -= 1
+                outcome = f"LOST: {crash}"
             print(
                 f"  {number:4} {name:16} {size(transfer.size):>10} {'cut' if transfer.was_cut else 'not cut':8}"
-                f"resumed {size(transfer.resumed):>10}  {' '.join(transfer.codes) or '-'}  {outcome}"
+                f"resumed {size(transfer.resumed):>10}  twice {size(transfer.sent_twice):>9}  {' '.join(transfer.codes) or '-'}  {outcome}"
                 f"  ({', '.join(transfer.said)})",
                 flush=True,
             )
             cuts += transfer.was_cut
-            wire += transfer.wire
+            sent += transfer.sent
+            twice += transfer.sent_twice
             whole += transfer.size
             resumed += transfer.resumed
             interruptions += transfer.interruptions
             parts += transfer.kept_parts
             transfer.clean()
-            for host in hosts:
-                revive(host)
     except Trouble as trouble:
         print(f"campaign: {trouble}", file=sys.stderr)
         return 1
@@ -91,7 +108,8 @@ def main() -> int:
     for name, number in sorted(survived.items()):
         print(f"  {name:16} survived {number} times")
     print(f"  {interruptions} interruptions went on by themselves; {parts} attempts ended with a part to go on with")
-    print(f"  documents {size(whole)}; not sent again {size(resumed)}; on the wire in all {size(wire)}")
+    print(f"  documents {size(whole)}; sent in all {size(sent)}; not sent again {size(resumed)}; sent twice at most {size(twice)}")
+    print(f"  nodes that ended by themselves: {crashes}")
     if not lost:
         print("  lost: nothing")
         return 0

@@ -104,7 +104,7 @@ def source_edited(transfer):
     """the source is edited"""
     for _ in range(transfer.chance.choice([1, 1, 2, 5])):
         transfer.said.append(documents.edit(transfer.chance, transfer.source))
-        transfer.versions.append(documents.version(transfer.source))
+        transfer.note_version()
         transfer.wait(transfer.chance.choice([0, 0.1, 0.5]))
     return nothing
 

@@ -40,7 +40,9 @@ class Transfer:
         self.interruptions = 0
         self.resumed = 0
         self.kept_parts = 0
-        self.wire = 0
+        self.sent = 0
+        self.sent_twice = 0
+        self.distinct: dict[bytes, int] = {}
         self.was_cut = False
         self.offering = None
         self.accepting = None
@@ -53,12 +55,18 @@ class Transfer:
         os.mkdir(self.folder)
         os.mkdir(self.destination)
         documents.make(self.chance, self.source, self.chance.choice([1, 4, 16, 48]) * documents.MEGABYTE)
-        self.versions = [documents.version(self.source)]
+        self.versions: list[dict[bytes, tuple]] = []
+        self.note_version()
         self.size = documents.size_of(self.versions[0])
         if self.fault is faults.disk_full:
             room = min(self.size, 512 << 20) * 2 + (16 << 20)
             subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}", "campaign", self.destination], check=True)
             self.mounted = True
+
+    def note_version(self) -> None:
+        """What the source is now may be what arrives."""
+        self.versions.append(documents.version(self.source))
+        documents.distinct(self.source, self.distinct)
 
     # --- the two commands --------------------------------------------------------------------------------------------
 
@@ -84,8 +92,10 @@ class Transfer:
         follower = threading.Thread(target=self.follow, args=(self.accepting, cut_at, moment, errors))
         follower.start()
         if cut_at is not None:
-            # Small documents arrive before they say how far they are: those are cut at a moment instead.
-            moment.wait(self.chance.choice([0.05, 0.3, 1, 5]))
+            # At a random byte: progress is told five times a second, so that the cut comes anywhere until the next time.
+            # What arrives before it says how far it is cannot be cut so: some are cut at a moment instead.
+            moment.wait(self.chance.random() * 0.3 if self.chance.random() < 0.2 else ATTEMPT_SECONDS / 2)
+            self.wait(self.chance.random() * 0.2)
             if self.accepting.poll() is None:
                 self.was_cut = True
             mend = self.fault(self)
@@ -136,7 +146,7 @@ class Transfer:
 
     def run(self) -> None:
         self.offer()
-        before = self.sent_bytes()
+        before = self.origin.sent_bytes()
         self.limit_link()
         code = self.accept(cut_at=self.chance.random() * 0.95)
         for _ in range(ATTEMPTS):
@@ -156,7 +166,8 @@ class Transfer:
             if code == "noSuchActivity" or self.offering.poll() is not None:
                 self.offer()
             code = self.accept(cut_at=None)
-        self.wire = self.sent_bytes() - before
+        self.sent = self.origin.sent_bytes() - before
+        self.sent_twice = max(0, self.sent - sum(self.distinct.values()))
         self.compare()
 
     def await_detached(self) -> None:
@@ -170,7 +181,11 @@ class Transfer:
             self.said.append("the node kept the part")
 
     def limit_link(self) -> None:
-        rate = self.chance.choice(["off", "20", "50", "100", "400"])
+        # Long enough to be cut, and not much longer.
+        seconds = self.chance.uniform(0.5, 6)
+        rate = str(min(400, max(4, round(self.size * 8 / seconds / 1e6))))
+        if self.chance.random() < 0.1:
+            rate = "off"
         self.said.append(f"link {rate}")
         faults.lab(self.continuing, "rate", rate)
 
@@ -189,13 +204,6 @@ class Transfer:
         left = [entry for entry in os.listdir(self.destination) if os.path.join(self.destination, entry) != self.target]
         if left:
             raise Lost(f"left behind in the destination: {left[:3]}")
-
-    def sent_bytes(self) -> int:
-        """Bytes that the origin's host has put on the wire so far."""
-        for line in self.origin.run("cat", "/proc/net/dev").splitlines():
-            if line.strip().startswith("eth0:"):
-                return int(line.partition(":")[2].split()[8])
-        raise Trouble("no eth0")
 
     def clean(self) -> None:
         for process in (self.accepting, self.offering):

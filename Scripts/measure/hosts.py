@@ -9,6 +9,8 @@ import threading
 import time
 
 TICKS = os.sysconf("SC_CLK_TCK")
+# Of a packet: Ethernet, IPv4, and TCP with its timestamps.
+HEADERS = 14 + 20 + 32
 
 
 class Trouble(Exception):
@@ -142,6 +144,14 @@ class Host:
         if self.node:
             end(self.node)
             self.node = None
+
+    def sent_bytes(self) -> int:
+        """Bytes that the host has sent so far, without the headers of packets."""
+        for line in self.run("cat", "/proc/net/dev").splitlines():
+            if line.strip().startswith("eth0:"):
+                fields = line.partition(":")[2].split()
+                return int(fields[8]) - HEADERS * int(fields[9])
+        raise Trouble("no eth0")
 
     def peak_memory(self) -> int:
         """The most resident memory that the node ever had, in bytes."""

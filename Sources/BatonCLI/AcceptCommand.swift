@@ -49,7 +49,7 @@ struct AcceptCommand: AsyncParsableCommand {
     @Option(
         name: .long, help: ArgumentHelp("The folder for a document. (default: the current directory)", valueName: "dir")
     )
-    var to: String?
+    var to: PathArgument?
 
     @Flag(name: .long, help: "Connect standard input and output to a stream of the offering application.")
     var stream = false
@@ -68,9 +68,9 @@ struct AcceptCommand: AsyncParsableCommand {
     @Option(
         name: .long,
         help: ArgumentHelp(
-            "An older copy of the document, here: what it has is not sent. Can be given several times.",
+            "An older copy of the document, here, a file or a folder: what it has is not sent. Can be given several times.",
             valueName: "path"))
-    var against: [String] = []
+    var against: [PathArgument] = []
 
     @Option(
         name: .long,
@@ -152,11 +152,11 @@ struct AcceptCommand: AsyncParsableCommand {
         }
         request.streams = stream || range != nil
         request.look = range != nil
-        request.against = against.map { .init(CommandEnvironment.absolute($0).string.utf8) }
+        request.against = against.map { .init(CommandEnvironment.absolute($0.path).bytes) }
         if activity.kind == .document, !stream, !print, range == nil {
-            let folder = CommandEnvironment.absolute(to ?? ".")
+            let folder = CommandEnvironment.absolute(to?.path ?? ".")
             try DestinationCheck.check(folder)
-            request.destination = .init(folder.string.utf8)
+            request.destination = .init(folder.bytes)
         }
         request.toApplication = !stream && !print && range == nil
         request.application = application ?? ""

@@ -31,7 +31,7 @@ struct BatonCommand: AsyncParsableCommand {
     static func main() async {
         occupyStandardDescriptors()
         do {
-            var command = try await asyncParseAsRoot(nil)
+            var command = try await asyncParseAsRoot(RawArguments.texts())
             // `offer` reads no secret, and what it runs for its user may have cores.
             if !(command is OfferCommand) { ProcessSecrecy.protect() }
             if var asynchronous = command as? any AsyncParsableCommand {

@@ -34,7 +34,7 @@ struct OfferCommand: AsyncParsableCommand {
             """)
 
     @Argument(help: "The file or folder to offer.")
-    var path: String?
+    var path: PathArgument?
 
     @Option(name: .long, help: "A web page to offer.")
     var url: String?
@@ -83,7 +83,8 @@ struct OfferCommand: AsyncParsableCommand {
 
     private func draft() throws(CommandError) -> OfferDraft {
         try OfferDraft(
-            path: path, url: url, type: type, title: title, userInfo: userInfo, webPageURL: webPageURL, serve: serve,
+            path: path?.path, url: url, type: type, title: title.map(RawArguments.repaired), userInfo: userInfo,
+            webPageURL: webPageURL, serve: serve,
             throughShell: shell, isExclusive: exclusive)
     }
 }

@@ -9,7 +9,9 @@ public enum FileLookup {
     public enum Found: Sendable, Hashable {
         /// A regular file, with its size in bytes.
         case file(size: UInt64)
-        /// A folder, or something that is no file.
+        /// A folder.
+        case folder
+        /// Something that is neither, such as a pipe.
         case other
         /// Nothing: neither there nor anywhere else, because the way to it does not leave the folder.
         case missing
@@ -54,7 +56,10 @@ public enum FileLookup {
         }
         let found = OwnedDescriptor(takingOwnershipOf: number)
         let status = try SystemCalls.status(of: found)
-        guard status.st_mode & S_IFMT == S_IFREG else { return .other }
-        return .file(size: UInt64(clamping: status.st_size))
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: return .file(size: UInt64(clamping: status.st_size))
+        case S_IFDIR: return .folder
+        case _: return .other
+        }
     }
 }

@@ -266,7 +266,11 @@ public actor Node {
                 group.addTask {
                     for await event in discovery.events {
                         await directory.handle(event)
-                        if case .rotationDue = event { await announcer.rotate() }
+                        switch event {
+                        case .rotationDue: await announcer.rotate()
+                        case .record: await connections.announced()
+                        case .responder, .removed, .registered: break
+                        }
                     }
                 }
                 group.addTask {

@@ -46,6 +46,16 @@ static inline int baton_find_beneath(int folder, const char *name) {
     return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
 }
 
+/// The same for a look-up that follows no link at all: what a path really is, without opening it (which has effects where
+/// it is a device or a pipe). -ELOOP for a link, at the end as well as on the way.
+static inline int baton_look_beneath(int folder, const char *name) {
+    struct open_how how;
+    memset(&how, 0, sizeof how);
+    how.flags = 010000000 /* O_PATH */ | 02000000 /* O_CLOEXEC */;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+    return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
+}
+
 /// As baton_open_beneath, for what is there already, and never across to another file system that is mounted there
 /// (-EXDEV): for removing, which must not reach what somebody only lent.
 static inline int baton_open_within(int folder, const char *name, uint64_t flags) {
@@ -103,6 +113,13 @@ static inline int baton_start_writeback(int file, int64_t offset, int64_t length
 static inline int64_t baton_next_data(int file, int64_t offset) {
     const int data = 3; /* SEEK_DATA */
     long found = syscall(SYS_lseek, file, offset, data);
+    return found < 0 ? -(int64_t)errno : (int64_t)found;
+}
+
+/// The same with SEEK_HOLE: where the next hole begins, from `offset` on; the end of the file counts as one.
+static inline int64_t baton_next_hole(int file, int64_t offset) {
+    const int hole = 4; /* SEEK_HOLE */
+    long found = syscall(SYS_lseek, file, offset, hole);
     return found < 0 ? -(int64_t)errno : (int64_t)found;
 }
 

@@ -38,8 +38,8 @@ struct FileLookupTests {
         #expect(try tree.find("inner/a") == .file(size: 5))
         #expect(try tree.find("inside") == .file(size: 5))
         #expect(try tree.find("round") == .file(size: 5))
-        #expect(try tree.find("inner") == .other)
-        #expect(try tree.find("") == .other)
+        #expect(try tree.find("inner") == .folder)
+        #expect(try tree.find("") == .folder)
         for missing in ["nothing", "inner/nothing/more", "inner/a/b", "dangling"] {
             #expect(try tree.find(missing) == .missing, "\(missing)")
         }

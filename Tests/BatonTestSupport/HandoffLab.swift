@@ -264,7 +264,7 @@ public struct HostCommand: Sendable {
 /// A line of `--json`, whichever command printed it: an event, an activity or a status.
 public struct LabEvent: Decodable, Sendable {
     public var event, time, id, kind, type, title, device, deviceID, since, path, code, message: String?
-    public var webPageURL, responder: String?
+    public var webPageURL, responder, bottleneck: String?
     public var size, bytes, total, resumed: UInt64?
     public var port, peers: Int?
 

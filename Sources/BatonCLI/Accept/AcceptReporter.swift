@@ -16,6 +16,7 @@ actor AcceptReporter {
     private var hasFailed = false
     /// Bytes of an earlier transfer.
     private var resumed: UInt64 = 0
+    private var told = ProgressMembers()
 
     init(isJSON: Bool, isStream: Bool, progress: ProgressLine = ProgressLine()) {
         self.isJSON = isJSON
@@ -51,13 +52,10 @@ actor AcceptReporter {
 
     func progressed(_ event: WireProgressReport, _ activity: ListedActivity) async throws {
         if isJSON {
+            let now = Instant(nanoseconds: MonotonicClock.nanoseconds())
             try emit(
                 "progress",
-                [
-                    JSONValue.Member("bytes", .count(event.bytes)), JSONValue.Member("total", .count(event.total)),
-                    JSONValue.Member("resumed", .count(event.resumedBytes)),
-                    JSONValue.Member("bottleneck", .string(event.bottleneck.text)),
-                ])
+                [JSONValue.Member("resumed", .count(event.resumedBytes))] + told.members(event, now: now))
         } else {
             resumed = event.resumedBytes
             await progress.update(
@@ -95,12 +93,10 @@ actor AcceptReporter {
         await progress.clear()
         let path = Array(event.path)
         if isJSON {
-            let text = String(decoding: path, as: UTF8.self)
             try emit(
                 "continued",
                 (path.isEmpty
-                    ? []
-                    : [JSONValue.Member("path", .string(text)), JSONValue.Member("bytes", .count(event.bytes))])
+                    ? [] : JSONValue.Member.path("path", path) + [JSONValue.Member("bytes", .count(event.bytes))])
                     + Self.members(event.hasApplication ? event.application : nil))
             return
         }

@@ -16,7 +16,10 @@ struct AcceptedOpening {
         let payload = outcome.payload
         switch payload.summary.kind {
         case .document:
-            guard documents, let path = String(validating: outcome.continued.path, as: UTF8.self) else { return }
+            guard documents else { return }
+            guard let path = String(validating: outcome.continued.path, as: UTF8.self) else {
+                return say("the document cannot be opened: its name is not UTF-8, and the desktop takes no other")
+            }
             _ = await opening("the document") { () throws(LaunchError) in
                 try await launcher.open(file: FilePath(path))
             }

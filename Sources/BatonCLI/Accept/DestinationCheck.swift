@@ -4,7 +4,7 @@ import SystemPackage
 /// What can be said of a destination before anything is fetched. The node looks again when it writes.
 enum DestinationCheck {
     static func check(_ folder: FilePath) throws(CommandError) {
-        let shown = SafeText.escaped(path: Array(folder.string.utf8))
+        let shown = SafeText.escaped(path: folder.bytes)
         let status: Stat
         do {
             status = try folder.stat()
@@ -19,7 +19,7 @@ enum DestinationCheck {
             throw CommandError(
                 .destination, code: "destinationUnwritable", "\(shown) is no folder: name one with --to")
         }
-        guard access(folder.string, W_OK | X_OK) == 0 else {
+        guard folder.withPlatformString({ access($0, W_OK | X_OK) }) == 0 else {
             throw CommandError(
                 .destination, code: "destinationUnwritable",
                 "the folder \(shown) is not writable (\(Errno(rawValue: errno))): name another one with --to")

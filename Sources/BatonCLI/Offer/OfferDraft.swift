@@ -9,7 +9,7 @@ import SystemPackage
 /// What the user wants to offer, checked as far as it can be without looking at files.
 struct OfferDraft: Sendable {
     enum Subject: Sendable, Equatable {
-        case document(String)
+        case document(FilePath)
         case webPage(String)
         case activity(type: String)
     }
@@ -27,7 +27,7 @@ struct OfferDraft: Sendable {
     private let command: ServedCommand?
 
     init(
-        path: String? = nil, url: String? = nil, type: String? = nil, title: String? = nil, userInfo: String? = nil,
+        path: FilePath? = nil, url: String? = nil, type: String? = nil, title: String? = nil, userInfo: String? = nil,
         webPageURL: String? = nil, serve: String? = nil, throughShell: Bool = false, isExclusive: Bool = false
     ) throws(CommandError) {
         switch (path, url, type) {
@@ -67,6 +67,12 @@ struct OfferDraft: Sendable {
         }
     }
 
+    /// Where the document is that is offered; `nil` for anything else.
+    var documentPath: FilePath? {
+        guard case .document(let path) = subject else { return nil }
+        return CommandEnvironment.absolute(path)
+    }
+
     /// What runs for each stream; `nil` where the activity has none.
     func served() -> ServedCommand? { command }
 
@@ -80,7 +86,7 @@ struct OfferDraft: Sendable {
         switch subject {
         case .document(let path):
             // Type and title are the node's choice: it knows the document's name as other devices may see it.
-            request.documentPath = .init(try DocumentCheck.check(path).string.utf8)
+            request.documentPath = .init(try DocumentCheck.check(path).bytes)
         case .webPage(let url):
             request.webPageURL = url
         case .activity(let type):
@@ -127,7 +133,7 @@ struct UserInfoSource: Sendable {
     private enum Origin {
         case none
         case text([UInt8])
-        case file(String)
+        case file(FilePath)
     }
 
     private let origin: Origin
@@ -137,9 +143,9 @@ struct UserInfoSource: Sendable {
         case nil:
             origin = .none
         case let text? where text.hasPrefix("@"):
-            let path = String(text.dropFirst())
+            let path = FilePath(bytes: RawArguments.bytes(of: String(text.dropFirst())))
             // Another device's accepting asks again, and a pipe says everything only once.
-            let isPipe = (try? FilePath(path).stat().type) == .fifo
+            let isPipe = (try? path.stat().type) == .fifo
             origin = isPipe ? .text(try Self.contents(path)) : .file(path)
         case let text?:
             origin = .text(Array(text.utf8))
@@ -165,8 +171,8 @@ struct UserInfoSource: Sendable {
         return userInfo
     }
 
-    private static func contents(_ path: String) throws(CommandError) -> [UInt8] {
-        let shown = SafeText.escaped(path)
+    private static func contents(_ path: FilePath) throws(CommandError) -> [UInt8] {
+        let shown = SafeText.escaped(path: path.bytes)
         // Far more than user info may have, so that a file given by mistake is not read whole.
         let limit = 1 << 20
         do {
@@ -193,12 +199,12 @@ struct UserInfoSource: Sendable {
 /// What can be said of a document before it is offered. The node looks again when it is sent.
 enum DocumentCheck {
     /// - Returns: the absolute path.
-    static func check(_ path: String) throws(CommandError) -> FilePath {
-        let shown = SafeText.escaped(path)
+    static func check(_ path: FilePath) throws(CommandError) -> FilePath {
+        let shown = SafeText.escaped(path: path.bytes)
         guard !path.isEmpty else { throw .usage("the name of the document is empty") }
         let status: Stat
         do {
-            status = try FilePath(path).stat()
+            status = try path.stat()
         } catch {
             throw unreadable(
                 error == .noSuchFileOrDirectory
@@ -208,7 +214,7 @@ enum DocumentCheck {
         case .regular, .directory: break
         case _: throw unreadable("\(shown) is a device, a pipe or a socket: only files and folders can be offered")
         }
-        guard access(path, R_OK) == 0 else {
+        guard path.withPlatformString({ access($0, R_OK) }) == 0 else {
             throw unreadable("\(shown) cannot be read (\(Errno(rawValue: errno))): see its permissions")
         }
         let absolute = CommandEnvironment.absolute(path)
@@ -219,7 +225,7 @@ enum DocumentCheck {
     }
 
     /// What is in a folder and will not be sent; `nil` where all of it is, and for files.
-    static func leftOut(of path: String) throws(CommandError) -> String? {
+    static func leftOut(of path: FilePath) throws(CommandError) -> String? {
         do {
             return try DocumentSource.survey(CommandEnvironment.absolute(path)).folder?.leftOut.message
         } catch {

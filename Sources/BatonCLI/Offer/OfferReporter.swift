@@ -1,25 +1,33 @@
 import Baton
 import BatonDocuments
+import BatonEventLoop
 import BatonMessages
+import BatonProtocol
+import SystemPackage
 
 /// Tells what becomes of an offer: JSON events on standard output, or sentences on standard error.
 actor OfferReporter {
     private let isJSON: Bool
     private let progress: ProgressLine
+    /// By device.
+    private var told: [String: ProgressMembers] = [:]
 
     init(isJSON: Bool, progress: ProgressLine = ProgressLine()) {
         self.isJSON = isJSON
         self.progress = progress
     }
 
-    /// - Parameter isHandoffOff: the user has switched Handoff off: the offer waits until it is on.
-    func offered(_ offer: NodeOffer, isHandoffOff: Bool) async throws {
+    /// - Parameters:
+    ///   - isHandoffOff: the user has switched Handoff off: the offer waits until it is on.
+    ///   - path: of the document, where one is offered.
+    func offered(_ offer: NodeOffer, at path: FilePath? = nil, isHandoffOff: Bool) async throws {
         let id = ListedActivity.text(ofID: offer.id)
         if isJSON {
             let state = isHandoffOff ? [JSONValue.Member("handoff", "off")] : []
             try emit(
                 "offered",
-                [JSONValue.Member("id", .string(id)), JSONValue.Member("title", .string(offer.title))] + state)
+                [JSONValue.Member("id", .string(id)), JSONValue.Member("title", .string(offer.title))]
+                    + (path.map { JSONValue.Member.path("path", $0.bytes) } ?? []) + state)
         } else {
             let title = offer.title.isEmpty ? "(no title)" : SafeText.escaped(offer.title)
             let next =
@@ -45,13 +53,10 @@ actor OfferReporter {
 
     func progressed(_ event: WireProgressReport) async throws {
         if isJSON {
+            let now = Instant(nanoseconds: MonotonicClock.nanoseconds())
             try emit(
                 "progress",
-                [
-                    Self.device(event.device), JSONValue.Member("bytes", .count(event.bytes)),
-                    JSONValue.Member("total", .count(event.total)),
-                    JSONValue.Member("bottleneck", .string(event.bottleneck.text)),
-                ])
+                [Self.device(event.device)] + told[event.device, default: ProgressMembers()].members(event, now: now))
         } else {
             await progress.update(
                 SafeText.escaped(event.device), bytes: event.bytes, total: event.total, bottleneck: event.bottleneck)
@@ -61,6 +66,7 @@ actor OfferReporter {
     func continued(_ event: WireOfferEvent.Taken) async throws {
         let device = SafeText.escaped(event.device)
         await progress.remove(device)
+        told[event.device] = nil
         if isJSON {
             try emit("continued", Self.members(event))
         } else {
@@ -73,6 +79,7 @@ actor OfferReporter {
         let error = CommandError(HandoffError(failure))
         let device = SafeText.escaped(failure.device)
         await progress.remove(device)
+        told[failure.device] = nil
         if isJSON {
             try emit(
                 "failed",

@@ -23,7 +23,7 @@ struct OfferRun: Sendable {
         defer { withExtendedLifetime(interrupts) {} }
         // Only now: whoever reads this line may stop the offer at once.
         let isHandoffOff = try? await !client.handoffSwitch().isOn
-        try await reporter.offered(offer, isHandoffOff: isHandoffOff ?? false)
+        try await reporter.offered(offer, at: draft.documentPath, isHandoffOff: isHandoffOff ?? false)
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await serveRequests(stopped) }
             defer { group.cancelAll() }

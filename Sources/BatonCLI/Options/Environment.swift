@@ -2,6 +2,7 @@ import BatonAccount
 import BatonNode
 import BatonTransport
 import FoundationEssentials
+import Glibc
 import SystemPackage
 
 /// Where this user's Baton is, as the environment says.
@@ -20,9 +21,18 @@ enum CommandEnvironment {
     }
 
     /// A path as the user wrote it, made absolute.
-    static func absolute(_ path: String) -> FilePath {
-        let given = FilePath(path)
-        guard given.isRelative else { return given.lexicallyNormalized() }
-        return FilePath(FileManager.default.currentDirectoryPath).pushing(given).lexicallyNormalized()
+    static func absolute(_ path: String) -> FilePath { absolute(FilePath(path)) }
+
+    /// The same of a path that need not be a text.
+    static func absolute(_ path: FilePath) -> FilePath {
+        guard path.isRelative else { return path.lexicallyNormalized() }
+        return currentFolder.pushing(path).lexicallyNormalized()
+    }
+
+    /// The current folder; Foundation would repair a name that is not UTF-8.
+    private static var currentFolder: FilePath {
+        guard let path = getcwd(nil, 0) else { return FilePath(FileManager.default.currentDirectoryPath) }
+        defer { free(path) }
+        return FilePath(platformString: path)
     }
 }

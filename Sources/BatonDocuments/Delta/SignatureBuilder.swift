@@ -34,9 +34,16 @@ public struct SignatureBuilder {
         handle(PieceSignature(length: UInt32(chunker.pieceLength), digest: hash.finish()))
         chunker.reset()
     }
+
+    /// Forgets the file that is under way.
+    public mutating func reset() {
+        chunker.reset()
+        _ = hash.finish()
+    }
 }
 
-/// Reads the files that the other device may build upon (the *bases*), and makes the wire form of their signatures.
+/// Reads what the other device may build upon (the *bases*: files, or stretches of them), and makes the wire form of its
+/// signatures.
 ///
 /// A step reads 256 KiB, so that the caller can give up, or send a batch, between two. Over all bases at most
 /// `PieceSignature.limit` signatures are made; what comes after is not offered. It blocks on the disk: call it from a
@@ -65,12 +72,21 @@ public struct BasisReader: ~Copyable {
 
     /// Reads on in a basis, and appends the signatures of the pieces that end there to `batch`.
     ///
-    /// - Returns: false at the end of the file (or when the limit is reached); the next call begins another file.
-    /// - Throws: what reading failed with. The reader is then of no more use.
+    /// - Parameter stretch: where the basis is in its file, the same for all of its steps.
+    /// - Returns: false at the end of the basis (or when the limit is reached); the next call begins another one.
+    /// - Throws: what reading failed with. What comes next is another basis then.
     public mutating func step(
-        in file: borrowing OwnedDescriptor, appendingTo batch: inout [UInt8]
+        in file: borrowing OwnedDescriptor, _ stretch: Range<UInt64>, appendingTo batch: inout [UInt8]
     ) throws(Errno) -> Bool {
-        let count = try SystemCalls.read(file, into: buffer, at: offset)
+        let room = UnsafeMutableRawBufferPointer(
+            rebasing: buffer[..<Int(min(UInt64(buffer.count), UInt64(stretch.count) - offset))])
+        let count: Int
+        do {
+            count = try SystemCalls.read(file, into: room, at: stretch.lowerBound + offset)
+        } catch {
+            skip()
+            throw error
+        }
         offset += UInt64(count)
         var made = signatureCount
         let append = { (signature: PieceSignature, batch: inout [UInt8]) in
@@ -85,6 +101,12 @@ public struct BasisReader: ~Copyable {
         guard isAtEnd || made == PieceSignature.limit else { return true }
         offset = 0
         return false
+    }
+
+    /// Leaves the rest of a basis out; the next call begins another one.
+    public mutating func skip() {
+        builder.reset()
+        offset = 0
     }
 }
 

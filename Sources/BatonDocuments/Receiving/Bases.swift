@@ -1,110 +1,136 @@
 import BatonEventLoop
 import Glibc
-public import SystemPackage
+import SystemPackage
 
-/// A file of this device that a document may be built upon: an older copy of it.
-public final class BasisFile: Sendable {
-    /// How many files a document can be built upon: 16.
-    public static let limit = 16
-
-    /// Bytes of it that are used.
-    let size: UInt64
-    let file: OwnedDescriptor
-
-    private init(_ file: consuming OwnedDescriptor, size: UInt64) {
-        self.file = file
-        self.size = size
-    }
-
-    /// Opens a copy that the user names. Blocking.
-    ///
-    /// - Throws: `missing`, `unreadable`, `isFolder`, `notRegularFile`, ...
-    public convenience init(opening path: FilePath) throws(DocumentError) {
-        let opened = try DocumentSource.open(path)
-        let size = opened.source.size
-        self.init(opened.takeFile(), size: size)
-    }
-
-    /// The part of an earlier version, cut to what has come of it.
-    convenience init?(_ stale: UnfinishedDocument, at place: PartPlace) {
-        guard
-            let content = (try? TransferJournal.open(stale.journal, boot: place.boot))??.content,
-            let end = content.verified.ranges.last?.upperBound,
-            let file = try? place.folder.reopenFile(
-                stale.record.name, inode: stale.record.inode, for: stale.header.tree.label)
-        else { return nil }
-        let size = stale.header.tree.layout.offset(of: end)
-        let number = file.rawValue
-        guard (try? SystemCalls.call({ ftruncate(number, off_t(size)) })) != nil else { return nil }
-        self.init(file, size: size)
-    }
-}
-
-/// What the signatures of a file say: cut by content, with a digest of each piece.
+/// What the signatures of a basis say: cut by content, with a digest of each piece.
 public struct SignatureBatch: Sendable {
-    /// The number of the file.
+    /// The number of the basis.
     public let basis: Int
     /// Signatures in their wire form, at most 56 KiB.
     public let bytes: [UInt8]
 }
 
-/// The files that a document is built upon, as far as the other device has the same bytes.
+/// What a document is built upon, as far as the other device has the same bytes: files of older copies, of parts of another
+/// version, and what was put aside. A file with holes is several bases, one for each stretch between them.
 ///
-/// Belongs to one thread, which reads them.
+/// At most ``limit`` bases, and one file of a folder open at a time. Belongs to one thread, which reads them.
 final class Bases {
+    /// The most bases: as many as there can be signatures, of which each has at least one.
+    static let limit = PieceSignature.limit
     private static let batchSize = 32 << 10
 
-    private(set) var files: [BasisFile]
+    /// Where a basis is.
+    private struct Basis {
+        let root: Int
+        /// The file of the document that it is looked up for; nil for all.
+        let file: Int?
+        let start: UInt64
+    }
+
+    /// Bytes of each basis.
+    private(set) var sizes: [UInt64] = []
+
+    private let tree: DocumentTree
+    private var roots: [BasisRoot] = []
+    private var bases: [Basis] = []
     private var stale: [(record: PartFileRecord, place: PartPlace)] = []
     private var reader: BasisReader?
     private var next = 0
+    /// The file of a folder that was read last.
+    private var opened: (root: Int, file: Int?, basis: BasisFile)?
 
-    init(_ files: [BasisFile]) {
-        self.files = Array(files.prefix(BasisFile.limit))
+    /// Nothing to build upon.
+    init(of tree: DocumentTree) {
+        self.tree = tree
     }
 
     /// How large the pieces are that signatures are of; nil where there is nothing to build upon.
     var pieceSize: PieceSize? {
-        let size = files.reduce(0) { $0 + $1.size }
-        return size == 0 ? nil : PieceSize.forBases(totalSize: size, fileCount: files.count)
+        let size = sizes.reduce(0, +)
+        return size == 0 ? nil : PieceSize.forBases(totalSize: size, fileCount: sizes.count)
     }
 
-    /// Adds the part of another version of the document. It is in use from then on, and goes with ``removeStale()``.
+    /// Adds another part of the document, of another version or left over from the same one. It is in use from then on, and
+    /// goes with ``removeStale()``.
     func add(_ unfinished: UnfinishedDocument, at place: PartPlace) {
-        guard files.count < BasisFile.limit, place.ledger.take(unfinished.record) else { return }
+        guard roots.count < OlderCopy.limit, place.ledger.take(unfinished.record) else { return }
         stale.append((unfinished.record, place))
-        // A folder's files have no part of their own.
+        // What is in another part folder may be an older state of everything: it goes, and is not gone through.
         guard !unfinished.header.tree.isFolder, let file = BasisFile(unfinished, at: place) else { return }
-        files.append(file)
+        add(.file(file)) { _ in true }
+    }
+
+    /// Adds a copy, as far as it has what is needed.
+    ///
+    /// - Parameter isNeeded: whether something is missing of a file of the document.
+    func add(_ copy: OlderCopy, where isNeeded: (Int) -> Bool) {
+        switch copy.content {
+        case .file(let file): add(.file(file), where: isNeeded)
+        case .folder(let folder): add(.copy(folder), where: isNeeded)
+        }
+    }
+
+    /// Adds what was put aside.
+    func add(aside: consuming OwnedDescriptor, where isNeeded: (Int) -> Bool) {
+        let folder = BasisFolder(aside)
+        for state in AsideName.State.allCases { add(.aside(folder, state), where: isNeeded) }
+    }
+
+    private func add(_ root: BasisRoot, where isNeeded: (Int) -> Bool) {
+        let number = roots.count
+        roots.append(root)
+        guard root.hasFiles else { return add(nil, in: number) }
+        for file in 0..<tree.layout.fileCount where sizes.count < Self.limit && isNeeded(file) {
+            add(file, in: number)
+        }
+    }
+
+    private func add(_ file: Int?, in root: Int) {
+        guard let found = roots[root].open(file, of: tree) else { return }
+        for stretch in found.stretches() where sizes.count < Self.limit {
+            bases.append(Basis(root: root, file: file, start: stretch.lowerBound))
+            sizes.append(UInt64(stretch.count))
+        }
     }
 
     /// Signatures of what comes next; nil when all is told.
-    func nextSignatures() throws(DocumentError) -> SignatureBatch? {
+    func nextSignatures() -> SignatureBatch? {
         guard let size = pieceSize else { return nil }
         if reader == nil { reader = BasisReader(size: size) }
-        while next < files.count {
+        while next < bases.count {
             let basis = next
+            let stretch = bases[basis].start..<bases[basis].start + sizes[basis]
             var bytes: [UInt8] = []
-            do {
-                while bytes.count < Self.batchSize {
-                    guard try reader?.step(in: files[basis].file, appendingTo: &bytes) == true else {
-                        next += 1
-                        break
-                    }
+            // What cannot be read is not built upon: the other device sends it.
+            var isReading = true
+            while isReading, bytes.count < Self.batchSize {
+                guard let file = file(of: basis) else {
+                    reader?.skip()
+                    isReading = false
+                    break
                 }
-            } catch {
-                // What cannot be read is not built upon: the other device sends it.
-                next = files.count
-                return nil
+                isReading = (try? reader?.step(in: file.descriptor, stretch, appendingTo: &bytes)) ?? false
             }
+            if !isReading { next += 1 }
             if !bytes.isEmpty { return SignatureBatch(basis: basis, bytes: bytes) }
         }
+        opened = nil
         return nil
     }
 
-    /// Reads bytes of a file.
+    /// Reads bytes of a basis: fewer than asked for where it is not what it was.
     func read(_ basis: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
-        try SystemCalls.read(files[basis].file, into: bytes, at: offset)
+        guard let file = file(of: basis) else { return 0 }
+        return try SystemCalls.read(file.descriptor, into: bytes, at: bases[basis].start + offset)
+    }
+
+    private func file(of basis: Int) -> BasisFile? {
+        let place = bases[basis]
+        if let opened, opened.root == place.root, opened.file == place.file { return opened.basis }
+        opened = nil
+        guard let found = roots[place.root].open(place.file, of: tree) else { return nil }
+        opened = (place.root, place.file, found)
+        return found
     }
 
     /// Leaves the parts of other versions to who may go on with them.
@@ -120,5 +146,21 @@ final class Bases {
             place.ledger.remove(record)
         }
         stale = []
+    }
+}
+
+extension BasisFile {
+    /// The part of another version, cut to what has come of it.
+    fileprivate convenience init?(_ stale: UnfinishedDocument, at place: PartPlace) {
+        guard
+            let content = (try? TransferJournal.open(stale.journal, boot: place.boot))??.content,
+            let end = content.verified.ranges.last?.upperBound,
+            let file = try? place.folder.reopenFile(
+                stale.record.name, inode: stale.record.inode, for: stale.header.tree.label)
+        else { return nil }
+        let size = stale.header.tree.layout.offset(of: end)
+        let number = file.rawValue
+        guard (try? SystemCalls.call({ ftruncate(number, off_t(size)) })) != nil else { return nil }
+        try? self.init(file)
     }
 }

@@ -42,7 +42,7 @@ struct ChunkDecoder: ~Copyable {
         let digest = ContentDigest(wire: UnsafeRawBufferPointer(rebasing: payload[operationsEnd...]))
         var decoder = DeltaDecoder(
             UnsafeRawBufferPointer(rebasing: payload[..<operationsEnd]), contentSize: content.count,
-            basisSizes: bases.files.map(\.size))
+            basisSizes: bases.sizes)
         var filled = 0
         while let operation = try next(&decoder) {
             switch operation {

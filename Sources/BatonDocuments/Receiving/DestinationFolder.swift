@@ -93,9 +93,11 @@ public final class DestinationFolder: Sendable {
         }
     }
 
-    /// Confines the calling thread to this folder and the one of the records.
-    func confineThread(recordingIn records: borrowing OwnedDescriptor) throws(Errno) {
-        try Landlock.confineThread(receivingIn: file, recordingIn: records)
+    /// Confines the calling thread to this folder and the one of the records, and to reading folders with older copies.
+    func confineThread(
+        recordingIn records: borrowing OwnedDescriptor, readingIn copies: [BasisFolder] = []
+    ) throws(Errno) {
+        try Landlock.confineThread(receivingIn: file, recordingIn: records, readingIn: copies)
     }
 
     /// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs and overlays take RENAME_NOREPLACE since Linux 3.15 or their birth.

@@ -37,6 +37,7 @@ public actor DocumentWriter {
 
     private nonisolated let executor: BlockingExecutor
     private var state = State.idle
+    private var hasBegun = false
 
     /// The writer's own thread.
     public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -91,9 +92,13 @@ public actor DocumentWriter {
     /// The records of these chunks come next.
     ///
     /// - Throws: `badRange` for chunks that the document has not.
-    public func begin(_ ranges: [Range<UInt64>]) throws(DocumentError) { try current().begin(ranges) }
+    public func begin(_ ranges: [Range<UInt64>]) throws(DocumentError) {
+        try current().begin(ranges)
+        hasBegun = true
+    }
 
-    /// Takes the next bytes of the chunk records, cut anywhere. They are on loan until it returns.
+    /// Takes the next bytes of the chunk records, cut anywhere. They are on loan until it returns. Which chunks they are
+    /// has to be known: ``begin(_:)`` comes first.
     ///
     /// What comes is written as it comes; larger buffers cost fewer calls (256 KiB or more are best).
     ///
@@ -101,7 +106,8 @@ public actor DocumentWriter {
     ///   then, and every later call throws the same. `cancelled` after ``commit()`` or ``end()``.
     @discardableResult
     public func write(_ bytes: Buffer) throws(DocumentError) -> Progress {
-        try ending { (reception) throws(DocumentError) in try reception.write(bytes) }
+        precondition(hasBegun, "nobody has said which chunks these bytes are of: call begin(_:) first")
+        return try ending { (reception) throws(DocumentError) in try reception.write(bytes) }
     }
 
     /// The records that were begun have ended.
@@ -136,9 +142,9 @@ public actor DocumentWriter {
     private func open(
         _ folder: DestinationFolder, _ origin: String, _ ledger: PartFileLedger, _ copies: [FilePath]
     ) throws(DocumentError) {
-        var bases: [BasisFile] = []
-        for copy in copies.prefix(BasisFile.limit) { bases.append(try BasisFile(opening: copy)) }
-        state = .receiving(try Reception(of: tree, from: origin, in: folder, ledger: ledger, against: bases))
+        var opened: [OlderCopy] = []
+        for copy in copies.prefix(OlderCopy.limit) { opened.append(try OlderCopy(opening: copy)) }
+        state = .receiving(try Reception(of: tree, from: origin, in: folder, ledger: ledger, against: opened))
     }
 
     private func current() throws(DocumentError) -> Reception {

@@ -61,15 +61,16 @@ public enum Landlock {
         }
     }
 
-    /// Confines the calling thread, and what it makes, for good: to a destination and to the folder of the records, and
-    /// to no network where the kernel can.
+    /// Confines the calling thread, and what it makes, for good: to a destination and to the folder of the records, to
+    /// reading what is in folders that the user named, and to no network where the kernel can.
     ///
-    /// Only on a ``BatonEventLoop/PrivateThread``. What was opened before stays open: so both folders are given as
+    /// Only on a ``BatonEventLoop/PrivateThread``. What was opened before stays open: so the folders are given as
     /// descriptors, each with a rule of its own.
     ///
     /// - Throws: what the kernel said: that it has no Landlock, or refused all the same. Nothing may be written then.
     static func confineThread(
-        receivingIn destination: borrowing OwnedDescriptor, recordingIn records: borrowing OwnedDescriptor
+        receivingIn destination: borrowing OwnedDescriptor, recordingIn records: borrowing OwnedDescriptor,
+        readingIn copies: [BasisFolder] = []
     ) throws(Errno) {
         let version: Int
         switch support {
@@ -87,6 +88,12 @@ public enum Landlock {
         }
         try SystemCalls.kernel {
             baton_landlock_allow_beneath(number, records, Access.recording.intersection(all).rawValue)
+        }
+        for copy in copies {
+            let folder = copy.descriptor.rawValue
+            try SystemCalls.kernel {
+                baton_landlock_allow_beneath(number, folder, Access.readFile.intersection(all).rawValue)
+            }
         }
         try SystemCalls.kernel { baton_landlock_restrict_thread(number) }
     }

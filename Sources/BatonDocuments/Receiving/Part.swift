@@ -22,6 +22,9 @@ protocol Part: AnyObject {
     /// Whether a file of which something has come has its size still: somebody may have cut or removed it since.
     func isThere(file: Int) -> Bool
 
+    /// The folder with the files that were put aside because their source changed; nil where there is none.
+    func openAside() -> OwnedDescriptor?
+
     /// A descriptor of its own, to be synchronised with the disk by somebody else meanwhile.
     func descriptorToSynchronize() throws(DocumentError) -> DescriptorToSynchronize
 
@@ -35,6 +38,10 @@ protocol Part: AnyObject {
 
     /// Leaves it where it is, for a transfer that goes on with it.
     func keep()
+}
+
+extension Part {
+    func openAside() -> OwnedDescriptor? { nil }
 }
 
 /// A descriptor through which what was written can be made durable.

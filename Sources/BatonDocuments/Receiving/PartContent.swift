@@ -82,7 +82,8 @@ final class PartContent {
         verifiedByteCount = verified.byteCount(in: tree.layout)
     }
 
-    /// Goes on with the folder of another version: files of the same version are left, the others begin anew.
+    /// Goes on with the folder of another version: files of the same version are left, the others are put aside, for the
+    /// new ones to be built upon.
     ///
     /// - Returns: nil when there is nothing to go on with; what is there stays then.
     init?(
@@ -104,8 +105,10 @@ final class PartContent {
                 let chunks = tree.layout.chunks(ofFile: file)
                 if verified.containsAny(chunks), folder.isThere(file: file) { continue }
                 verified.remove(chunks)
-                try folder.reset(file: file)
+                try folder.putAside(file: file)
             }
+            // What is said of these chunks has to hold after a power cut as well: no checksum of them is known any more.
+            try folder.synchronize()
         } catch {
             // It is as good as it was.
             folder.keep()
@@ -114,8 +117,6 @@ final class PartContent {
         verifiedByteCount = verified.byteCount(in: tree.layout)
         marker = Self.marker(for: tree)
         requiresAll = place.folder.checks.contains(.whole)
-        // What is said of these chunks has to hold after a power cut as well: no checksum of them is known any more.
-        guard (try? folder.descriptorToSynchronize().synchronize()) != nil else { return }
         journal = try? TransferJournal.create(at: stale.journal, header)
         for range in verified.ranges {
             for chunk in range { journal?.append(chunk, ChunkChecksum(high: 0, low: 0)) }
@@ -136,6 +137,14 @@ final class PartContent {
     deinit {
         _ = end()
     }
+
+    /// Whether something of a file has not come yet.
+    func lacks(file: Int) -> Bool {
+        !verified.missing(in: tree.layout.chunks(ofFile: file), limit: 1).isEmpty
+    }
+
+    /// See ``Part/openAside()``.
+    func openAside() -> OwnedDescriptor? { part.openAside() }
 
     /// Takes what a record says.
     func take(_ event: ChunkVerifier.Event) throws(DocumentError) {

@@ -21,6 +21,7 @@ extension PartFolder {
             throw failure(error, path)
         }
         var found = Set(names)
+        if path.isRoot { found.remove(asideName) }
         while next < tree.entryCount {
             let entry = tree[next]
             guard entry.path.parent == path else { break }

@@ -18,6 +18,8 @@ final class PartFolder {
     let destination: DestinationFolder
     let root: OwnedDescriptor
     let umask: mode_t
+    /// What the folder in it is called with what was put aside (``putAside(file:)``).
+    let asideName: [UInt8]
 
     private let name: [UInt8]
     /// Files that are there: made now, or looked at.
@@ -35,7 +37,7 @@ final class PartFolder {
     ///   - umask: the permission bits that the user does not want.
     /// - Throws: `destinationExists`, `destinationNotWritable`, `destinationFull`, `destinationUnsuitable`, `badName`, ...
     ///   Nothing is left behind then.
-    init(
+    convenience init(
         creating tree: DocumentTree, named name: [UInt8], in destination: DestinationFolder,
         umask: mode_t = ProcessUmask.current
     ) throws(DocumentError) {
@@ -46,24 +48,19 @@ final class PartFolder {
         guard let root = try destination.makeFolder(name, for: tree.label) else {
             throw DocumentError(.writeFailed, tree.label.description, underlyingError: .fileExists)
         }
+        let inode: UInt64
         do {
             inode = UInt64(try SystemCalls.status(of: root).st_ino)
         } catch {
             throw DocumentError(writingFailed: error, tree.label)
         }
-        self.tree = tree
-        self.destination = destination
-        self.name = name
-        self.umask = umask
-        self.root = root
-        known = Array(repeating: false, count: tree.layout.fileCount)
-        isNew = true
+        self.init(tree, name, inode, root, in: destination, umask, isNew: true)
     }
 
     /// Opens the folder of an earlier transfer, and removes from it what the document, as it is now, has not.
     ///
     /// - Throws: `incomplete` where there is no such folder any more.
-    init(
+    convenience init(
         reopening tree: DocumentTree, named name: [UInt8], inode: UInt64, in destination: DestinationFolder,
         umask: mode_t = ProcessUmask.current
     ) throws(DocumentError) {
@@ -72,15 +69,23 @@ final class PartFolder {
         guard let root = try destination.reopenFolder(name, inode: inode, for: tree.label) else {
             throw DocumentError(.incomplete, tree.label.description)
         }
+        self.init(tree, name, inode, root, in: destination, umask, isNew: false)
+        try removeStrangers()
+    }
+
+    private init(
+        _ tree: DocumentTree, _ name: [UInt8], _ inode: UInt64, _ root: consuming OwnedDescriptor,
+        in destination: DestinationFolder, _ umask: mode_t, isNew: Bool
+    ) {
         self.tree = tree
         self.inode = inode
         self.destination = destination
         self.name = name
         self.umask = umask
+        self.isNew = isNew
         self.root = root
+        asideName = PartFileName.aside(of: name)
         known = Array(repeating: false, count: tree.layout.fileCount)
-        isNew = false
-        try removeStrangers()
     }
 
     /// Writes bytes of a file, which is made if need be, with the folders that it is in.
@@ -132,18 +137,6 @@ final class PartFolder {
         return status.st_size == off_t(tree.layout.size(ofFile: index)) && (try? SystemCalls.requireOwn(status)) != nil
     }
 
-    /// Drops the content of a file whose source has changed.
-    func reset(file index: Int) throws(DocumentError) {
-        guard let part = try openExisting(index) else { return }
-        let (number, size) = (part.file.rawValue, off_t(tree.layout.size(ofFile: index)))
-        do {
-            try SystemCalls.call { ftruncate(number, 0) }
-            try SystemCalls.call { ftruncate(number, size) }
-        } catch {
-            throw failure(error, part.entry.path)
-        }
-    }
-
     /// Another descriptor of the folder, through which its file system can be synchronised from another thread.
     func duplicateRoot() throws(DocumentError) -> OwnedDescriptor {
         do {
@@ -171,6 +164,7 @@ final class PartFolder {
     func commit() throws(DocumentError) -> FilePath {
         current = nil
         parent = nil
+        try removeAside()
         var finishing = FolderFinishing(self)
         try finishing.finish()
         try synchronize()
@@ -215,6 +209,12 @@ final class PartFolder {
         let opened = OpenParent(path, try SystemCalls.openOrMakeFolder(path, beneath: root, mode: folderMode))
         parent = opened
         return opened
+    }
+
+    /// Forgets that a file is open: its name is another one's now.
+    func close(file index: Int) {
+        guard current?.index == index else { return }
+        current = nil
     }
 
     /// Permissions of folders: what the umask leaves, and in any case the owner's.

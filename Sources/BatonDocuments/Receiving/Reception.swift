@@ -27,7 +27,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     /// - Throws: `busy` where there is no thread to be had, `notConfinable`, and what making the part throws.
     init(
         of tree: DocumentTree, from origin: String, in folder: DestinationFolder, ledger: PartFileLedger,
-        against bases: [BasisFile] = []
+        against copies: [OlderCopy] = []
     ) throws(DocumentError) {
         do {
             thread = try PrivateThread(name: "baton-confined")
@@ -40,29 +40,48 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         let umask = ProcessUmask.current
         let header = JournalHeader(origin: origin, boot: .current, tree: tree)
         let found = try ledger.unfinished().filter { $0.isOf(tree, from: origin, in: folder) }
-        self.bases = Bases(bases)
+        bases = Bases(of: tree)
         decoder = ChunkDecoder(label: tree.label)
         try thread.perform { () throws(DocumentError) in
             let records = try ledger.openFolder()
             do throws(Errno) {
-                try folder.confineThread(recordingIn: records)
+                try folder.confineThread(recordingIn: records, readingIn: copies.compactMap(\.folder))
             } catch {
                 throw DocumentError(.notConfinable, folder.path.displayed, underlyingError: error)
             }
             let place = PartPlace(folder: folder, ledger: ledger, umask: umask, boot: header.boot)
-            for unfinished in found where unfinished.header.tree.isSameVersion(as: tree) {
-                guard let content = try PartContent(reopening: unfinished, at: place) else { continue }
-                self.content = content
-                break
-            }
-            // A folder of another version is gone on with; a file is what the new one is compared with, and goes when
-            // that is whole.
-            for stale in found where !stale.header.tree.isSameVersion(as: tree) {
-                if self.content == nil { self.content = try PartContent(adopting: stale, for: header, at: place) }
-                self.bases.add(stale, at: place)
-            }
-            if self.content == nil { self.content = try PartContent(creating: header, at: place) }
+            self.content = try self.content(of: header, goingOnWith: found, at: place)
+            self.findBases(copies)
         }
+    }
+
+    /// The part: of an earlier transfer, where there is one to go on with.
+    private func content(
+        of header: JournalHeader, goingOnWith found: [UnfinishedDocument], at place: PartPlace
+    ) throws(DocumentError) -> PartContent {
+        var content: PartContent?
+        for unfinished in found where unfinished.header.tree.isSameVersion(as: tree) {
+            guard content == nil else {
+                bases.add(unfinished, at: place)
+                continue
+            }
+            content = try PartContent(reopening: unfinished, at: place)
+        }
+        // A folder of another version is gone on with; a file is what the new one is compared with, and goes when that is
+        // whole.
+        for stale in found where !stale.header.tree.isSameVersion(as: tree) {
+            if content == nil { content = try PartContent(adopting: stale, for: header, at: place) }
+            bases.add(stale, at: place)
+        }
+        if let content { return content }
+        return try PartContent(creating: header, at: place)
+    }
+
+    /// Looks for what the missing files can be built upon.
+    private func findBases(_ copies: [OlderCopy]) {
+        guard let content else { return }
+        if let aside = content.openAside() { bases.add(aside: aside) { content.lacks(file: $0) } }
+        for copy in copies { bases.add(copy) { content.lacks(file: $0) } }
     }
 
     /// Chunks that have not come yet, rising, at most ``DocumentWriter/rangeLimit`` ranges of them.
@@ -85,7 +104,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
 
     /// What tells another device which bytes of older copies are here; nil when all is told.
     func nextSignatures() throws(DocumentError) -> SignatureBatch? {
-        try thread.perform { () throws(DocumentError) in try self.bases.nextSignatures() }
+        try thread.perform { () throws(DocumentError) in self.bases.nextSignatures() }
     }
 
     /// The records of these chunks come next.

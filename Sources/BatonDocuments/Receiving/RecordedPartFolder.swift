@@ -61,8 +61,13 @@ final class RecordedPartFolder: Part {
 
     func isThere(file: Int) -> Bool { folder.isThere(file: file) }
 
-    /// Drops what has come of a file.
-    func reset(file: Int) throws(DocumentError) { try folder.reset(file: file) }
+    /// Puts aside what has come of a file.
+    func putAside(file: Int) throws(DocumentError) { try folder.putAside(file: file) }
+
+    func openAside() -> OwnedDescriptor? { folder.openAside() }
+
+    /// Makes durable all that was written.
+    func synchronize() throws(DocumentError) { try folder.synchronize() }
 
     func descriptorToSynchronize() throws(DocumentError) -> DescriptorToSynchronize {
         DescriptorToSynchronize(file: try folder.duplicateRoot(), isFolder: true)

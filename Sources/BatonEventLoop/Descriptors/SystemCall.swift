@@ -30,9 +30,22 @@ enum SystemCall {
             guard !DescriptorLimit.reaches(number) else {
                 throw SocketError(.tooManyOpenFiles, while: "making a socket")
             }
+            if domain != AF_UNIX { tryAgainSoon(number) }
             return descriptor
         case .failure(let error): throw SocketError(error, while: "making a socket")
         }
+    }
+
+    /// Has the kernel send again what was lost at least once a second, so that a connection goes on at once when its link
+    /// is back. By default it waits twice as long each time, up to two minutes.
+    ///
+    /// Sockets that a listener accepts have what it has. `TCP_RTO_MAX_MS` is of Linux 6.15, and no header names it yet;
+    /// where it is refused all is as by default. `TCP_USER_TIMEOUT` (tcp(7)) goes with it, because otherwise the kernel
+    /// would give up after its 15 tries, that is, after 13 s.
+    private static func tryAgainSoon(_ descriptor: Int32) {
+        let longestPauseOption: Int32 = 44
+        guard case .success = setOption(descriptor, Int32(IPPROTO_TCP), longestPauseOption, 1000) else { return }
+        _ = setOption(descriptor, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, 60_000)
     }
 
     /// Sets an option of type `int`.

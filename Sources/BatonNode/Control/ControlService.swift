@@ -291,8 +291,8 @@ struct ControlService: Sendable {
     }
 
     private static func copies(in request: WireAcceptRequest) throws(HandoffError) -> [FilePath] {
-        guard request.against.count <= BasisFile.limit else {
-            throw HandoffError(.invalidRequest, "at most \(BasisFile.limit) older copies can be named")
+        guard request.against.count <= OlderCopy.limit else {
+            throw HandoffError(.invalidRequest, "at most \(OlderCopy.limit) older copies can be named")
         }
         var copies: [FilePath] = []
         for copy in request.against {

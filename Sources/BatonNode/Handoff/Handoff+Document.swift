@@ -47,6 +47,8 @@ extension Handoff {
             do {
                 let tree = try await document.tree()
                 let (connection, claim) = try await presentClaim()
+                let watching = Task { await leaveStalled(connection, progress) }
+                defer { watching.cancel() }
                 let path = try await documents.fetch(tree, for: order, from: connection, claim: claim) { report in
                     progress.set(report.bytes)
                     events.yield(.with { $0.progress = report })
@@ -106,8 +108,22 @@ extension Handoff {
                 guard TransferRetry.isAway(error), !Task.isCancelled else { throw error }
                 guard Instant.now + pause < end else { throw cause }
             }
-            try await rest(pause)
+            await connections.awaitAnnouncement(of: plan.origin.id, atMost: pause)
+            try await rest(TransferRetry.shortestGap)
             pause = min(pause * 2, TransferRetry.longestPause)
+        }
+    }
+
+    /// Ends a connection on which nothing comes and of which one end is not any more where it was: the kernel would keep
+    /// such a connection for long. Returns when it is cancelled.
+    private func leaveStalled(_ connection: Connection, _ progress: LatestProgress) async {
+        while !Task.isCancelled {
+            await connections.awaitAnnouncement(of: plan.origin.id, atMost: TransferRetry.stallPatience)
+            let before = progress.bytes
+            guard (try? await Task.sleep(for: TransferRetry.stallPatience)) != nil else { return }
+            guard progress.bytes == before else { continue }
+            let isThere = await connections.isWhereAnnounced(connection, plan.origin.id)
+            guard isThere else { return await connection.abort() }
         }
     }
 

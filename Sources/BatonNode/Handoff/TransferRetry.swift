@@ -13,8 +13,15 @@ struct TransferRetry: Sendable {
     static let changeLimit = 16
     /// The time between two attempts to reach the device, at first: 250 ms; it doubles up to ``longestPause``.
     static let shortestPause: Duration = .milliseconds(250)
-    /// The longest time between two attempts: 2 s.
-    static let longestPause: Duration = .seconds(2)
+    /// The longest time between two attempts: 500 ms. A device that announces itself is tried at once.
+    static let longestPause: Duration = .milliseconds(500)
+    /// The longest time for a document that changes to come to rest, before it is asked what it is: 2 s.
+    static let longestRest: Duration = .seconds(2)
+    /// The shortest time between two attempts, however often the device announces itself: 100 ms.
+    static let shortestGap: Duration = .milliseconds(100)
+    /// How long nothing may come of a document before it is looked whether both ends of the connection are still where
+    /// they were, and how often: 500 ms.
+    static let stallPatience: Duration = .milliseconds(500)
 
     /// What to do about an error.
     enum Verdict: Sendable, Equatable {
@@ -52,7 +59,7 @@ struct TransferRetry: Sendable {
             changes += 1
             guard changes <= Self.changeLimit else { return .giveUp }
             // Whoever writes to it gets the time to finish.
-            return .describeAgain(after: min(Self.shortestPause * (1 << min(changes, 4)), Self.longestPause))
+            return .describeAgain(after: min(Self.shortestPause * (1 << min(changes, 4)), Self.longestRest))
         case .connectionLost, .peerUnreachable, .timedOut, .noSuchClaim, .nodeStopping:
             // A device that was away for a while begins anew.
             failures = now - (lastFailure ?? now) < Self.failureMemory ? failures + 1 : 1

@@ -18,6 +18,9 @@ actor PeerConnections {
         var handoffs = 0
     }
 
+    /// How often in a row a device may have moved before dialling it is given up: 8.
+    private static let moveLimit = 8
+
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -34,6 +37,8 @@ actor PeerConnections {
     nonisolated let budget: ReceiveBudget
     private var live: [String: [Live]] = [:]
     private var dialing: [String: Task<Connection, any Error>] = [:]
+    /// Where a device is being dialled, and the attempt.
+    private var connecting: [String: (addresses: [SocketAddress], attempt: Task<Socket, any Error>)] = [:]
     private var handshakes = 0
     private var handshakesByAddress: [IPAddress: Int] = [:]
     private var sweep: BatonEventLoop.Timer?
@@ -78,6 +83,31 @@ actor PeerConnections {
             return try await task.valueUnlessCancelled
         } catch {
             throw HandoffError(wrapping: error)
+        }
+    }
+
+    /// Waits until a device announces itself, at most for a time.
+    func awaitAnnouncement(of device: String, atMost pause: Duration) async {
+        await directory.awaitAnnouncement(of: device, atMost: pause)
+    }
+
+    /// Whether a connection leads from an address that this device has to one that the other device has announced.
+    func isWhereAnnounced(_ connection: Connection, _ device: String) async -> Bool {
+        if let here = connection.localAddress.ipAddress,
+            let own = try? InterfaceAddress.current(includingLoopback: true),
+            !own.contains(where: { $0.address == here })
+        {
+            return false
+        }
+        guard let address = connection.remoteAddress.ipAddress else { return true }
+        return await directory.peer(device)?.addresses.contains { $0.ipAddress == address } ?? true
+    }
+
+    /// Something was announced: who is dialled where it is no longer is dialled where it is.
+    func announced() async {
+        for (device, dial) in connecting {
+            let addresses = await directory.peer(device)?.addresses ?? []
+            if !addresses.isEmpty, addresses != dial.addresses { dial.attempt.cancel() }
         }
     }
 
@@ -157,8 +187,7 @@ actor PeerConnections {
             throw HandoffError(.limitExceeded, "\(limits.connections) connections are open already: try again later")
         }
         do {
-            let socket = try await Socket.connect(
-                toAnyOf: peer.addresses, on: loops.next(), timeout: limits.dialDeadline)
+            let (socket, peer) = try await connect(to: peer)
             let session = try TLSSession(
                 client: context,
                 serverName: GateToken.serverName(keys: peer.keys, server: peer.device, gateNonce: peer.gateNonce),
@@ -183,6 +212,31 @@ actor PeerConnections {
         } catch {
             throw HandoffError(wrapping: error).about(peer.name)
         }
+    }
+
+    /// Connects to where a device is, also when that changes meanwhile.
+    private func connect(to first: Peer) async throws -> (Socket, Peer) {
+        let device = first.device.description
+        var peer = first
+        for _ in 0..<Self.moveLimit {
+            let attempt = Task { [addresses = peer.addresses, loop = loops.next(), timeout = limits.dialDeadline] in
+                try await Socket.connect(toAnyOf: addresses, on: loop, timeout: timeout) as Socket
+            }
+            connecting[device] = (peer.addresses, attempt)
+            let result = await withTaskCancellationHandler {
+                await attempt.result
+            } onCancel: {
+                attempt.cancel()
+            }
+            connecting[device] = nil
+            if case .success(let socket) = result { return (socket, peer) }
+            guard let now = await directory.peer(device), now.addresses != peer.addresses, !Task.isCancelled else {
+                _ = try result.get()
+                break
+            }
+            peer = now
+        }
+        throw HandoffError(.peerUnreachable, "its addresses change all the time")
     }
 
     /// Runs the handshake, and returns who the other side has proved to be.

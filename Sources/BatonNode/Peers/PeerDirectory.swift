@@ -32,6 +32,7 @@ actor PeerDirectory {
     private let (heard, hearing) = AsyncStream<String>.makeStream(bufferingPolicy: .bufferingNewest(PeerTable.bound))
     private var responder = ResponderState.idle
     private var watchers: [UUID: AsyncStream<Void>.Continuation] = [:]
+    private var awaiting: [UUID: (device: String, heard: AsyncStream<Void>.Continuation)] = [:]
     private var expiryTimer: BatonEventLoop.Timer?
     private var reminder: BatonEventLoop.Timer?
     private var saveTimer: BatonEventLoop.Timer?
@@ -121,6 +122,21 @@ actor PeerDirectory {
         if reminder?.isScheduled == false { reminder?.schedule(after: delay) }
     }
 
+    /// Waits until a record of a device comes, the same as before or another, at most for a time, or until the task is
+    /// cancelled. One wait of each handoff that is under way.
+    func awaitAnnouncement(of device: String, atMost pause: Duration) async {
+        let id = UUID()
+        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        awaiting[id] = (device, continuation)
+        let timer = Task {
+            try? await Task.sleep(for: pause)
+            continuation.finish()
+        }
+        for await _ in stream { break }
+        timer.cancel()
+        awaiting[id] = nil
+    }
+
     /// Takes an event of discovery.
     func handle(_ event: DiscoveryEvent) {
         switch event {
@@ -143,6 +159,7 @@ actor PeerDirectory {
         for timer in [expiryTimer, reminder, saveTimer] { timer?.cancel() }
         for watcher in watchers.values { watcher.finish() }
         watchers = [:]
+        for waiting in awaiting.values { waiting.heard.finish() }
         hearing.finish()
         save()
         await withCheckedContinuation { continuation in
@@ -178,7 +195,9 @@ actor PeerDirectory {
         case .replayed:
             return
         }
-        if opened.keys.id != current.currentKeys.id { hearing.yield(opened.advertisement.device.description) }
+        let device = opened.advertisement.device.description
+        for waiting in awaiting.values where waiting.device == device { waiting.heard.yield() }
+        if opened.keys.id != current.currentKeys.id { hearing.yield(device) }
         scheduleSave()
     }
 
@@ -193,7 +212,8 @@ actor PeerDirectory {
             if let displaced = lasting.add(instance, of: device) { discovery.follow(displaced) }
             discovery.keep(instance)
         case .duplicate:
-            if !lasting.contains(instance) { discovery.follow(instance) }
+            // Said again of what has a lasting query: the responder may have been started anew, and all queries with it.
+            if lasting.contains(instance) { discovery.keep(instance) } else { discovery.follow(instance) }
         case .replayed:
             guard !lasting.contains(instance) else { return }
             discovery.reject(instance)

@@ -54,8 +54,11 @@ extension SharedFiles {
                     throw HandoffError(.internal, "\(device) sent the place of a document that it does not offer")
                 }
                 if let place, arrival.localDocument == nil, arrival.olderCopy == nil {
-                    let found = roots.document(at: place)
-                    if takesLocal { arrival.localDocument = found } else { arrival.olderCopy = found?.path }
+                    if takesLocal {
+                        arrival.localDocument = roots.document(at: place)
+                    } else {
+                        arrival.olderCopy = roots.copy(at: place)
+                    }
                 }
                 guard let local = arrival.localDocument else { return CarriedURL.document(nil, suffix: suffix).text }
                 return FileURL(path: local.path.bytes, suffix: suffix).text
@@ -102,6 +105,15 @@ extension SharedRoots {
             case .file(let size)? = try? FileLookup.find(place.components, beneath: root.folder)
         else { return nil }
         return SharedFiles.LocalDocument(path: root.path(of: place), size: size)
+    }
+
+    /// The file or folder that this device has at this place, whatever state of the document it is.
+    fileprivate func copy(at place: CarriedURL.Place) -> FilePath? {
+        guard let root = self[place.root] else { return nil }
+        switch try? FileLookup.find(place.components, beneath: root.folder) {
+        case .file?, .folder?: return root.path(of: place)
+        case .other?, .missing?, .outside?, nil: return nil
+        }
     }
 }
 

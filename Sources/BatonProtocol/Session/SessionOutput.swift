@@ -121,7 +121,8 @@ extension Session {
     ) -> Bool {
         guard let peer, sendWindow.available > 0, let stream = ring.first else { return false }
         let wanted = min(
-            stream.sendable, sendWindow.available, limits.sliceBytes, Int(clamping: peer.dataFrameBytes))
+            stream.sendable, sendWindow.available, stream.turnLeft ?? limits.sliceBytes,
+            Int(clamping: peer.dataFrameBytes))
         let room = capacity - position - FrameHeader.size
         // A short frame at the end of a nearly full output costs more than the next output's first frame.
         guard room >= min(wanted, 4096) || (position == 0 && room > 0) else { return false }
@@ -130,8 +131,14 @@ extension Session {
         stream.take(length, to: begin(.data, stream.id, length, base, &position))
         sendWindow.send(length)
 
-        ring.popFirst()
-        if stream.sendable > 0 { ring.append(stream) } else { stream.isInRing = false }
+        if length < wanted {
+            // The output is full: the next one begins with the rest of the turn, or some would always get less.
+            stream.turnLeft = wanted - length
+        } else {
+            stream.turnLeft = nil
+            ring.popFirst()
+            if stream.sendable > 0 { ring.append(stream) } else { stream.isInRing = false }
+        }
         if stream.isEndDue {
             enqueue(.end(stream.id))
         } else if stream.queuedBytes == 0

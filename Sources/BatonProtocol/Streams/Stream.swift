@@ -48,6 +48,8 @@ final class Stream {
 
     // What the stream already stands in, so that it stands there once.
     var isInRing = false
+    /// Bytes of its turn that are left, where an output ended within it; then it is the first in the ring.
+    var turnLeft: Int?
     var isCreditQueued = false
     var isWritableReported = false
     /// Whether this side aborted it, and its RESET waits.

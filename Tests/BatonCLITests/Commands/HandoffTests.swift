@@ -13,7 +13,7 @@ import Testing
 @testable import BatonCLI
 
 /// Activities that the scripted node knows of.
-private enum Script {
+enum Script {
     static func listing(_ id: UInt8, kind: WireActivityKind = .application, device: String = "laptop")
         -> WireActivityListing
     {
@@ -198,6 +198,13 @@ struct HandoffTests {
         #expect(result.status == 0, "\(result.errors)")
         #expect(result.output == node.folder + "/run/a b.pdf\n")
         #expect(!result.errors.contains("\r"))
+        let json = try await BuiltCommand.run(["accept", "--json", "--to", "run"], home: node.folder, in: node.folder)
+        let events = try json.output.split(separator: "\n").map { try JSONParser.parse(String($0)) }
+        let progress = events.filter { $0["event"] == "progress" }
+        // All of it is there when it has been continued, and not before.
+        #expect(progress.map { $0["bytes"] } == [.integer(0), .integer(500), .integer(999)])
+        #expect(progress.allSatisfy { $0["total"] == .integer(1000) && $0["rate"] != nil && $0["secondsLeft"] != nil })
+        #expect(events.last?["event"] == "continued" && events.last?["bytes"] == .integer(1000))
         for folder in ["/nonexistent/folder", "/dev/null"] {
             let refused = try await BuiltCommand.run(["accept", "--to", folder], home: node.folder)
             #expect(refused.status == ExitStatus.destination.rawValue)

@@ -2,6 +2,7 @@ import ArgumentParser
 import Baton
 import BatonMessages
 import Foundation
+import SystemPackage
 import Testing
 
 @testable import BatonCLI

@@ -2,6 +2,7 @@ import Baton
 import BatonMessages
 import BatonProtocol
 import FoundationEssentials
+import SwiftProtobuf
 import Synchronization
 import Testing
 
@@ -257,5 +258,26 @@ struct ProgressLineTests {
         await line.say("hello")
         let text = screen.take()
         #expect(text.hasPrefix("\r\u{1B}[Khello\n\ra"))
+    }
+
+    @Test("JSON has the same facts as the line: rate, time left, and less than all")
+    func progressMembers() {
+        var told = ProgressMembers()
+        func text(_ bytes: UInt64, _ milliseconds: UInt64) -> String {
+            let event = WireProgressReport.with {
+                $0.bytes = bytes
+                $0.total = 10_000_000
+                $0.bottleneck = .diskThere
+            }
+            return JSONValue.object(told.members(event, now: Instant(nanoseconds: milliseconds * 1_000_000))).text
+        }
+        func expected(_ bytes: Int, rate: String, left: String) -> String {
+            "{\"bytes\":\(bytes),\"total\":10000000,\"rate\":\(rate),\"secondsLeft\":\(left),\"bottleneck\":\"disk there\"}"
+        }
+        #expect(text(0, 0) == expected(0, rate: "null", left: "null"))
+        #expect(text(1_000_000, 1000) == expected(1_000_000, rate: "1000000", left: "9"))
+        #expect(text(10_000_000, 2000) == expected(9_999_999, rate: "5000000", left: "null"))
+        // The next version of the document begins anew.
+        #expect(text(2_000_000, 3000) == expected(2_000_000, rate: "null", left: "null"))
     }
 }

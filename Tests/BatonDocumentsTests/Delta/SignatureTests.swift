@@ -43,7 +43,7 @@ struct SignatureTests {
             var steps = 1
             while true {
                 let before = read.count
-                let goesOn = try reader.step(in: file, appendingTo: &read)
+                let goesOn = try reader.step(in: file, 0..<UInt64(size), appendingTo: &read)
                 #expect(read.count - before <= BasisReader.stepGrowth)
                 guard goesOn else { break }
                 steps += 1
@@ -127,7 +127,7 @@ struct SignatureTests {
         var reader = BasisReader(size: .smallest)
         var batch: [UInt8] = []
         for _ in 0..<PieceSignature.limit + 5 {
-            #expect(try !reader.step(in: file, appendingTo: &batch))
+            #expect(try !reader.step(in: file, 0..<1, appendingTo: &batch))
         }
         #expect(reader.signatureCount == PieceSignature.limit)
         #expect(batch.count == PieceSignature.limit * PieceSignature.byteCount)

@@ -245,6 +245,8 @@ struct SharedFilesTests {
         #expect(fetched.localDocument == nil && fetched.payload.userInfo.entries["k"]?.url == "baton-document:")
         // What it has is not sent.
         #expect(fetched.olderCopy?.string == scene.path + "/there/Documents/inner/c")
+        let folder = try await scene.arrival("baton-document:///Documents/inner", hasDocument: true, takesLocal: false)
+        #expect(folder.olderCopy?.string == scene.path + "/there/Documents/inner")
         // Where it is missing, a link leads out, or the folder is not shared, it is fetched.
         try scene.link("there/Documents/leak", to: "../../elsewhere/out")
         for place in ["Documents/a%20b", "Documents/leak", "Documents/inner", "Music/c"] {

@@ -1,0 +1,116 @@
+import BatonEventLoop
+import CLinux
+import Glibc
+import SystemPackage
+
+/// A file that is open to be built upon.
+final class BasisFile: Sendable {
+    /// Holes smaller than this are read as the zeros that they are: a chunk.
+    static let holeSize = UInt64(ChunkLayout.chunkSize)
+    /// The most stretches of one file: 4096. What comes after is one, with its holes.
+    static let stretchLimit = 4096
+
+    let descriptor: OwnedDescriptor
+    let size: UInt64
+
+    init(_ descriptor: consuming OwnedDescriptor) throws(Errno) {
+        size = UInt64(clamping: try SystemCalls.status(of: descriptor).st_size)
+        self.descriptor = descriptor
+    }
+
+    /// Opens a file of a folder: never through a link, never outside of the folder, and nothing but a regular file.
+    ///
+    /// - Returns: nil where there is none. A pipe or device is not opened to find out what it is.
+    init?(_ path: some Collection<UInt8>, beneath folder: borrowing OwnedDescriptor) {
+        guard Self.isFile(path, beneath: folder) else { return nil }
+        // Another one may have taken its place: O_NONBLOCK keeps a pipe from blocking, O_NOCTTY a terminal from taking
+        // over.
+        let flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW
+        guard
+            let opened = try? SystemCalls.open(path, beneath: folder, flags),
+            let status = try? SystemCalls.status(of: opened), status.st_mode & S_IFMT == S_IFREG
+        else { return nil }
+        descriptor = opened
+        size = UInt64(clamping: status.st_size)
+    }
+
+    private static func isFile(_ path: some Collection<UInt8>, beneath folder: borrowing OwnedDescriptor) -> Bool {
+        let number = folder.rawValue
+        let found = try? SystemCalls.withName(path) { (path) throws(Errno) in
+            try SystemCalls.kernel { baton_look_beneath(number, path) }
+        }
+        guard let found else { return false }
+        let looked = OwnedDescriptor(takingOwnershipOf: found)
+        guard let status = try? SystemCalls.status(of: looked) else { return false }
+        return status.st_mode & S_IFMT == S_IFREG
+    }
+
+    /// The stretches that are no large holes, each from one multiple of a chunk to another: a hole is not read, however
+    /// large it is. All of the file where the file system cannot tell.
+    func stretches() -> [Range<UInt64>] {
+        let number = descriptor.rawValue
+        var stretches: [Range<UInt64>] = []
+        var next: UInt64 = 0
+        while next < size {
+            let data = baton_next_data(number, Int64(next))
+            guard data >= 0, stretches.count < Self.stretchLimit else {
+                if -data != Int64(ENXIO) { stretches.append(next..<size) }
+                break
+            }
+            let hole = baton_next_hole(number, data)
+            let start = max(next, UInt64(data) / Self.holeSize * Self.holeSize)
+            guard hole > data, start < size else { break }
+            let end = min(size, (UInt64(hole) + Self.holeSize - 1) / Self.holeSize * Self.holeSize)
+            if let last = stretches.last, last.upperBound == start {
+                stretches[stretches.count - 1] = last.lowerBound..<end
+            } else {
+                stretches.append(start..<end)
+            }
+            next = end
+        }
+        return stretches
+    }
+}
+
+/// Where files are looked up that a document is built upon.
+enum BasisRoot {
+    /// One file, for all of the document.
+    case file(BasisFile)
+    /// A folder with files under the document's paths.
+    case copy(BasisFolder)
+    /// What was put aside in the part (``PartFolder/putAside(file:)``).
+    case aside(BasisFolder, AsideName.State)
+
+    /// The file of this root that a file of the document is built upon.
+    ///
+    /// - Parameter file: the number in the layout; nil for all of the document.
+    func open(_ file: Int?, of tree: DocumentTree) -> BasisFile? {
+        switch self {
+        case .file(let basis): return basis
+        case .copy(let folder):
+            guard let path = file.map({ tree.entry(ofFile: $0).path }) else { return nil }
+            // Where a single file is looked up, it has its name.
+            return BasisFile(path.isRoot ? tree.label.bytes : path.bytes, beneath: folder.descriptor)
+        case .aside(let folder, let state):
+            guard let path = file.map({ tree.entry(ofFile: $0).path }) else { return nil }
+            return BasisFile(AsideName.of(path, state), beneath: folder.descriptor)
+        }
+    }
+
+    /// Whether each file of the document has a file of its own here.
+    var hasFiles: Bool {
+        switch self {
+        case .file: false
+        case .copy, .aside: true
+        }
+    }
+}
+
+/// An open folder with files to build upon.
+final class BasisFolder: Sendable {
+    let descriptor: OwnedDescriptor
+
+    init(_ descriptor: consuming OwnedDescriptor) {
+        self.descriptor = descriptor
+    }
+}

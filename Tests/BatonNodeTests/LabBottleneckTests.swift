@@ -1,0 +1,124 @@
+import BatonTestSupport
+import Foundation
+import Testing
+
+/// Which stage a transfer is said to wait for, where one is slow for real: the calls of one node are held up by a library
+/// that is loaded before all others, or the link is limited.
+@Suite(
+    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(4)))
+struct LabBottleneckTests {
+    /// A stage that is held up, and what both ends call it then.
+    private struct Stage {
+        /// The host whose node is slow, and in what; nil for the link.
+        let slow: (host: Int, what: String)?
+        let atOrigin: String
+        let atContinuing: String
+    }
+
+    private static let stages = [
+        Stage(slow: (1, "SLOW_READ"), atOrigin: "disk here", atContinuing: "disk there"),
+        Stage(slow: (2, "SLOW_WRITE"), atOrigin: "disk there", atContinuing: "disk here"),
+        Stage(slow: nil, atOrigin: "link", atContinuing: "link"),
+        Stage(slow: (1, "SLOW_CPU"), atOrigin: "CPU here", atContinuing: "CPU there"),
+        Stage(slow: (2, "SLOW_CPU"), atOrigin: "CPU there", atContinuing: "CPU here"),
+    ]
+
+    /// Microseconds that a MiB takes more.
+    private static let delay = 120_000
+    private static let size = 24 << 20
+
+    /// Holds up what `SLOW_...` names, by its value in microseconds for each MiB. The CPU is kept busy, disks wait.
+    private static let library = #"""
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <stdint.h>
+        #include <stdlib.h>
+        #include <time.h>
+        #include <unistd.h>
+
+        typedef struct { uint64_t low, high; } hash;
+
+        static long slow(const char *name, size_t count) {
+            const char *value = getenv(name);
+            return value && count >= 4096 ? (long)((double)atol(value) * count / (1 << 20)) : 0;
+        }
+
+        static void spin(long microseconds) {
+            struct timespec start, now;
+            clock_gettime(CLOCK_MONOTONIC, &start);
+            do clock_gettime(CLOCK_MONOTONIC, &now);
+            while ((now.tv_sec - start.tv_sec) * 1000000L + (now.tv_nsec - start.tv_nsec) / 1000 < microseconds);
+        }
+
+        ssize_t pread(int file, void *bytes, size_t count, off_t offset) {
+            static ssize_t (*real)(int, void *, size_t, off_t);
+            if (!real) real = dlsym(RTLD_NEXT, "pread");
+            usleep(slow("SLOW_READ", count));
+            return real(file, bytes, count, offset);
+        }
+
+        ssize_t pwrite(int file, const void *bytes, size_t count, off_t offset) {
+            static ssize_t (*real)(int, const void *, size_t, off_t);
+            if (!real) real = dlsym(RTLD_NEXT, "pwrite");
+            usleep(slow("SLOW_WRITE", count));
+            return real(file, bytes, count, offset);
+        }
+
+        // The library has each of them twice: one chooses by what the processor can do.
+        #define HASH(name) \
+            hash name(const void *bytes, size_t count) { \
+                static hash (*real)(const void *, size_t); \
+                if (!real) real = dlsym(RTLD_NEXT, #name); \
+                spin(slow("SLOW_CPU", count)); \
+                return real(bytes, count); \
+            }
+        #define UPDATE(name) \
+            int name(void *state, const void *bytes, size_t count) { \
+                static int (*real)(void *, const void *, size_t); \
+                if (!real) real = dlsym(RTLD_NEXT, #name); \
+                spin(slow("SLOW_CPU", count)); \
+                return real(state, bytes, count); \
+            }
+        HASH(XXH3_128bits)
+        HASH(XXH3_128bits_dispatch)
+        UPDATE(XXH3_128bits_update)
+        UPDATE(XXH3_128bits_update_dispatch)
+        """#
+
+    @Test("Whichever stage is slow, both ends name it")
+    func names() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let source = lab.folder.appendingPathComponent("slow.c")
+        let library = lab.folder.appendingPathComponent("slow.so").path
+        try Self.library.write(to: source, atomically: true, encoding: .utf8)
+        let compiling = try lab.startProgram(1, ["cc", "-shared", "-fPIC", "-O1", "-o", library, source.path, "-ldl"])
+        #expect(try await compiling.end().status == 0, "\(compiling.errors)")
+        let document = try lab.document("film", bytes: Self.size, seed: 50)
+        for (number, stage) in Self.stages.enumerated() {
+            var nodes: [HostCommand] = []
+            for host in 1...2 {
+                let slow = stage.slow?.host == host ? "\(stage.slow?.what ?? "")=\(Self.delay)" : "NOTHING=1"
+                nodes.append(
+                    try await lab.startNode(host, wrapper: ["env", "LD_PRELOAD=\(library)", slow]).command)
+            }
+            if stage.slow == nil { try lab.lab.command("rate", "1", "60") }
+            let offer = try await lab.offer(1, document.path)
+            let folder = try lab.destination("\(number)")
+            let accepted = try await lab.run(2, "accept", offer.id, "--wait", "30", "--json", "--to", folder.path)
+            #expect(accepted.status == 0, "\(accepted.errors)")
+            try await offer.command.event("continued")
+            for (place, events, name) in [
+                ("origin", offer.command.events, stage.atOrigin),
+                ("continuing device", accepted.events, stage.atContinuing),
+            ] {
+                let named = events.compactMap(\.bottleneck).filter { $0 != "unknown" }
+                let right = named.count { $0 == name }
+                #expect(right * 2 > named.count, "\(name) was wanted at the \(place), and it said \(named)")
+            }
+            if stage.slow == nil { try lab.lab.command("rate", "1", "off") }
+            try await offer.command.end(by: SIGTERM)
+            for node in nodes { try await node.end(by: SIGTERM) }
+        }
+    }
+}

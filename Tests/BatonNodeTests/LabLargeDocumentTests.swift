@@ -1,0 +1,128 @@
+import BatonTestSupport
+import Foundation
+import Testing
+
+/// Large documents over a link between real nodes: going on when it is back, and sharing it.
+@Suite(
+    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(4)))
+struct LabLargeDocumentTests {
+    private static let clock = ContinuousClock()
+
+    /// Waits for progress beyond what there was, and returns how long it took.
+    private func time(_ accepting: HostCommand, beyond bytes: UInt64, since start: ContinuousClock.Instant) async throws
+        -> Duration
+    {
+        try await accepting.event("progress", within: .seconds(60)) { ($0.bytes ?? 0) > bytes }
+        return Self.clock.now - start
+    }
+
+    /// Waits until nothing has come for so long.
+    private func silence(_ accepting: HostCommand, for time: Duration) async throws {
+        var last = (bytes: Self.bytes(accepting), since: Self.clock.now)
+        try await eventually("nothing comes for \(time)", within: .seconds(120)) {
+            let bytes = Self.bytes(accepting)
+            if bytes != last.bytes { last = (bytes, Self.clock.now) }
+            return Self.clock.now - last.since > time
+        }
+    }
+
+    private static func bytes(_ accepting: HostCommand) -> UInt64 { accepting.events.compactMap(\.bytes).last ?? 0 }
+
+    @Test("When the link is back, or the origin is at another address, the first byte comes within a second")
+    func goesOnAtOnce() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        try lab.lab.command("rate", "1", "40")
+        let document = try lab.document("film", bytes: 120_000_000, seed: 60)
+        let offer = try await lab.offer(1, document.path)
+        try await lab.watch(2).listed("film")
+        let folder = try lab.destination("inbox")
+        let accepting = try lab.start(2, "accept", "--json", "--to", folder.path)
+        try await accepting.event("progress") { ($0.bytes ?? 0) > 5_000_000 }
+
+        // A cut that the connection outlives, and one that it does not.
+        for cut in [Duration.seconds(6), .seconds(35)] {
+            try lab.lab.command("link", "2", "down")
+            try await silence(accepting, for: cut)
+            let before = Self.bytes(accepting)
+            let start = Self.clock.now
+            try lab.lab.command("link", "2", "up")
+            let time = try await time(accepting, beyond: before, since: start)
+            print("after a cut of \(cut): \(time)")
+            // Progress is told five times a second.
+            #expect(time < .milliseconds(1500), "after a cut of \(cut)")
+        }
+
+        // The origin moves: from when this device hears of it.
+        let before = Self.bytes(accepting)
+        let script = """
+            ip address delete 10.77.0.1/24 dev eth0; ip address add 10.77.0.101/24 brd + dev eth0
+            ip route replace 224.0.0.0/4 dev eth0
+            """
+        let moving = try lab.startProgram(1, ["sh", "-c", script])
+        #expect(try await moving.end().status == 0)
+        try await eventually("it is announced") {
+            try await lab.run(2, "devices", "--json").lines.contains { $0.contains("10.77.0.101") }
+        }
+        let heard = Self.clock.now
+        let time = try await time(accepting, beyond: max(before, Self.bytes(accepting)), since: heard)
+        print("after another address was heard of: \(time)")
+        #expect(time < .milliseconds(1500))
+        try lab.lab.command("rate", "1", "off")
+        let ended = try await accepting.end()
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(
+            FileManager.default.contentsEqual(
+                atPath: folder.appendingPathComponent("film").path, andPath: document.path))
+        try await offer.command.end(by: SIGTERM)
+    }
+
+    @Test("Two documents share a link, and a payload and a range pass both")
+    func sharing() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let size = 12_000_000
+        let documents = try ["one", "other"].enumerated().map { number, name in
+            try lab.document(name, bytes: size, seed: 61 + UInt64(number))
+        }
+        var offers: [HostCommand] = []
+        for document in documents { offers.append(try await lab.offer(1, document.path).command) }
+        offers.append(try await lab.offer(1, "--url", "https://example.org/small", "--title", "Small").command)
+        let watch = try lab.watch(2)
+        for name in ["one", "other", "Small"] { try await watch.listed(name) }
+        let ids = Dictionary(
+            watch.events.compactMap { event in event.title.map { ($0, event.id ?? "") } }, uniquingKeysWith: { $1 })
+        let folder = try lab.destination("inbox")
+        try lab.lab.command("rate", "1", "16")
+        let accepting = try ["one", "other"].map { name in
+            try lab.start(2, "accept", ids[name] ?? "", "--json", "--to", folder.path)
+        }
+        for command in accepting { try await command.event("progress") { ($0.bytes ?? 0) > 1_000_000 } }
+        let start = accepting.map(Self.bytes)
+
+        // What is small comes while both are on their way.
+        let payload = try await lab.run(2, "accept", ids["Small"] ?? "", "--print")
+        #expect(payload.lines == ["https://example.org/small"], "\(payload.errors)")
+        let range = lab.folder.appendingPathComponent("range")
+        let reading = try lab.start(2, "accept", ids["other"] ?? "", "--range", "11000000-11000010", output: range)
+        #expect(try await reading.end().status == 0, "\(reading.errors)")
+        let wanted = try Data(contentsOf: documents[1])[11_000_000..<11_000_010]
+        #expect(try Data(contentsOf: range) == wanted)
+        #expect(accepting.allSatisfy { Self.bytes($0) < size - 1 }, "the documents were there before what is small")
+
+        // Of what has come since, neither has had much more than the other.
+        try await accepting[0].event("progress", within: .seconds(60)) { ($0.bytes ?? 0) >= start[0] + 5_000_000 }
+        let other = Self.bytes(accepting[1]) - start[1]
+        print("while one got 5.0 MB, the other got \(other) bytes")
+        #expect(other > 2_500_000 && other < 10_000_000)
+        for command in accepting { #expect(try await command.end().status == 0, "\(command.errors)") }
+        for (name, document) in zip(["one", "other"], documents) {
+            #expect(
+                FileManager.default.contentsEqual(
+                    atPath: folder.appendingPathComponent(name).path, andPath: document.path))
+        }
+        for offer in offers { try await offer.end(by: SIGTERM) }
+    }
+}
