@@ -30,6 +30,16 @@ public final class Lab: Sendable {
         try command("up", "--hosts", "\(hosts)", "--owner", "\(ProcessInfo.processInfo.processIdentifier)")
     }
 
+    /// Makes a network on a thread of its own.
+    ///
+    /// Tests share as few threads as there are processors. While one of those waited here for children, every other test
+    /// would stand still, and what it plays for applications and users would come too late for their deadlines.
+    public static func make(hosts: Int = 2) async throws -> Lab {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(with: Result { try Lab(hosts: hosts) }) }
+        }
+    }
+
     deinit {
         down()
     }
