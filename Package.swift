@@ -119,7 +119,8 @@ let package = Package(
             name: "document-probe", dependencies: ["Baton"], path: "Tests/BatonDocumentProbe",
             swiftSettings: settings),
         .executableTarget(
-            name: "library-probe", dependencies: ["Baton", "BatonMessages", "BatonTestSupport", "BatonTransport"],
+            name: "library-probe",
+            dependencies: ["Baton", "BatonFoundation", "BatonMessages", "BatonTestSupport", "BatonTransport"],
             path: "Tests/BatonLibraryProbe", swiftSettings: settings),
         .executableTarget(
             name: "node-probe",
