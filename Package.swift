@@ -149,7 +149,7 @@ let package = Package(
                 "BatonProtocol", "BatonTLS", "BatonTransport", "BatonWeb", "document-probe", "library-probe", logging,
                 protobuf, system,
             ],
-            exclude: ["Applications/client.py"]),
+            exclude: ["Applications/client.py", "Applications/service-manager.sh"]),
         // The attacks, each with its defence and without: they reach into every room.
         .testTarget(
             name: "BatonAttackTests",
