@@ -3,15 +3,25 @@
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
-attended="" timer=""
+attended="" timer="" starting="" earlier=""
+
+# Around the start of a background process: has `$!` kept in a variable, also by a trap that runs before it could be.
+start() { # VARIABLE
+    starting=$1 earlier=${!:-}
+}
+started() {
+    if [[ -n $starting && ${!:-} != "$earlier" ]]; then printf -v "$starting" %s "$!"; fi
+    starting=""
+}
 
 # Runs a command in a process group of its own and waits for it. A signal to the script ends the wait (bash holds traps
 # back while a foreground program runs), and `abandon` then ends it and all that it has started.
 attend() {
     local code=0
     set -m
+    start attended
     "$@" <&0 &
-    attended=$!
+    started
     set +m
     wait "$attended" || code=$?
     attended=""
@@ -24,11 +34,13 @@ attend_within() { # SECONDS COMMAND...
     local ended="" code=0 seconds=$1
     shift
     set -m
+    start attended
     "$@" <&0 &
-    attended=$!
+    started
     set +m
+    start timer
     sleep "$seconds" &
-    timer=$!
+    started
     wait -n -p ended "$attended" "$timer" || code=$?
     if [[ $ended == "$timer" ]]; then code=124; else attended=""; fi
     abandon
@@ -48,6 +60,7 @@ family() { # PROCESS
 abandon() {
     local before="" tries=0
     local -a all=()
+    started
     if [[ -n $timer ]]; then
         kill "$timer" 2>/dev/null || true
         wait "$timer" 2>/dev/null || true

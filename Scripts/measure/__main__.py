@@ -8,9 +8,13 @@ import sys
 
 sys.path.insert(0, os.path.dirname(__file__))
 
+import allocations  # noqa: E402
 import discovery  # noqa: E402
+import folders  # noqa: E402
 import gate  # noqa: E402
+import links  # noqa: E402
 import payload  # noqa: E402
+import sparse  # noqa: E402
 import throughput  # noqa: E402
 from hosts import Host, Trouble  # noqa: E402
 
@@ -58,17 +62,20 @@ def main() -> int:
     except Trouble as trouble:
         print(f"benchmark: {trouble}", file=sys.stderr)
         return 1
+    measure = {
+        "throughput": lambda: throughput.measure(hosts, given.size, given.rounds),
+        "folders": lambda: folders.measure(hosts, given.size, given.rounds),
+        "links": lambda: links.measure(hosts, given.size // 2, given.rounds),
+        "sparse": lambda: sparse.measure(hosts, given.size * 32),
+        "allocations": lambda: allocations.measure(hosts, given.size),
+        "payload": lambda: payload.measure(hosts, given.size, given.samples, max(3, given.samples // 5)),
+        "discovery": lambda: discovery.measure(hosts, given.changes),
+        "gate": lambda: gate.measure(hosts, given.samples * 100),
+    }
     for measurement in given.measurements:
         print(f"\n{measurement}", flush=True)
         try:
-            if measurement == "throughput":
-                throughput.measure(hosts, given.size, given.rounds)
-            elif measurement == "discovery":
-                discovery.measure(hosts, given.changes)
-            elif measurement == "payload":
-                payload.measure(hosts, given.size, given.samples, max(3, given.samples // 5))
-            elif measurement == "gate":
-                gate.measure(hosts, given.samples * 100)
+            measure[measurement]()
         except Trouble as trouble:
             print(f"benchmark: {measurement}: {trouble}", file=sys.stderr, flush=True)
             failed = 1

@@ -1,4 +1,4 @@
-"""What Baton is measured against: nginx with curl over TLS 1.3, and scp. Own configuration and keys, in the lab."""
+"""What Baton is measured against: nginx with curl over TLS 1.3, scp and rsync. Own configuration and keys, in the lab."""
 
 import os
 import subprocess
@@ -77,7 +77,7 @@ http {{
 
 
 class SSHServer:
-    """sshd on one host with keys of its own; scp copies with AES-128-GCM."""
+    """sshd on one host with keys of its own; scp, and rsync over ssh, copy with AES-128-GCM."""
 
     def __init__(self, host: Host):
         self.host = host
@@ -118,12 +118,21 @@ Subsystem sftp internal-sftp
             with open(self.log) as said:
                 raise Trouble(f"sshd ended: {said.read()[-300:]}")
 
+    @property
+    def options(self) -> list[str]:
+        return ["-F", "none", "-i", f"{self.folder}/user", "-o", f"UserKnownHostsFile={self.folder}/known"] + [
+            "-o", "Ciphers=aes128-gcm@openssh.com", "-o", "BatchMode=yes",
+        ]  # fmt: skip
+
     def fetch(self, name: str, destination: str) -> list[str]:
         """The command that fetches a file of the origin's home."""
-        return ["scp", "-q", "-F", "none", "-P", str(SSH), "-i", f"{self.folder}/user"] + [
-            "-o", f"UserKnownHostsFile={self.folder}/known", "-o", "Ciphers=aes128-gcm@openssh.com",
-            "-o", "BatchMode=yes", f"root@{self.host.address}:{self.host.home}/{name}", destination,
-        ]  # fmt: skip
+        source = f"root@{self.host.address}:{self.host.home}/{name}"
+        return ["scp", "-q", "-P", str(SSH), *self.options, source, destination]
+
+    def synchronize(self, name: str, folder: str) -> list[str]:
+        """The command that copies a folder of the origin's home into a folder."""
+        shell = " ".join(["ssh", "-p", str(SSH), *self.options])
+        return ["rsync", "-a", "-e", shell, f"root@{self.host.address}:{self.host.home}/{name}", f"{folder}/"]
 
     def stop(self) -> None:
         end(self.process)

@@ -105,6 +105,15 @@ class Host:
             raise Trouble(f"host {self.number}: {' '.join(argv)} failed: {' / '.join(said[-3:])}")
         return done.stdout
 
+    def lab_command(self, command: str, *argv: str) -> None:
+        """A command of the lab about this host, such as `rate`."""
+        subprocess.run([*self.lab, command, str(self.number), *argv], check=True)
+
+    def holder(self) -> int:
+        """The process that keeps this host's network namespace alive."""
+        with open(f"{os.path.dirname(self.home)}/holder.pid") as file:
+            return int(file.read().split()[0])
+
     def baton(self, *argv: str, **options) -> str:
         return self.run(self.baton_path, *argv, **options)
 
@@ -112,9 +121,10 @@ class Host:
         """What a `--json` command printed."""
         return [json.loads(line) for line in self.baton(*argv, "--json").splitlines() if line.strip()]
 
-    def start_node(self) -> None:
+    def start_node(self, **environment: str) -> None:
         log = open(f"{self.home}/node.log", "ab")
-        self.node = self.spawn(self.baton_path, "node", stdout=log, stderr=log)
+        variables = [f"{name}={value}" for name, value in environment.items()]
+        self.node = self.spawn("env", *variables, self.baton_path, "node", stdout=log, stderr=log)
         log.close()
 
         def answers():

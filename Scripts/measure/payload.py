@@ -7,8 +7,8 @@ import threading
 
 from competitors import Nginx
 from hosts import Host, Trouble, end, ended_after, now
+from race import make
 from statistic import SPREAD, mebibytes, spread, table
-from throughput import make
 
 
 def accept(host: Host, activity: str) -> tuple[float, float]:

@@ -26,9 +26,13 @@ extension Connection {
             if let (id, request) = arrivals.next() {
                 return IncomingStream(stream: Stream(id: id, connection: self), request: request)
             }
-            if case .ended = state { return nil }
+            if hasEnded { return nil }
             await withTaskCancellationHandler {
-                await withCheckedContinuation { self.arrivals.waiter.wait($0) }
+                await withCheckedContinuation { continuation in
+                    self.park(continuation, unless: !self.arrivals.isEmpty || self.hasEnded) {
+                        self.arrivals.waiter.wait($0)
+                    }
+                }
             } onCancel: {
                 loop.execute { [weak self] in self?.assumeIsolated { $0.arrivals.waiter.wake() } }
             }
@@ -44,7 +48,9 @@ extension Connection {
             if state.hasEnded {
                 throw TransportError(.protocolViolation, "the other side ended the stream without an answer")
             }
-            try await wait(for: \.responseWaiter, of: state, id)
+            try await wait(for: \.responseWaiter, of: state, id) {
+                state.response != nil || state.failure != nil || state.hasEnded
+            }
         }
     }
 
@@ -69,7 +75,9 @@ extension Connection {
         while true {
             if let failure = state.failure, !state.isWhole { throw failure }
             if streams.isWorthReading(state) || state.hasEnded { return state.next() }
-            try await wait(for: \.reader, of: state, id)
+            try await wait(for: \.reader, of: state, id) {
+                self.streams.isWorthReading(state) || state.failure != nil || state.hasEnded
+            }
         }
     }
 
@@ -96,7 +104,9 @@ extension Connection {
             let queued = session.queuedBytes(of: id)
             if queued <= bound { return queued }
             state.writerBound = bound
-            try await wait(for: \.writer, of: state, id)
+            try await wait(for: \.writer, of: state, id) {
+                self.session.queuedBytes(of: id) <= bound || state.failure != nil
+            }
         }
     }
 
@@ -117,8 +127,12 @@ extension Connection {
     /// Waits until a stream has given its place back, cancelled or not.
     func left(_ id: StreamID) async {
         while session.holds(id) {
-            if case .ended = state { return }
-            await withCheckedContinuation { self.placeWaiters.add($0) }
+            if hasEnded { return }
+            await withCheckedContinuation { continuation in
+                self.park(continuation, unless: !self.session.holds(id) || self.hasEnded, cancelled: false) {
+                    self.placeWaiters.add($0)
+                }
+            }
         }
     }
 
@@ -180,25 +194,22 @@ extension Connection {
         flush()
     }
 
+    /// - Parameter isDue: whether there is nothing to wait for any more.
     private func wait(
-        for waiter: any ReferenceWritableKeyPath<StreamState, Waiter> & Sendable, of state: StreamState, _ id: StreamID
+        for waiter: any ReferenceWritableKeyPath<StreamState, Waiter> & Sendable, of state: StreamState, _ id: StreamID,
+        until isDue: () -> Bool
     ) async throws(TransportError) {
         await withTaskCancellationHandler {
             // `self` makes the closure run on this actor: one that captures only the state would not, and the compiler
             // does not object.
-            await withCheckedContinuation { self.register($0, with: waiter, of: state) }
+            await withCheckedContinuation { continuation in
+                self.park(continuation, unless: isDue()) { state[keyPath: waiter].wait($0) }
+            }
         } onCancel: {
             loop.execute { [weak self] in
                 self?.assumeIsolated { $0.streams[id]?[keyPath: waiter].wake() }
             }
         }
         if Task.isCancelled { throw .cancelled }
-    }
-
-    private func register(
-        _ continuation: CheckedContinuation<Void, Never>, with waiter: ReferenceWritableKeyPath<StreamState, Waiter>,
-        of state: StreamState
-    ) {
-        state[keyPath: waiter].wait(continuation)
     }
 }

@@ -110,7 +110,9 @@ public actor Connection {
         while case .handshaking = state {
             let ticket = readyWaiters.ticket()
             await withTaskCancellationHandler {
-                await withCheckedContinuation { self.readyWaiters.add($0, ticket) }
+                await withCheckedContinuation { continuation in
+                    self.park(continuation, unless: !self.isHandshaking) { self.readyWaiters.add($0, ticket) }
+                }
             } onCancel: {
                 loop.execute { [weak self] in self?.assumeIsolated { $0.readyWaiters.wake(ticket) } }
             }
@@ -149,7 +151,9 @@ public actor Connection {
     public func ended() async -> TransportError {
         while true {
             if case .ended(let error) = state { return error }
-            await withCheckedContinuation { self.endWaiters.add($0) }
+            await withCheckedContinuation { continuation in
+                self.park(continuation, unless: self.hasEnded, cancelled: false) { self.endWaiters.add($0) }
+            }
         }
     }
 
@@ -166,7 +170,11 @@ public actor Connection {
         case .closing, .ended:
             break
         }
-        while closing != nil { await withCheckedContinuation { self.closeWaiters.add($0) } }
+        while closing != nil {
+            await withCheckedContinuation { continuation in
+                self.park(continuation, unless: self.closing == nil, cancelled: false) { self.closeWaiters.add($0) }
+            }
+        }
     }
 
     /// Ends the connection at once: nothing that is queued leaves any more, and nothing is read.
@@ -229,6 +237,29 @@ public actor Connection {
         self.share = share
         session.widenConnectionWindow(to: min(share.bytes, budget.initialWindow), maximum: share.bytes)
         streams.widen(window: session.connectionWindow)
+    }
+
+    // MARK: - Waiting
+
+    var hasEnded: Bool { if case .ended = state { true } else { false } }
+
+    private var isHandshaking: Bool { if case .handshaking = state { true } else { false } }
+
+    /// Puts a task to sleep, unless there is nothing to wait for any more.
+    ///
+    /// The caller has looked already, and looks again here: a task that prefers an executor of its own (SE-0417) leaves
+    /// this actor at each `await`, even where nothing suspends, and what it waits for may have come since.
+    ///
+    /// - Parameters:
+    ///   - isDue: whether what is waited for has come.
+    ///   - cancelled: whether a cancelled task does not wait.
+    ///   - add: keeps the continuation where it will be woken.
+    func park(
+        _ continuation: CheckedContinuation<Void, Never>, unless isDue: Bool, cancelled: Bool = true,
+        _ add: (CheckedContinuation<Void, Never>) -> Void
+    ) {
+        if isDue || cancelled && Task.isCancelled { return continuation.resume() }
+        add(continuation)
     }
 
     // MARK: - The protocol's time

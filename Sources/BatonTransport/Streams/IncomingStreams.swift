@@ -30,6 +30,8 @@ struct Arrivals {
     private var waiting: Deque<(StreamID, request: [UInt8])> = []
     var waiter = Waiter()
 
+    var isEmpty: Bool { waiting.isEmpty }
+
     mutating func append(_ id: StreamID, _ request: [UInt8]) {
         waiting.append((id, request))
         waiter.wake()

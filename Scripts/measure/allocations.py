@@ -1,0 +1,84 @@
+"""What the nodes allocate on the heap for each chunk of a document, once it flows."""
+
+import mmap
+import os
+import shutil
+import struct
+import subprocess
+
+import race
+from hosts import Host, Trouble, end
+from statistic import table
+
+CHUNK = 1 << 20
+
+
+class Counter:
+    """Counts of one node: a page of memory that the node's malloc counts into."""
+
+    def __init__(self, path: str):
+        self.path = path
+        with open(path, "wb") as file:
+            file.truncate(mmap.PAGESIZE)
+
+    def read(self) -> tuple[int, int]:
+        """Calls that allocate, and bytes that they asked for, since the node began."""
+        with open(self.path, "rb") as file:
+            return struct.unpack("=QQ", file.read(16))
+
+
+def build(folder: str) -> str:
+    """Compiles the counting malloc."""
+    library = f"{folder}/counting.so"
+    compiler = shutil.which("clang") or shutil.which("cc")
+    if not compiler:
+        raise Trouble("there is no C compiler: the toolchain's clang is not in the PATH")
+    source = os.path.join(os.path.dirname(__file__), "counting.c")
+    subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
+    return library
+
+
+def measure(hosts: list[Host], size: int) -> None:
+    origin, continuing = hosts[0], hosts[1]
+    library = build(origin.home)
+    counters = []
+    for host in hosts[:2]:
+        host.stop_node()
+        counters.append(Counter(f"{host.home}/allocations"))
+        host.start_node(LD_PRELOAD=library, ALLOCATION_COUNTS=counters[-1].path)
+    # The same way three times: the first warms everything, and of the others one is larger, so that what the chunks cost
+    # is the difference, and what a transfer costs falls out.
+    small, large = size // 8, size
+    seen = [transfer(origin, continuing, count, counters) for count in (small, small, large)]
+    for host in hosts[:2]:
+        host.stop_node()
+        host.start_node()
+    chunks = (large - small) / CHUNK
+    rows = []
+    for index, who in enumerate(("origin's node", "continuing node")):
+        calls = seen[2][index][0] - seen[1][index][0]
+        asked = seen[2][index][1] - seen[1][index][1]
+        rows.append([who, f"{calls / chunks:.1f}", f"{asked / chunks:.0f} B", str(seen[1][index][0])])
+    table(
+        f"Heap allocations for a chunk of 1 MiB: the difference of {large >> 20} and {small >> 20} MiB, shared by its"
+        " chunks",
+        ["", "calls", "bytes asked for", f"calls of a transfer of {small >> 20} MiB in all"],
+        rows,
+    )
+
+
+def transfer(origin: Host, continuing: Host, size: int, counters: list[Counter]) -> list[tuple[int, int]]:
+    """Copies a file of a size; what each node allocated meanwhile."""
+    source = f"{origin.home}/counted.bin"
+    race.make(source, size)
+    offer, event = origin.offer(source)
+    continuing.sees(event["id"])
+    folder = f"{continuing.home}/received"
+    os.makedirs(folder)
+    before = [counter.read() for counter in counters]
+    continuing.baton("accept", event["id"], "--to", folder)
+    after = [counter.read() for counter in counters]
+    end(offer)
+    shutil.rmtree(folder)
+    os.unlink(source)
+    return [(late[0] - early[0], late[1] - early[1]) for early, late in zip(before, after)]

@@ -1,0 +1,65 @@
+import BatonProtocol
+import Dispatch
+import Testing
+
+@testable import BatonTransport
+
+/// Runs tasks on threads of its own, as an application may prefer (SE-0417).
+private final class OwnExecutor: TaskExecutor {
+    private let queue = DispatchQueue(label: "baton.test.preferred", attributes: .concurrent)
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+}
+
+/// A task that prefers an executor leaves the connection's actor at each `await`, so that what it waits for may come
+/// between its look and its wait.
+@Suite("Tasks that prefer an executor", .timeLimit(.minutes(3)))
+struct PreferredExecutorTests {
+    private let executor = OwnExecutor()
+
+    @Test("Lose no wake-up: every byte comes back", arguments: [1, 4])
+    func echo(streams: Int) async throws {
+        let rounds = 4000 / streams
+        let pair = try await ConnectedPair()
+        try await withThrowingTaskGroup(of: Int.self) { group in
+            for _ in 0..<streams {
+                let (asker, answerer) = try await pair.stream()
+                group.addTask(executorPreference: executor) {
+                    while let buffer = try await answerer.read() {
+                        try await answerer.write(Buffer(copying: buffer.bytes), queueBound: 0)
+                    }
+                    await answerer.finish()
+                    return 0
+                }
+                group.addTask(executorPreference: executor) {
+                    var echoed = 0
+                    for _ in 0..<rounds {
+                        try await asker.write(.pattern(1), queueBound: 0)
+                        echoed += try await asker.read()?.count ?? 0
+                    }
+                    await asker.finish()
+                    while try await asker.read() != nil {}
+                    return echoed
+                }
+            }
+            #expect(try await group.reduce(0, +) == streams * rounds)
+        }
+        await pair.close()
+    }
+
+    @Test("Are cancelled while they wait")
+    func cancelled() async throws {
+        let pair = try await ConnectedPair()
+        let (asker, answerer) = try await pair.stream()
+        for _ in 0..<500 {
+            let reading = Task(executorPreference: executor) { await failure { _ = try await answerer.read() } }
+            reading.cancel()
+            #expect(await reading.value == .cancelled)
+        }
+        withExtendedLifetime(asker) {}
+        await pair.close()
+    }
+}
