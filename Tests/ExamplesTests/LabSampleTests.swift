@@ -204,8 +204,13 @@ struct LabSampleTests {
         try await laptop.shows("[Weather]", "on all your devices")
         try await laptop.press("Tab", "Tab", "Enter")
         try await laptop.shows("[Coffee Break]", "Arabica")
-        let offered = try await lab.watch(2).listed("Beans")
-        let accepted = try await lab.start(2, "accept", offered.id ?? "", wrapper: desktop.wrapper).end()
+        // The first tab, and the page before this one, may be on the list for a while.
+        var offered: LabEvent?
+        try await eventually("the page is listed", within: .seconds(40)) {
+            offered = try await lab.run(2, "activities", "--json").events.first { $0.title == "Beans" }
+            return offered != nil
+        }
+        let accepted = try await lab.start(2, "accept", offered?.id ?? "", wrapper: desktop.wrapper).end()
         #expect(accepted.status == 0, "\(accepted)")
         #expect(desktop.opened == ["1:https://coffee.example.org/beans"])
         #expect(accepted.errors.contains("opened in Fake Browser"), "\(accepted.errors)")
