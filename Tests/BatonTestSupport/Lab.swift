@@ -17,6 +17,7 @@ public final class Lab: Sendable {
     public let name: String
 
     private static let count = Mutex(0)
+    private let isDown = Mutex(false)
 
     /// Makes a lab, in one to two seconds.
     public init(hosts: Int = 2) throws {
@@ -41,12 +42,13 @@ public final class Lab: Sendable {
     }
 
     deinit {
-        down()
+        if !isDown.withLock({ $0 }) { down() }
     }
 
     /// Ends everything that runs on the hosts, and the hosts. Idempotent.
     public func down() {
         _ = try? command("down")
+        isDown.withLock { $0 = true }
     }
 
     /// Why there can be no lab here, as a sentence; nil when there can be one.

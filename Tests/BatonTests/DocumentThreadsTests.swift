@@ -120,6 +120,7 @@ struct DocumentThreadsTests {
         #expect(document.activity.isInvalidated && !document.activity.isCurrent)
         for await change in document.changes { Issue.record("\(change) after the end") }
         await stage.application.close()
+        await stage.node.stop()
     }
     @Test("Of devices that take it over at once each gets the whole state, however many are asked for it")
     func atOnce() async throws {
@@ -148,5 +149,6 @@ struct DocumentThreadsTests {
         }
         document.close()
         await stage.application.close()
+        await stage.node.stop()
     }
 }
