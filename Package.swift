@@ -119,7 +119,8 @@ let package = Package(
             name: "document-probe", dependencies: ["Baton"], path: "Tests/BatonDocumentProbe",
             swiftSettings: settings),
         .executableTarget(
-            name: "library-probe", dependencies: ["Baton", "BatonMessages", "BatonTestSupport", "BatonTransport"],
+            name: "library-probe",
+            dependencies: ["Baton", "BatonFoundation", "BatonMessages", "BatonTestSupport", "BatonTransport"],
             path: "Tests/BatonLibraryProbe", swiftSettings: settings),
         .executableTarget(
             name: "node-probe",
@@ -148,7 +149,7 @@ let package = Package(
                 "BatonProtocol", "BatonTLS", "BatonTransport", "BatonWeb", "document-probe", "library-probe", logging,
                 protobuf, system,
             ],
-            exclude: ["Applications/client.py"]),
+            exclude: ["Applications/client.py", "Applications/service-manager.sh"]),
         // The attacks, each with its defence and without: they reach into every room.
         .testTarget(
             name: "BatonAttackTests",

@@ -5,8 +5,9 @@ import Synchronization
 /// An application with a document as a program, so that tests can put it on a lab host.
 ///
 /// `document-probe offer FILE [KEY=PATH...]` makes a document current, with a cursor and further file URLs in its user
-/// info. `document-probe continue FOLDER OFFSET LENGTH` continues one: it reads that range into `FOLDER/range` as soon as
-/// some of the file has come, and then waits for the whole. Each says what happens in a line, and ends with its standard input.
+/// info; lines `resign`, `front` and `close` are done with it. `document-probe continue FOLDER OFFSET LENGTH` continues
+/// one: it reads that range into `FOLDER/range` as soon as some of the file has come, and then waits for the whole. Each
+/// says what happens in a line, and ends with its standard input.
 @main
 enum Probe {
     static let type = "org.example.document"
@@ -17,7 +18,7 @@ enum Probe {
         case "offer":
             let offering = try Offering(file: arguments[1], urls: Array(arguments.dropFirst(2)))
             offering.document.becomeFront()
-            await endOfInput()
+            for await command in commands() { offering.obey(command) }
             offering.document.close()
             await offering.application.close()
         case "continue":
@@ -43,14 +44,18 @@ enum Probe {
         try? FileHandle.standardOutput.write(contentsOf: Data((line + "\n").utf8))
     }
 
-    /// A thread of its own: reading blocks.
-    private static func endOfInput() async {
-        await withCheckedContinuation { continuation in
-            Thread.detachNewThread {
-                while readLine() != nil {}
-                continuation.resume()
-            }
+    /// The lines of standard input, read on a thread of its own: reading blocks.
+    private static func commands() -> AsyncStream<String> {
+        let (lines, line) = AsyncStream<String>.makeStream()
+        Thread.detachNewThread {
+            while let next = readLine() { line.yield(next) }
+            line.finish()
         }
+        return lines
+    }
+
+    private static func endOfInput() async {
+        for await _ in commands() {}
     }
 }
 
@@ -74,6 +79,17 @@ final class Offering: UserActivityDelegate {
             return saved
         }
         document.activity.delegate = self
+    }
+
+    func obey(_ command: String) {
+        switch command {
+        case "resign": document.resignFront()
+        case "front": document.becomeFront()
+        case "close": document.close()
+        default: Probe.say("resign, front or close")
+        }
+        let activity = document.activity
+        Probe.say("\(command): \(activity.isInvalidated ? "closed" : activity.isCurrent ? "in front" : "behind")")
     }
 
     func userActivityWasContinued(_ activity: UserActivity, by device: ContinuingDevice) async {

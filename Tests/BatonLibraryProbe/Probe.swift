@@ -5,9 +5,12 @@ import Foundation
 /// user info that no JSON carries bit for bit. Each role tells what happens in lines, and ends with its standard input.
 ///
 /// - `library-probe share`: offers an activity that two responders and the application's delegate put their state into.
+///   Lines `resign`, `current` and `leave` (a responder goes) are done.
 /// - `library-probe restore TARGET...`: gives a window for each target to the restoration handler.
 /// - `library-probe send SEED`: each device that takes its activity over gets the next random user info.
-/// - `library-probe receive SEED COUNT`: takes it over so often, or for 40 s, and compares.
+/// - `library-probe receive SEED COUNT`: takes it over so often, and compares.
+/// - `library-probe echo`: offers an activity whose streams give back all that came, once its end has.
+/// - `library-probe ask SEED COUNT`: continues one, and has so many bytes echoed. Both by Foundation's blocking streams.
 @main
 enum Probe {
     static let type = "org.example.note"
@@ -19,7 +22,9 @@ enum Probe {
         case "restore": try await Restoring(targets: Array(arguments.dropFirst())).run()
         case "send": try await Sending(seed: number(arguments, 1)).run()
         case "receive": try await Receiving(seed: number(arguments, 1)).run(count: Int(number(arguments, 2)))
-        default: say("share, restore, send or receive")
+        case "echo": try await Echoing().run()
+        case "ask": try await Asking(seed: number(arguments, 1), count: Int(number(arguments, 2))).run()
+        default: say("share, restore, send, receive, echo or ask")
         }
     }
 
@@ -27,14 +32,18 @@ enum Probe {
         try? FileHandle.standardOutput.write(contentsOf: Data((line + "\n").utf8))
     }
 
-    /// A thread of its own: reading blocks.
-    static func endOfInput() async {
-        await withCheckedContinuation { continuation in
-            Thread.detachNewThread {
-                while readLine() != nil {}
-                continuation.resume()
-            }
+    /// The lines of standard input, read on a thread of its own: reading blocks.
+    static func commands() -> AsyncStream<String> {
+        let (lines, line) = AsyncStream<String>.makeStream()
+        Thread.detachNewThread {
+            while let next = readLine() { line.yield(next) }
+            line.finish()
         }
+        return lines
+    }
+
+    static func endOfInput() async {
+        for await _ in commands() {}
     }
 
     private static func number(_ arguments: [String], _ index: Int) -> UInt64 {

@@ -18,9 +18,18 @@ final class Sharing: ApplicationDelegate, UserActivityDelegate {
         // Gone with the first save: responders begin with nothing.
         activity.userInfo = ["stale": true]
         let editors = [Editor("left"), Editor("right")]
-        let links = editors.map { activity.attach($0) }
+        var links = editors.map { activity.attach($0) }
         activity.becomeCurrent()
-        await Probe.endOfInput()
+        for await command in Probe.commands() {
+            switch command {
+            case "resign": activity.resignCurrent()
+            case "current": activity.becomeCurrent()
+            case "leave" where !links.isEmpty: links.removeFirst()
+            default: Probe.say("resign, current or leave")
+            }
+            Probe.say(
+                "\(command): \(activity.isInvalidated ? "invalidated" : activity.isCurrent ? "current" : "resigned")")
+        }
         withExtendedLifetime((editors, links)) {}
         await application.close()
     }

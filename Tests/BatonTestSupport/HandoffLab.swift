@@ -16,13 +16,14 @@ public final class HandoffLab: Sendable {
     private let names: [String]
     /// Everything that was started here: it runs for as long as the lab does, or until it is told to end.
     private let programs = Mutex<[LabProgram]>([])
+    private let isDown = Mutex(false)
 
     /// Makes a lab with as many hosts as names are given.
     ///
     /// - Parameter members: how many of the hosts are of the one account; the first makes it and the others join.
     public init(_ names: [String] = ["laptop", "desktop"], members: Int? = nil) async throws {
         self.names = names
-        lab = try Lab(hosts: names.count)
+        lab = try await Lab.make(hosts: names.count)
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-handoff-" + lab.name)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         keyFile = folder.appendingPathComponent("account-key")
@@ -39,10 +40,21 @@ public final class HandoffLab: Sendable {
         }
     }
 
-    deinit { down() }
+    deinit {
+        if !isDown.withLock({ $0 }) { end() }
+    }
 
-    /// Ends everything and removes the files. Idempotent.
+    /// Ends everything and removes the files, on a thread of its own as ``Lab/make(hosts:)`` does: before the test process
+    /// ends, but not before this returns. Idempotent.
     public func down() {
+        let wasDown = isDown.withLock { isDown in
+            defer { isDown = true }
+            return isDown
+        }
+        if !wasDown { LabDemolition.begin { self.end() } }
+    }
+
+    private func end() {
         lab.down()
         programs.withLock { $0 = [] }
         try? FileManager.default.removeItem(at: folder)

@@ -17,6 +17,7 @@ public final class Lab: Sendable {
     public let name: String
 
     private static let count = Mutex(0)
+    private let isDown = Mutex(false)
 
     /// Makes a lab, in one to two seconds.
     public init(hosts: Int = 2) throws {
@@ -30,13 +31,24 @@ public final class Lab: Sendable {
         try command("up", "--hosts", "\(hosts)", "--owner", "\(ProcessInfo.processInfo.processIdentifier)")
     }
 
+    /// Makes a network on a thread of its own.
+    ///
+    /// Tests share as few threads as there are processors. While one of those waited here for children, every other test
+    /// would stand still, and what it plays for applications and users would come too late for their deadlines.
+    public static func make(hosts: Int = 2) async throws -> Lab {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread { continuation.resume(with: Result { try Lab(hosts: hosts) }) }
+        }
+    }
+
     deinit {
-        down()
+        if !isDown.withLock({ $0 }) { down() }
     }
 
     /// Ends everything that runs on the hosts, and the hosts. Idempotent.
     public func down() {
         _ = try? command("down")
+        isDown.withLock { $0 = true }
     }
 
     /// Why there can be no lab here, as a sentence; nil when there can be one.

@@ -73,6 +73,17 @@ struct FetchTests {
         #expect(ContinuousClock.now - start < .seconds(20))
     }
 
+    /// The 5 s that nobody sets.
+    @Test func slowAtTheDefault() async throws {
+        let file = Site.file + [UInt8](repeating: 0x20, count: 2000)
+        let site = try await Site([Site.newPath: .file(file, mode: "drip")])
+        let start = ContinuousClock.now
+        #expect(await site.ask { $0.time = SiteAssociationFetcher.Configuration().time }.refusal == .timedOut)
+        let time = ContinuousClock.now - start
+        // libcurl counts in whole milliseconds.
+        #expect(time > .milliseconds(4990) && time < .seconds(25), "\(time)")
+    }
+
     @Test func timeIsThatOfBothPlacesTogether() async throws {
         let site = try await Site([Site.oldPath: .init(mode: "silent")])
         #expect(await site.ask { $0.time = .seconds(2) }.refusal == .timedOut)

@@ -192,4 +192,28 @@ struct LabSampleTests {
             try await !lab.run(2, "activities", "--json").lines.joined().contains("A coffee a day")
         }
     }
+
+    @Test("A tab opens as a web page in the browser of a device that has no MonkeyBrowser, and the user sees it go")
+    func webPage() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let laptop = LabTerminal(lab, 1)
+        _ = try await lab.startNodes()
+        let desktop = try LabDesktop(lab)
+        try await laptop.open("monkeybrowser")
+        try await laptop.shows("[Weather]", "on all your devices")
+        try await laptop.press("Tab", "Tab", "Enter")
+        try await laptop.shows("[Coffee Break]", "Arabica")
+        // The first tab, and the page before this one, may be on the list for a while.
+        var offered: LabEvent?
+        try await eventually("the page is listed", within: .seconds(40)) {
+            offered = try await lab.run(2, "activities", "--json").events.first { $0.title == "Beans" }
+            return offered != nil
+        }
+        let accepted = try await lab.start(2, "accept", offered?.id ?? "", wrapper: desktop.wrapper).end()
+        #expect(accepted.status == 0, "\(accepted)")
+        #expect(desktop.opened == ["1:https://coffee.example.org/beans"])
+        #expect(accepted.errors.contains("opened in Fake Browser"), "\(accepted.errors)")
+        try await laptop.shows("Coffee Break goes on at desktop.")
+    }
 }

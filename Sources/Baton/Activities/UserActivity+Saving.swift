@@ -19,12 +19,16 @@ extension UserActivity {
     ///
     /// - Throws: ``HandoffError``: `timedOut`, `applicationGone` where the activity has ended, or `userInfoTooLarge`.
     func savedState() async throws(HandoffError) -> WireWillSaveResponse {
-        let isSaved: Void? = await turns.call(within: application.deadlines.save) { await self.save() }
-        guard isSaved != nil else {
+        let saved: ActivityContent? = await turns.call(within: application.deadlines.save) {
+            await self.save()
+            // Within its turn: the next one begins with empty user info where there are responders.
+            return self.content
+        }
+        guard let saved else {
             throw HandoffError(.timedOut, "\(application.description.name) did not save its state in time")
         }
         guard !isInvalidated else { throw .activityEnded }
-        let content = content.handedOver(as: activityType)
+        let content = saved.handedOver(as: activityType)
         do {
             try content.userInfo.validate()
         } catch {

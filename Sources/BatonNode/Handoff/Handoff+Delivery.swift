@@ -32,8 +32,8 @@ extension Handoff {
         do {
             continuation = try await application.continueActivity(arrival.payload, document: description)
         } catch {
-            // What it refused itself it need not be told.
-            if error.code != .timedOut { continuing = nil }
+            // What it refused itself it need not be told. It knows nothing of a user who cancels.
+            if error.code != .timedOut, error.code != .cancelled { continuing = nil }
             throw error
         }
     }

@@ -68,7 +68,7 @@ final class HTTPSExchange {
         // 0 would be "for ever" to libcurl.
         guard deadline >= now + 1_000_000 else { throw timedOut }
         guard set(CURLOPT_URL, "https://\(host)\(path)"),
-            set(CURLOPT_TIMEOUT_MS, Int(min(deadline - now, UInt64(Int32.max)) / 1_000_000))
+            set(CURLOPT_TIMEOUT_MS, Int(min((deadline - now) / 1_000_000, UInt64(Int32.max))))
         else { throw SiteAssociationError(.library, "libcurl does not take the address") }
         let code = curl.perform(handle)
         var status = 0

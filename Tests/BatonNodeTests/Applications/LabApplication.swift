@@ -92,12 +92,28 @@ struct LabApplication {
 /// A line that `baton application` printed.
 struct BridgeLine: Decodable {
     var event: String
-    var activity, type, title, state, reason, device, message, stream, data: String?
+    var activity, type, title, state, reason, device, message, stream, data, webpageURL: String?
     var request, code, version: Int?
     var userInfo: Info?
 
     struct Info: Decodable {
-        var page: Int?
+        /// The number under “page”.
+        let page: Int?
+        let isEmpty: Bool
+
+        init(from decoder: any Decoder) throws {
+            let entries = try decoder.container(keyedBy: Key.self)
+            isEmpty = entries.allKeys.isEmpty
+            page = try entries.decodeIfPresent(Int.self, forKey: Key("page"))
+        }
+
+        private struct Key: CodingKey {
+            let stringValue: String
+            var intValue: Int? { nil }
+            init(_ name: String) { stringValue = name }
+            init?(stringValue: String) { self.init(stringValue) }
+            init?(intValue: Int) { nil }
+        }
     }
 
     init?(_ line: String) {

@@ -47,8 +47,8 @@ struct LabChoiceTests {
         first.send(#""do":"setInFront","inFront":true"#)
         try await eventually("the one in front is asked") {
             // The node hears of it a moment later; until then the one used last is asked, and declines.
-            let front = try lab.start(2, "accept")
             let asked = second.count("willContinue")
+            let front = try lab.start(2, "accept")
             try await eventually("one of them is asked") {
                 first.count("willContinue") > 0 || second.count("willContinue") > asked
             }

@@ -17,17 +17,24 @@ struct LabWebPageTests {
         let node: HostCommand
         private let web: URL
 
-        /// - Parameter listed: the applications that the web host lists.
-        init(listed: String...) async throws {
+        /// - Parameters:
+        ///   - listed: the applications that the web host lists.
+        ///   - signer: the host that has signed the list; by default nobody has.
+        ///   - isSlow: whether it comes a byte at a time, for 100 s.
+        init(listed: String..., signedBy signer: String? = nil, isSlow: Bool = false) async throws {
             let authority = try await WebAuthority()
             let holder = try await authority.issue(to: "reader.example")
             lab = try await HandoffLab()
             desktop = try LabDesktop(lab)
             web = try lab.destination("web")
             let list = listed.map { "\"\($0)\"" }.joined(separator: ", ")
-            let body = Data("{\"activitycontinuation\": {\"apps\": [\(list)]}}".utf8).base64EncodedString()
-            let answers =
-                "{\"/.well-known/apple-app-site-association\": {\"status\": 200, \"body\": \"\(body)\"}}"
+            var body = Array("{\"activitycontinuation\": {\"apps\": [\(list)]}}".utf8)
+            if isSlow { body += [UInt8](repeating: 0x20, count: 2000) }
+            if let signer { body = try await authority.sign(body, as: [authority.issue(to: signer)]) }
+            let answers = """
+                {"/.well-known/apple-app-site-association": {
+                    "status": 200, "body": "\(Data(body).base64EncodedString())", "mode": "\(isSlow ? "drip" : "")"}}
+                """
             try Data(answers.utf8).write(to: web.appendingPathComponent("answers.json"))
             // Copies: the authority's folder goes with it.
             for (from, to) in [(holder.certificate, "certificate.pem"), (holder.key, "key.pem")] {
@@ -121,6 +128,56 @@ struct LabWebPageTests {
         #expect(told.map(\.event) == ["willContinue", "continue"])
         #expect(told.allSatisfy { $0.type == "NSUserActivityTypeBrowsingWeb" })
         #expect(scene.desktop.opened == [])
+    }
+
+    @Test("An application gives a page, and no user info; the host's list is signed, by itself or by a stranger")
+    func signed() async throws {
+        for (signer, isTaken) in [("reader.example", true), ("other.example", false)] {
+            let scene = try await Scene(listed: "EXAMPLE.org.example.reader", signedBy: signer)
+            defer { scene.lab.down() }
+            try await scene.registerReader()
+            let origin = try await LabApplication(
+                scene.lab, on: 1, LabManifest.write(scene.lab, "org.example.writer"))
+            let type = "NSUserActivityTypeBrowsingWeb"
+            origin.send(
+                #""do":"becomeCurrent","activity":"page","type":"\#(type)","webpageURL":"\#(Self.page)","#
+                    + #""userInfo":{"page":1}"#)
+            let accepting = try scene.lab.start(2, "accept", "--wait", "30", wrapper: scene.desktop.wrapper)
+            // What the application saves does not go either.
+            try await origin.save(page: 2)
+            let accepted = try await accepting.end()
+            #expect(accepted.status == 0, "\(accepted)")
+            #expect(scene.requests == ["reader.example /.well-known/apple-app-site-association"])
+            try await origin.event("wasContinued") { $0.device == "desktop" }
+            #expect(scene.desktop.opened == (isTaken ? [] : ["1:\(Self.page)"]))
+            guard isTaken else {
+                #expect(scene.events.isEmpty, "\(scene.events)")
+                continue
+            }
+            try await eventually("the application has it") { scene.events.contains { $0.event == "continue" } }
+            let activity = try #require(scene.events.first { $0.event == "continue" })
+            #expect(activity.type == type && activity.webpageURL == Self.page)
+            #expect(activity.userInfo?.isEmpty == true, "\(activity)")
+        }
+    }
+
+    @Test("A host that does not come to an end with its list is given up after 5 s, and the page opens in the browser")
+    func slow() async throws {
+        let scene = try await Scene(listed: "EXAMPLE.org.example.reader", isSlow: true)
+        defer { scene.lab.down() }
+        try await scene.registerReader()
+        let clock = ContinuousClock()
+        let started = clock.now
+        async let accepting = scene.accept(Self.page)
+        try await eventually("the host is asked", within: .seconds(40)) { !scene.requests.isEmpty }
+        let asked = clock.now
+        let accepted = try await accepting
+        // From before it was asked it is 5 s at the least; from when it had been asked, 5 s and what a browser takes.
+        #expect(clock.now - started >= .seconds(5))
+        #expect(clock.now - asked < .seconds(12), "\(clock.now - asked)")
+        #expect(accepted.status == 0, "\(accepted)")
+        #expect(scene.desktop.opened == ["1:\(Self.page)"] && scene.requests.count == 1)
+        #expect(scene.events.isEmpty)
     }
 
     @Test("A page whose host does not list the application opens in the browser")

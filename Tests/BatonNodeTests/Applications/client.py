@@ -1,9 +1,10 @@
 """Takes part in handoffs from another language, by `baton application`: see Sources/BatonCLI/Application/Protocol.md.
 
-client.py offer|continue BATON MANIFEST LOG
+client.py offer|continue|stumble BATON MANIFEST LOG
 
-`offer` offers a note, saves it when it is taken over, and sends back what comes by its streams. `continue` continues
-notes, and for each sends bytes both ways by a stream, and compares them. LOG has what it was told, one line each.
+`offer` offers a note, saves it when it is taken over, sends back what comes by its streams, and says in an update when a
+device could not continue it. `continue` continues notes, and for each sends bytes both ways by a stream, and compares
+them; `stumble` cannot make anything of the first one. LOG has what it was told, one line each, and what a user would see.
 """
 
 import base64
@@ -78,12 +79,19 @@ class Application:
 
 
 class Offering(Application):
+    failures = 0
+
     def on_ready(self, event):
         self.do("becomeCurrent", activity="note", type=event["types"][0], title="Python's note",
                 userInfo={"page": 1}, version=1, supportsContinuationStreams=True)
 
     def on_willSave(self, event):
-        self.do("saved", request=event["request"], userInfo={"page": 2, "from": ["python", None, 1.5]})
+        self.do("saved", request=event["request"], userInfo={"page": 2 + self.failures, "from": ["python", None, 1.5]})
+
+    def on_failed(self, event):
+        self.failures += 1
+        self.do("update", activity=event["activity"], title=f"Python's note, once more for {event.get('device')}",
+                addUserInfoEntries={"failures": self.failures})
 
     def received(self, stream, data):
         stream.write(data)
@@ -104,6 +112,10 @@ class Continuing(Application):
             self.came = hashlib.sha256()
             self.do("openStream", activity=event["activity"], stream="echo")
 
+    def on_didFailToContinue(self, event):
+        if event["code"] != 3072:  # the user wanted it so
+            self.log.write(json.dumps({"event": "shown", "message": event["message"]}) + "\n")
+
     def on_streamOpened(self, event):
         super().on_streamOpened(event)
         stream = self.streams[event["stream"]]
@@ -118,5 +130,11 @@ class Continuing(Application):
         self.log.write(json.dumps({"event": "echoed" if is_same else "corrupted"}) + "\n")
 
 
-role = {"offer": Offering, "continue": Continuing}[sys.argv[1]]
+class Stumbling(Continuing):
+    def on_continue(self, event):
+        self.do("continued", request=event["request"], handled=False)
+        self.on_continue = super().on_continue
+
+
+role = {"offer": Offering, "continue": Continuing, "stumble": Stumbling}[sys.argv[1]]
 role(*sys.argv[2:5]).run()

@@ -50,12 +50,13 @@ struct Stage {
         _ activity: UserActivity, for device: String = "laptop"
     ) async throws(HandoffError) -> WireWillSaveResponse {
         let id = Data(await node.offers.last?.request.activityID ?? Data())
-        let (answer, _) = try await node.ask(
+        let (answer, stream) = try await node.ask(
             .willSave(
                 .with {
                     $0.activityID = id
                     $0.device = device
                 }))
+        await stream.finish()
         guard case .willSave(let state) = answer else { throw HandoffError(.internal, "another answer") }
         return state
     }

@@ -1,14 +1,14 @@
-import BatonTestSupport
 import Foundation
 
 /// The desktop of a lab host. There is no browser on a machine for tests: programs of the names that `baton accept` calls
 /// stand for it, and tell.
-struct LabDesktop {
+public struct LabDesktop: Sendable {
     /// Runs a command within it.
-    let wrapper: [String]
+    public let wrapper: [String]
     private let openings: URL
 
-    init(_ lab: HandoffLab) throws {
+    /// Writes the programs into a folder of the lab.
+    public init(_ lab: HandoffLab) throws {
         let folder = try lab.destination("desktop")
         let openings = folder.appendingPathComponent("opened")
         self.openings = openings
@@ -28,7 +28,7 @@ struct LabDesktop {
     }
 
     /// What the browser was opened with, each as `COUNT:FIRST ARGUMENT`.
-    var opened: [String] {
+    public var opened: [String] {
         ((try? String(contentsOf: openings, encoding: .utf8)) ?? "").split(separator: "\n").map(String.init)
     }
 }
