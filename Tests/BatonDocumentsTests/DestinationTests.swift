@@ -1,4 +1,6 @@
 import BatonProtocol
+import CLinux
+import Foundation
 import Glibc
 import SystemPackage
 import Testing
@@ -130,6 +132,17 @@ struct DestinationTests {
         let parts = fixture.names.filter { $0 != "report.pdf" }
         #expect(parts.allSatisfy { $0.hasSuffix(PartFileName.suffix) })
         #expect(fixture.records.count == 2 * parts.count)
+    }
+
+    @Test("A part that somebody has taken away is not said to be kept, and not remembered")
+    func partTakenAway() async throws {
+        let writer = try await fixture.writer(1000)
+        try await writer.write(DocumentFixture.records(content))
+        let names = fixture.names
+        #expect(names.count == 1)
+        for name in names { unlink(fixture.folder.appending(name).string) }
+        #expect(await writer.end() == 0)
+        #expect(fixture.records.isEmpty)
     }
 
     @Test func folderThatIsMovedAwayIsTheOneWrittenTo() async throws {

@@ -1,4 +1,8 @@
+// Several modules of C have `struct stat`, and whose its fields are depends on what else is compiled: files that look at
+// them import CLinux, Foundation and Glibc.
 import BatonProtocol
+import CLinux
+import Foundation
 import Glibc
 import SystemPackage
 import Testing

@@ -95,7 +95,7 @@ struct LabLargeDocumentTests {
         let ids = Dictionary(
             watch.events.compactMap { event in event.title.map { ($0, event.id ?? "") } }, uniquingKeysWith: { $1 })
         let folder = try lab.destination("inbox")
-        try lab.lab.command("rate", "1", "16")
+        try lab.lab.command("rate", "1", "8")
         let accepting = try ["one", "other"].map { name in
             try lab.start(2, "accept", ids[name] ?? "", "--json", "--to", folder.path)
         }

@@ -232,6 +232,16 @@ public final class DestinationFolder: Sendable {
         return status.st_mode & S_IFMT == S_IFREG && status.st_ino == inode
     }
 
+    /// Whether a name in the folder is certainly gone, or something else's: a disk that does not answer has lost nothing.
+    func hasLost(_ name: [UInt8], inode: UInt64) -> Bool {
+        let terminated = name.map { CChar(bitPattern: $0) } + [0]
+        do {
+            return try SystemCalls.status(of: terminated, in: file).st_ino != inode
+        } catch {
+            return error == .noSuchFileOrDirectory
+        }
+    }
+
     /// Removes a name, if it is there.
     func remove(_ name: [UInt8]) {
         let terminated = name.map { CChar(bitPattern: $0) } + [0]

@@ -36,8 +36,11 @@ protocol Part: AnyObject {
     /// Removes it, unless it is over.
     func discard()
 
-    /// Leaves it where it is, for a transfer that goes on with it.
-    func keep()
+    /// Leaves it where it is, for a transfer that goes on with it; forgets it where somebody has taken it away.
+    ///
+    /// - Returns: whether it is there.
+    @discardableResult
+    func keep() -> Bool
 }
 
 extension Part {

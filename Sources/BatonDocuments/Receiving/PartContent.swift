@@ -214,8 +214,7 @@ final class PartContent {
             part.discard()
             return 0
         }
-        part.keep()
-        return verifiedByteCount
+        return part.keep() ? verifiedByteCount : 0
     }
 
     private var isMarkDue: Bool {

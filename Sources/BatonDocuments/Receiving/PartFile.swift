@@ -193,10 +193,16 @@ final class PartFile: Part {
         ledger.remove(record)
     }
 
-    func keep() {
-        guard case .open = state else { return }
+    @discardableResult
+    func keep() -> Bool {
+        guard case .open = state else { return false }
         state = .over
+        guard !folder.hasLost(record.name, inode: record.inode) else {
+            ledger.remove(record)
+            return false
+        }
         ledger.release(record)
+        return true
     }
 
     /// Makes sure, before a byte is asked for, that the file system can name a file without replacing another.

@@ -182,6 +182,9 @@ final class PartFolder {
         return destination.path(of: tree.label)
     }
 
+    /// Whether somebody has taken it away.
+    var isLost: Bool { destination.hasLost(name, inode: inode) }
+
     /// Removes the folder and all that is in it, unless it was committed.
     ///
     /// - Returns: whether it is gone: not when the disk, or something that was put into it, stands in the way.

@@ -87,9 +87,15 @@ final class RecordedPartFolder: Part {
         if folder.discard() { ledger.remove(record) } else { ledger.release(record) }
     }
 
-    func keep() {
-        guard !isOver else { return }
+    @discardableResult
+    func keep() -> Bool {
+        guard !isOver else { return false }
         isOver = true
+        guard !folder.isLost else {
+            ledger.remove(record)
+            return false
+        }
         ledger.release(record)
+        return true
     }
 }

@@ -72,8 +72,11 @@ extension DocumentService {
 
     /// What the origin says that a claimed document is, from now on.
     func describe(from connection: Connection, claim: ClaimID) async throws(HandoffError) -> DocumentTree {
-        try await withDeadline(Self.answerDeadline, "the document was not described") {
-            let (_, stream) = try await connection.request(.documentManifest(.with { $0.claimID = Data(claim.bytes) }))
+        let late = "the document was not described"
+        let (_, stream) = try await withDeadline(Self.descriptionDeadline, late) {
+            try await connection.request(.documentManifest(.with { $0.claimID = Data(claim.bytes) }))
+        }
+        return try await withDeadline(Self.descriptionDeadline, late) {
             await stream.finish()
             do {
                 return try await DocumentTree.received(stream.records(of: WireDocumentEntry.self))

@@ -11,6 +11,9 @@ struct DocumentService: Sendable {
     static let progressInterval = Duration.milliseconds(200)
     /// How long the other side may take to answer.
     static let answerDeadline = Duration.seconds(15)
+    /// How long an origin may look at what a document consists of before it answers, and then how long telling it may
+    /// take: a folder may hold a great many files.
+    static let descriptionDeadline = Duration.seconds(60)
     /// How long the other side may take to say that what it has received is in place.
     static let commitDeadline = Duration.seconds(60)
 

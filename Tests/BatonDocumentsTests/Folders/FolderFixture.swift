@@ -1,5 +1,7 @@
 import BatonEventLoop
 import BatonTestSupport
+import CLinux
+import Foundation
 import Glibc
 import SystemPackage
 import Testing

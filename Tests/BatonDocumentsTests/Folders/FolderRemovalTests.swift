@@ -1,4 +1,6 @@
 import BatonTestSupport
+import CLinux
+import Foundation
 import Glibc
 import SystemPackage
 import Testing

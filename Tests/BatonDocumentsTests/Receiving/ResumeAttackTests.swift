@@ -1,5 +1,6 @@
 import BatonProtocol
 import CLinux
+import Foundation
 import Glibc
 import SystemPackage
 import Testing
