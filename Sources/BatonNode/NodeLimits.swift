@@ -67,7 +67,7 @@ struct NodeLimits: Sendable {
     /// `baton withdraw` always reach the node. One more is closed unread.
     var localConnections: Int { offers + HandoffTable.bound + PeerDirectory.watcherBound + 16 }
     /// Documents that one device is sent at once; one more is refused. Each takes a thread and at most three buffers of
-    /// 1 MiB. Default 3.
+    /// 1 MiB. As many that an application looks at meanwhile, and as many that are described. Default 3.
     var transfersPerDevice = 3
     /// How long a chunk may wait for a device that does not read, which holds buffers that others wait for; and how long
     /// nothing may come of a document. Default 30 s.

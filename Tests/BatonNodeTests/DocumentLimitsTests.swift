@@ -1,7 +1,9 @@
+import BatonDocuments
 import BatonEventLoop
 import BatonMessages
 import BatonTestSupport
 import BatonTransport
+import Foundation
 import Logging
 import SwiftProtobuf
 import SystemPackage
@@ -27,6 +29,53 @@ struct DocumentLimitsTests {
         await limit.end(for: desktop)
         try await limit.begin(for: desktop)
         await #expect(throws: HandoffError.self) { try await limit.begin(for: desktop) }
+        // What an application looks at, and what is described, have places of their own, as many.
+        for work in [TransferLimit.Work.preview, .description] {
+            for _ in 0..<bound { try await limit.begin(for: desktop, work) }
+            await #expect(throws: HandoffError.self) { try await limit.begin(for: desktop, work) }
+            await limit.end(for: desktop, work)
+            try await limit.begin(for: desktop, work)
+        }
+    }
+
+    @Test("A description that nobody reads ends, and gives its place back")
+    func unread() async throws {
+        let scratch = FileManager.default.temporaryDirectory.appendingPathComponent("baton-unread-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: scratch) }
+        let source = scratch.appendingPathComponent("source")
+        try FileManager.default.createDirectory(at: source, withIntermediateDirectories: true)
+        // More than the window of a stream holds.
+        let name = String(repeating: "n", count: 200)
+        for number in 0..<6000 {
+            #expect(FileManager.default.createFile(atPath: source.path + "/\(name)\(number)", contents: nil))
+        }
+        let loop = EventLoop(name: "node")
+        let files = SharedFiles(
+            path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let offers = Offers(on: loop, files: files) { _ in }
+        let limit = TransferLimit(perDevice: 1)
+        let service = DocumentService(
+            offers: offers, pool: BufferPool(),
+            ledger: try PartFileLedger(stateFolder: FilePath(scratch.path + "/parts")), limit: limit,
+            stallDeadline: .milliseconds(300))
+        let (node, application) = try await connectedPair(on: loop)
+        let document = try await service.inspect(FilePath(source.path))
+        let activity = try OfferedActivity(.with { $0.type = "org.example.album" }, document: document)
+        let events = try await offers.offer(activity, from: node)
+        let (claim, _) = try await offers.claim(activity.id, by: desktop)
+        let (near, far) = try await connectedPair(on: loop)
+        let asked = try await near.open([1])
+        let iterator = far.incoming.makeAsyncIterator()
+        let incoming = try #require(await iterator.next())
+        let error = await #expect(throws: HandoffError.self) {
+            try await service.manifest(of: claim, for: desktop, on: incoming.stream)
+        }
+        #expect(error?.code == .timedOut)
+        try await limit.begin(for: desktop, .description)
+        withExtendedLifetime((asked, events)) {}
+        for connection in [near, far, node, application] { await connection.close() }
+        await offers.withdrawAll()
     }
 
     @Test("So many activities offered")

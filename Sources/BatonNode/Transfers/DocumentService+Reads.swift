@@ -80,6 +80,7 @@ extension DocumentService {
         let buffer = try await pool.acquire()
         defer { pool.release(buffer) }
         var spent: Buffer?
+        var (count, start) = (0, Instant.now)
         while !verifier.isComplete {
             let last = spent
             guard
@@ -87,6 +88,14 @@ extension DocumentService {
                     stallDeadline, "nothing more of the document came", { try await origin.read(reusing: last) })
             else { return try verifier.finish() }
             spent = received
+            count += received.count
+            if Instant.now - start >= stallDeadline {
+                // Who drips holds a buffer that others wait for.
+                guard count >= leastProgress else {
+                    throw HandoffError(.timedOut, "only \(count) bytes of the document came in \(stallDeadline)")
+                }
+                (count, start) = (0, .now)
+            }
             try await hand(received, of: part, through: &verifier, by: buffer, to: stream)
         }
     }

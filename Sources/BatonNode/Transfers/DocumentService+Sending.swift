@@ -16,9 +16,21 @@ extension DocumentService {
         guard let source = activity.document else {
             throw HandoffError(.invalidRequest, "the activity “\(activity.title)” has no document")
         }
-        // The other device is told the title, and not in which folder of this one the document is.
-        let document = try await scan(source.path, calledInErrors: activity.title)
-        await offers.setDocument(document, of: claimID)
+        try await limit.begin(for: device, .description)
+        do {
+            // The other device is told the title, and not in which folder of this one the document is.
+            let document = try await scan(source.path, calledInErrors: activity.title)
+            await offers.setDocument(document, of: claimID)
+            try await tell(document, on: stream)
+            await limit.end(for: device, .description)
+        } catch {
+            await limit.end(for: device, .description)
+            throw error
+        }
+    }
+
+    /// Tells what a document consists of; who does not read it is not waited for.
+    private func tell(_ document: ScannedDocument, on stream: BatonTransport.Stream) async throws(HandoffError) {
         try await stream.respond(
             .documentManifest(
                 .with {
@@ -26,8 +38,13 @@ extension DocumentService {
                     $0.totalSize = document.tree.size
                     $0.leftOut = UInt64(document.leftOut.count)
                 }))
-        for index in 0..<document.tree.entryCount {
-            try await stream.send(record: WireDocumentEntry(document.tree[index], of: document.tree))
+        for first in stride(from: 0, to: document.tree.entryCount, by: Self.entriesAtOnce) {
+            try await withDeadline(stallDeadline, "the other side did not read") {
+                for index in first..<min(first + Self.entriesAtOnce, document.tree.entryCount) {
+                    try await stream.send(record: WireDocumentEntry(document.tree[index], of: document.tree))
+                }
+                try await stream.drained(to: Self.entriesQueueBound)
+            }
         }
         await stream.finish()
     }
@@ -42,7 +59,8 @@ extension DocumentService {
             throw HandoffError(.invalidRequest, "the document's manifest has to be asked for first")
         }
         let ranges = try Self.ranges(of: request, in: document.tree.layout)
-        try await limit.begin(for: device, isPreview: request.preview)
+        let work = request.preview ? TransferLimit.Work.preview : .document
+        try await limit.begin(for: device, work)
         do {
             let reader = try await open(document, ranges)
             try await stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
@@ -51,9 +69,9 @@ extension DocumentService {
             } else {
                 await transfer(reader, request, for: claim, claimID, on: stream)
             }
-            await limit.end(for: device, isPreview: request.preview)
+            await limit.end(for: device, work)
         } catch {
-            await limit.end(for: device, isPreview: request.preview)
+            await limit.end(for: device, work)
             throw error
         }
         if pool.lentCount == 0 { pool.trim() }

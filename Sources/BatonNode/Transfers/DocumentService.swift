@@ -17,6 +17,10 @@ struct DocumentService: Sendable {
     /// How long the other side may take to say that what it has received is in place.
     static let commitDeadline = Duration.seconds(60)
 
+    /// Entries of a description that are queued before it is seen how many have gone.
+    static let entriesAtOnce = 256
+    /// Bytes of a description that wait to be sent.
+    static let entriesQueueBound = 64 << 10
     /// Buffers of one transfer that are on their way at once: 3.
     static let buffersOfTransfer = 3
 

@@ -3,12 +3,21 @@ import BatonMessages
 /// How many documents one device may be sent at once: they share the buffers and threads of the process, and one device
 /// must not take those of the others.
 actor TransferLimit {
+    /// What is done for a device; each kind has places of its own.
+    enum Work: Hashable {
+        case document
+        /// What an application looks at: it is not to wait for documents.
+        case preview
+        /// Looking at all that is in a document, and telling it: a thread, and a tree in memory.
+        case description
+    }
+
     private let boundPerDevice: Int
     private var running: [Key: Int] = [:]
 
     private struct Key: Hashable {
         let device: String
-        let isPreview: Bool
+        let work: Work
     }
 
     /// - Parameter boundPerDevice: see ``NodeLimits/transfersPerDevice``.
@@ -16,9 +25,11 @@ actor TransferLimit {
         self.boundPerDevice = boundPerDevice
     }
 
-    /// - Parameter isPreview: what an application looks at has places of its own: it is not to wait for documents.
-    func begin(for device: PeerName, isPreview: Bool = false) throws(HandoffError) {
-        let key = Key(device: device.id, isPreview: isPreview)
+    /// Takes a place, which ``end(for:_:)`` gives back.
+    ///
+    /// - Throws: `limitExceeded` where the device has all of its places.
+    func begin(for device: PeerName, _ work: Work = .document) throws(HandoffError) {
+        let key = Key(device: device.id, work: work)
         guard running[key, default: 0] < boundPerDevice else {
             throw HandoffError(
                 .limitExceeded,
@@ -35,8 +46,8 @@ actor TransferLimit {
         }
     }
 
-    func end(for device: PeerName, isPreview: Bool = false) {
-        let key = Key(device: device.id, isPreview: isPreview)
+    func end(for device: PeerName, _ work: Work = .document) {
+        let key = Key(device: device.id, work: work)
         guard let count = running[key] else { return }
         running[key] = count > 1 ? count - 1 : nil
     }
