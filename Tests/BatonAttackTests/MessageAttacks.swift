@@ -45,6 +45,8 @@ struct MessageAttacks {
         #expect(throws: HandoffError.self) { try WireRequest.decode(Self.nested(4_000)) }
     }
 
+    /// Width has no defence of its own that could be switched off but the size of a message: what work that grows with the
+    /// square of the keys would cost, `WideUserInfoAttacks` shows by a control.
     @Test("A wide message: within 64 KiB, and read in time")
     func wide() throws {
         // As many empty elements as a message has room for, and as many entries of a dictionary.

@@ -57,12 +57,15 @@ final class ServiceReference {
     }
 
     /// Registers an instance in the responder's default domain.
+    ///
+    /// Its SRV record names a host that nobody can look up, and not this one: the host's name would tell two periods, and
+    /// two networks, that they are of the same machine.
     static func register(
         name: String, type: String, port: UInt16, text: [UInt8]
     ) throws(ResponderFault) -> ServiceReference {
         try ServiceReference("register this device") { reference, context in
             DNSServiceRegister(
-                &reference, 0, 0, name, type, nil, nil, port.bigEndian, UInt16(text.count), text,
+                &reference, 0, 0, name, type, nil, "\(name).local", port.bigEndian, UInt16(text.count), text,
                 registrationCallback, context)
         }
     }
