@@ -200,6 +200,23 @@ struct ApplicationsTests {
         #expect(error?.message.contains("versions 1 to 2") == true && error?.message.contains("version 3") == true)
     }
 
+    @Test("Of several the one in front that does not read the version is passed over, unless none reads it")
+    func versionsOfSeveral() async throws {
+        let scene = try await Scene()
+        try await scene.run("org.example.new", versions: 2)
+        try await scene.run("org.example.old", versions: 1, inFront: true)
+        #expect(try await scene.choose(activity(version: 1)) == ["org.example.old"])
+        #expect(try await scene.choose(activity(version: 2)) == ["org.example.new"])
+        let declined: [(version: UInt32, wanted: String)] = [(2, "org.example.old"), (3, "")]
+        for (version, wanted) in declined {
+            let error = await #expect(throws: HandoffError.self) {
+                try await scene.choose(activity(version: version), wanted: wanted)
+            }
+            #expect(error?.code == .versionUnreadable)
+            #expect(error?.message.hasPrefix("org.example.old on this device reads version 1 ") == true)
+        }
+    }
+
     @Test("An application keeps identifier and team, and as many register as the bound allows")
     func bounds() async throws {
         let scene = try await Scene()

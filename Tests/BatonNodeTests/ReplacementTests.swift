@@ -1,5 +1,6 @@
 import BatonEventLoop
 import BatonMessages
+import BatonProtocol
 import BatonTestSupport
 import BatonTransport
 import Logging
@@ -61,5 +62,96 @@ struct ReplacementTests {
         await offers.replaced()
         await application.close()
         await node.close()
+    }
+
+    @Test("What was withdrawn while a device takes it over hears what becomes of that, and ends then")
+    func overtaken() async throws {
+        let loop = EventLoop(name: "offers")
+        let files = SharedFiles(
+            path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let offers = Offers(on: loop, files: files) { _ in }
+        let (node, application) = try await connectedPair(on: loop)
+        let (desktop, phone) = (PeerName(id: "d", name: "desktop"), PeerName(id: "p", name: "phone"))
+        let activity = try OfferedActivity(.with { $0.type = "org.example.note" }, document: nil)
+        /// What the application is told until it ends.
+        func told(_ events: AsyncStream<WireOfferEvent>) async -> [String] {
+            var told: [String] = []
+            for await event in events {
+                switch event.kind {
+                case .taken: told.append("taken")
+                case .withdrawn: told.append("withdrawn")
+                case .continued(let device): told.append("continued \(device.device)")
+                case .failed(let failure): told.append("failed \(failure.device)")
+                case .progress, nil: told.append("other")
+                }
+            }
+            return told
+        }
+
+        // Nobody takes it over: it ends at once.
+        var events = try await offers.offer(activity, from: node)
+        await offers.withdraw(activity.id)
+        #expect(await told(events) == ["withdrawn"])
+
+        // It ends with the last of two.
+        events = try await offers.offer(activity, from: node)
+        let first = try await offers.claim(activity.id, by: desktop).claim
+        let second = try await offers.claim(activity.id, by: phone).claim
+        await offers.withdraw(activity.id)
+        try await offers.setContinued(first, by: desktop)
+        #expect(await offers.departed.count == 1)
+        await offers.fail(second, by: phone, with: HandoffError(.notHandled, "it was not handled"))
+        #expect(await told(events) == ["taken", "taken", "withdrawn", "continued desktop", "failed phone"])
+        #expect(await offers.departed.isEmpty)
+
+        // Offered again, it hears of it there.
+        events = try await offers.offer(activity, from: node)
+        let third = try await offers.claim(activity.id, by: desktop).claim
+        await offers.withdraw(activity.id)
+        let again = try await offers.offer(activity, from: node)
+        #expect(await told(events) == ["taken", "withdrawn"])
+        await offers.release(third, by: desktop)
+        await offers.withdraw(activity.id)
+        #expect(await told(again) == ["failed desktop", "withdrawn"])
+
+        // The application goes first.
+        events = try await offers.offer(activity, from: node)
+        _ = try await offers.claim(activity.id, by: desktop)
+        await offers.withdraw(activity.id)
+        await application.close()
+        #expect(await told(events) == ["taken", "withdrawn"])
+        await node.close()
+    }
+
+    @Test("A claim that lapses ends what was withdrawn while it was held")
+    func lapsed() async throws {
+        let loop = EventLoop(name: "offers")
+        let files = SharedFiles(
+            path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let offers = Offers(on: loop, files: files) { _ in }
+        let (node, application) = try await connectedPair(on: loop)
+        let activity = try OfferedActivity(.with { $0.type = "org.example.note" }, document: nil)
+        let events = try await offers.offer(activity, from: node)
+        _ = try await offers.claim(activity.id, by: PeerName(id: "d", name: "desktop"))
+        await offers.withdraw(activity.id)
+        await offers.connectionsEnded(of: "d")
+        #expect(await offers.departed.count == 1)
+        #expect(await offers.lapse?.isScheduled == true)
+        // As the timer does when the claim has lapsed.
+        await offers.lapseAll()
+        for await _ in events {}
+        #expect(await offers.lapse?.isScheduled == false)
+        await application.close()
+        await node.close()
+    }
+}
+
+extension Offers {
+    /// The claims lapse as if so much time had passed.
+    fileprivate func lapseAll() {
+        claims.expire(now: Instant.now + ClaimTable.lapse)
+        settleDeparted()
     }
 }

@@ -136,6 +136,27 @@ struct DocumentTests {
         await stage.application.close()
     }
 
+    @Test("A title that is the file's name follows the file; one that the application gave stays")
+    func renaming() async throws {
+        let stage = try await stage()
+        let file = try File()
+        let document = try Document(fileURL: file.url, activityType: Self.type, application: stage.application)
+        document.becomeFront()
+        let offer = try #require(try await stage.offered(1).first)
+        #expect(offer.request.title == file.url.lastPathComponent)
+        try document.move(to: URL(filePath: "/tmp/new name"))
+        try await eventually("it is offered under its new name") {
+            guard let latest = await stage.node.offered.first?.latest else { return false }
+            return latest.title == "new name"
+                && String(decoding: latest.documentPath, as: UTF8.self) == "/tmp/new name"
+        }
+        document.activity.title = "Letter"
+        try document.move(to: URL(filePath: "/tmp/another"))
+        #expect(document.activity.title == "Letter")
+        document.close()
+        await stage.application.close()
+    }
+
     @Test("Its file is read from any thread, in any part")
     func localReading() async throws {
         let stage = try await stage()

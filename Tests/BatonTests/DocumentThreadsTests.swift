@@ -96,6 +96,13 @@ struct DocumentThreadsTests {
             }
         }
 
+        // Whichever move was the last, all of it names that file; a save that is under way begins without the key.
+        let key = UserActivity.documentURLKey
+        let file = try #require(document.fileURL)
+        #expect(document.activity.document == file)
+        #expect(document.activity.userInfo[key].map { $0 == .url(file) } ?? true)
+        try await eventually("it is saved") { document.activity.userInfo[key] == .url(file) }
+
         // Whoever was last, from here on it is as one thread has it.
         try document.move(to: files[1])
         document.activity.title = "The end"
@@ -122,6 +129,34 @@ struct DocumentThreadsTests {
         await stage.application.close()
         await stage.node.stop()
     }
+
+    @Test("Of many who move it at once one is the last, and document, key and title are of that one")
+    func moved() async throws {
+        let stage = try await Stage()
+        let folder = FileManager.default.temporaryDirectory
+        let files = (0..<4).map { folder.appending(path: "baton-threads-\($0)") }
+        let document = try Document(fileURL: files[0], activityType: Stage.editing, application: stage.application)
+        for round in 0..<50 {
+            await withTaskGroup { group in
+                for file in files {
+                    group.addTask {
+                        await thread {
+                            for _ in 0..<50 { #expect(throws: Never.self) { try document.move(to: file) } }
+                        }
+                    }
+                }
+                group.addTask { for _ in 0..<50 { await document.updateUserActivityState(document.activity) } }
+            }
+            let file = try #require(document.fileURL)
+            #expect(document.activity.document == file, "round \(round)")
+            #expect(document.activity.userInfo[UserActivity.documentURLKey] == .url(file), "round \(round)")
+            #expect(document.activity.title == file.lastPathComponent, "round \(round)")
+        }
+        document.close()
+        await stage.application.close()
+        await stage.node.stop()
+    }
+
     @Test("Of devices that take it over at once each gets the whole state, however many are asked for it")
     func atOnce() async throws {
         let stage = try await Stage()

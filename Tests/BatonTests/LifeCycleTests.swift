@@ -213,6 +213,24 @@ struct LifeCycleTests {
         #expect(await stage.node.offers.last?.request.documentPath.isEmpty == true)
     }
 
+    @Test("A delegate that is long over a failure holds up no other activity")
+    func slowFailure() async throws {
+        var deadlines = ApplicationDeadlines()
+        // Longer than anything here is waited for.
+        deadlines.save = .seconds(60)
+        let stage = try await Stage(deadlines: deadlines)
+        let (large, other) = (try stage.activity(), try stage.activity("org.example.notes.other"))
+        let gate = Gate()
+        let recorder = ActivityRecorder(onFailure: { await gate.pass() })
+        large.delegate = recorder
+        large.userInfo = ["d": .data(Data(count: UserInfo.maximumSize))]
+        large.becomeCurrent()
+        try await eventually("told") { recorder.failures.value.map(\.code) == [.handoffUserInfoTooLarge] }
+        other.becomeCurrent()
+        #expect(try await stage.offered(1).first?.request.type == "org.example.notes.other")
+        gate.open()
+    }
+
     @Test("Saved activities are deleted by their persistent identifiers")
     func deletion() async throws {
         let stage = try await Stage()

@@ -8,31 +8,32 @@ extension UserActivity {
     /// The offer of the activity as it is now; `nil` where it is not to be offered.
     ///
     /// Says so once where the user info is large, or too large, and where a web page has no address.
-    func offer() async -> WireOfferRequest? {
+    func offer() -> WireOfferRequest? {
         let (whole, isInvalidated) = state.withLock { ($0.content, $0.isInvalidated) }
         guard !isInvalidated, whole.isEligibleForHandoff else { return nil }
         if let expires = whole.expirationDate, expires <= Date() { return nil }
         let content = whole.handedOver(as: activityType)
         guard activityType != Self.browsingWebType || content.webpageURL != nil else {
-            await report(.refused, UserActivityError(.invalid, "a web page needs its address: set webpageURL"))
+            report(.refused, UserActivityError(.invalid, "a web page needs its address: set webpageURL"))
             return nil
         }
         do {
             try content.userInfo.validate()
         } catch {
             let isTooLarge = content.userInfo.encodedSize > UserInfo.maximumSize
-            await report(.refused, UserActivityError(isTooLarge ? .handoffUserInfoTooLarge : .invalid, "\(error)"))
+            report(.refused, UserActivityError(isTooLarge ? .handoffUserInfoTooLarge : .invalid, "\(error)"))
             return nil
         }
-        await report(.size(content.userInfo.encodedSize), nil)
+        report(.size(content.userInfo.encodedSize), nil)
         return content.offer(id: id, type: activityType, by: application.description)
     }
 
-    private func report(_ size: ReportedSize.Finding, _ error: UserActivityError?) async {
+    private func report(_ size: ReportedSize.Finding, _ error: UserActivityError?) {
         guard state.withLock({ $0.reported.isNews(size) }) else { return }
         if let error {
             application.logger.error("\(activityType) is not offered: \(error)")
-            await tellFailure(error)
+            // Not waited for: the delegate may be long, and other activities change.
+            Task { await tellFailure(error) }
         } else if case .size(let bytes) = size {
             let advice = "put more into a document or a continuation stream"
             application.logger.warning(

@@ -24,8 +24,8 @@ struct NodeOffering {
     let node: NodeOffer
     /// What the last event said to have failed; `nil` where it said something else.
     var refused: WireOfferRequest?
-    /// Ends when the node has let the activity go.
-    let events: Task<Void, Never>
+    /// Ends when the node has let the activity go. Its events may go on, with what becomes of takeovers.
+    let gone: Task<Void, Never>
 }
 
 /// What the node is told: that the application runs, and its current activity.
@@ -89,7 +89,7 @@ extension NodeSession {
     /// - Parameter isCollected: a change was waited for already, and those around it are in.
     func updateOffer(to client: NodeClient, isCollected: Bool = false) async throws(HandoffError) {
         let current = roster.current
-        let message = await current?.activity.offer()
+        let message = current?.activity.offer()
         armExpiry(current?.activity.expirationDate)
         guard let (activity, generation) = current, let message else { return await withdraw() }
         if let offered, offered.id != activity.id { await withdraw() }
@@ -112,7 +112,7 @@ extension NodeSession {
     ) async throws(HandoffError) {
         if let leaving, leaving.id == activity.id {
             // In time, since its last event may be with a delegate that hangs.
-            _ = await answer(within: deadlines.save) { await leaving.events.value }
+            _ = await answer(within: deadlines.save) { await leaving.gone.value }
         }
         let node: NodeOffer
         do {
@@ -127,34 +127,42 @@ extension NodeSession {
         }
         offers += 1
         let number = offers
-        let events = Task { [weak activity, weak self] in
+        let (going, isGone) = AsyncStream<Never>.makeStream()
+        let gone = Task { for await _ in going {} }
+        Task { [weak activity, weak self] in
             do {
                 for try await event in node.events {
                     await self?.note(event, of: number)
                     await activity?.receive(event)
+                    guard case .withdrawn = event.kind else { continue }
+                    isGone.finish()
+                    await self?.offerEnded(number)
                 }
             } catch {
                 // Aborted, or the connection broke: either way it is offered no more.
             }
+            isGone.finish()
             await self?.offerEnded(number)
         }
         offered = NodeOffering(
-            number: number, id: activity.id, generation: generation, message: message, node: node, events: events)
+            number: number, id: activity.id, generation: generation, message: message, node: node, gone: gone)
     }
 
     private func withdraw() async {
         guard let offered else { return }
         self.offered = nil
-        leaving = (offered.id, offered.events)
+        leaving = (offered.id, offered.gone)
         await offered.node.withdraw()
     }
 
     /// The node offers an activity no more. Where that was not the application's wish, such as by `baton withdraw`, it
     /// stays withdrawn until it becomes current again; what the node refused is tried again when it has changed.
-    private func offerEnded(_ number: UInt64) {
+    private func offerEnded(_ number: UInt64) async {
         guard let offered, offered.number == number else { return }
         self.offered = nil
         barred = NodeOffering.Refusal(generation: offered.generation, message: offered.refused)
+        // While its events go on the stream is not let go: this side of it ends here.
+        await offered.node.withdraw()
         roster.raise()
     }
 

@@ -31,7 +31,7 @@ actor NodeSession {
     var barred: NodeOffering.Refusal?
     var offers: UInt64 = 0
     /// The last activity that was withdrawn: it is not offered anew before the node has let it go.
-    var leaving: (id: ActivityIdentifier, events: Task<Void, Never>)?
+    var leaving: (id: ActivityIdentifier, gone: Task<Void, Never>)?
     var expiry: Task<Void, Never>?
     var handoffs = HandoffLog()
     private var hasSaidMissing = false

@@ -30,14 +30,9 @@ public final class Document: Sendable {
     public let activity: UserActivity
 
     let changeBoard: DocumentChanges
-    private let state: Lock<State>
+    /// What ties the document to its activity; `nil` once it was closed.
+    private let link: Lock<ResponderLink?>
     private let provider: (@Sendable () async -> UserInfo)?
-
-    private struct State {
-        var fileURL: URL?
-        /// What ties the document to its activity; `nil` once it was closed.
-        var link: ResponderLink?
-    }
 
     /// A file of this device.
     ///
@@ -56,14 +51,16 @@ public final class Document: Sendable {
         activity = try UserActivity(activityType: activityType, application: application)
         changeBoard = DocumentChanges()
         self.provider = provider
-        state = Lock(State(fileURL: fileURL))
-        activity.title = title ?? fileURL.lastPathComponent
-        activity.document = fileURL
-        activity.userInfo = [UserActivity.documentURLKey: .url(fileURL)]
-        activity.requiredUserInfoKeys = [UserActivity.documentURLKey]
+        link = Lock(nil)
+        activity.change { content in
+            content.title = title ?? fileURL.lastPathComponent
+            content.document = fileURL
+            content.userInfo = [UserActivity.documentURLKey: .url(fileURL)]
+            content.requiredUserInfoKeys = [UserActivity.documentURLKey]
+        }
         activity.needsSave = provider != nil
-        let link = activity.attach(self)
-        state.withLock { $0.link = link }
+        let attached = activity.attach(self)
+        link.withLock { $0 = attached }
     }
 
     /// The document of an activity that this application continues.
@@ -79,30 +76,34 @@ public final class Document: Sendable {
         self.activity = activity
         self.provider = provider
         changeBoard = arrival.changes
-        state = Lock(State(fileURL: nil))
+        link = Lock(nil)
         // Without a provider the user info stays what came: there is nobody to gather it again.
         if provider != nil {
-            let link = activity.attach(self)
-            state.withLock { $0.link = link }
+            let attached = activity.attach(self)
+            link.withLock { $0 = attached }
         }
     }
 
-    /// Where the file is on this device; `nil` until it has arrived.
+    /// Where the file is on this device, as ``UserActivity/document`` has it; `nil` until it has arrived.
     public var fileURL: URL? {
-        state.withLock { $0.fileURL } ?? activity.handoff?.arrival?.place
+        activity.content.file ?? activity.handoff?.arrival?.place
     }
 
     /// Bytes of the file, as the other device said; `nil` for one of this device.
     public var size: UInt64? { activity.handoff?.document?.size }
 
-    /// The user has moved or renamed the file.
+    /// The user has moved or renamed the file. A title that is the file's name follows.
+    ///
+    /// All that names the file changes at once: whoever takes the activity over meanwhile finds one file in it.
     ///
     /// - Throws: ``UserActivityError/Code/invalid`` for a URL that is no file's.
     public func move(to url: URL) throws(UserActivityError) {
         guard url.isFileURL else { throw UserActivityError(.invalid, "\(url) is not the URL of a file") }
-        state.withLock { $0.fileURL = url }
-        activity.document = url
-        activity.addUserInfoEntries(from: [UserActivity.documentURLKey: .url(url)])
+        activity.change { content in
+            if let old = content.file, content.title == old.lastPathComponent { content.title = url.lastPathComponent }
+            content.document = url
+            content.userInfo.entries[UserActivity.documentURLKey] = .url(url)
+        }
     }
 
     /// What else the other device needs has changed: it is asked for before the activity goes anywhere.
@@ -131,9 +132,9 @@ public final class Document: Sendable {
     /// Ends the document's activity for good. Again does nothing.
     public func close() {
         guard !activity.isInvalidated else { return }
-        state.withLock { state in
-            defer { state.link = nil }
-            return state.link
+        link.withLock { link in
+            defer { link = nil }
+            return link
         }?.detach()
         activity.invalidate()
         changeBoard.end()
@@ -147,8 +148,19 @@ extension Document: UserActivityResponder {
     /// Puts the file's URL and the state into the activity.
     public func updateUserActivityState(_ activity: UserActivity) async {
         if let provider { activity.addUserInfoEntries(from: await provider()) }
-        if let fileURL {
-            activity.addUserInfoEntries(from: [UserActivity.documentURLKey: .url(fileURL)])
+        // Of its own activity the file is read in the same change: `move(to:)` may be called meanwhile.
+        let shared = activity === self.activity ? nil : fileURL
+        activity.change { content in
+            guard let file = shared ?? content.file else { return }
+            content.userInfo.entries[UserActivity.documentURLKey] = .url(file)
         }
+    }
+}
+
+extension ActivityContent {
+    /// Where the document's file is; `nil` where it has none.
+    fileprivate var file: URL? {
+        guard let document, document.isFileURL else { return nil }
+        return document
     }
 }

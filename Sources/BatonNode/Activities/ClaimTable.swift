@@ -41,6 +41,14 @@ struct ClaimTable {
         claims.values.contains { $0.activity.id == activityID && ($0.lapsesAt.map { $0 > now } ?? true) }
     }
 
+    /// Whether a device holds a claim on the activity of which it is not known yet what becomes.
+    func isUnsettled(_ activityID: ActivityID, now: Instant) -> Bool {
+        claims.values.contains { claim in
+            claim.activity.id == activityID && !claim.isContinued && !claim.hasFailed
+                && (claim.lapsesAt.map { $0 > now } ?? true)
+        }
+    }
+
     /// Whether a device holds any claim.
     func isHolder(_ device: String, now: Instant) -> Bool {
         claims.values.contains { $0.device.id == device && ($0.lapsesAt.map { $0 > now } ?? true) }

@@ -24,6 +24,8 @@ extension Offers {
         } catch {
             throw refusal(error)
         }
+        // The device's oldest may have made room.
+        settleDeparted()
         saveBegins(id)
         defer { saveEnded(id) }
         do {
@@ -65,12 +67,14 @@ extension Offers {
         let claim = try claim(id, of: device)
         claims.setContinued(id)
         report(.continued(device.taken(bytes: claim.document?.tree.size ?? 0)), of: claim.activity.id)
+        settleDeparted()
     }
 
     /// What a claim was made for has failed: its application is told once, however many things fail.
     func fail(_ id: ClaimID, by device: PeerName, with error: HandoffError) {
         guard let claim = claims.setFailed(id, by: device) else { return }
         report(.failed(error.concerning(device).failure), of: claim.activity.id)
+        settleDeparted()
     }
 
     /// Lets a claim go. An application whose activity was not taken over after all is told so.
@@ -83,6 +87,7 @@ extension Offers {
         fail(id, by: device, with: reason)
         claims.release(id, by: device)
         forgetApplications()
+        settleDeparted()
     }
 
     /// Whether a device holds a claim.
@@ -91,14 +96,15 @@ extension Offers {
     /// The last connection to a device ended.
     func connectionsEnded(of device: String) {
         claims.connectionsEnded(of: device, now: .now)
+        awaitLapse()
     }
 
     /// The application behind a claimed activity, for a continuation stream. What it offers now counts: it may have
-    /// begun to support streams, or ceased to.
+    /// begun to support streams, or ceased to. Of what was withdrawn only the application knows that: it is asked.
     func application(of claimed: OfferedActivity) async throws(HandoffError) -> Connection {
         let offer = offers.first { $0.activity.id == claimed.id }
         let activity = offer?.activity ?? claimed
-        guard activity.supportsContinuationStreams else {
+        guard offer == nil || activity.supportsContinuationStreams else {
             throw HandoffError(.streamsUnsupported, "the activity “\(activity.title)” has no continuation streams")
         }
         guard let application = offer?.application ?? applicationsOfClaimed[claimed.id], await application.isOpen else {

@@ -44,8 +44,15 @@ actor Offers {
     var applicationsOfClaimed: [ActivityID: Connection] = [:]
     /// Activities whose applications are saving for a device, and how many devices that is.
     private var savesUnderWay: [ActivityID: Int] = [:]
-    /// The events of what was withdrawn meanwhile: they end when the application has heard what became of the save.
-    private var endings: [ActivityID: AsyncStream<WireOfferEvent>.Continuation] = [:]
+    /// What was withdrawn meanwhile: its events end when the application has heard what became of the save.
+    private var endings: [ActivityID: Offer] = [:]
+    /// What was withdrawn while devices were taking it over: its events go on until that is settled. As many as there are
+    /// claims at the most.
+    var departed: [ActivityID: Offer] = [:]
+    /// The applications of these whose connections' ends are waited for.
+    var departing: Set<ObjectIdentifier> = []
+    /// Armed for the next claim that lapses, while there are such activities.
+    var lapse: BatonEventLoop.Timer?
     /// What the user has switched off is kept, and neither told nor given to anybody.
     private var handoffSwitch = HandoffSwitch()
     let files: SharedFiles
@@ -102,7 +109,8 @@ actor Offers {
 
     /// Takes an activity on and makes it current.
     ///
-    /// - Returns: the activity, and its events, which end when it is withdrawn.
+    /// - Returns: its events. They end when it is withdrawn, or, where devices are taking it over then, when it is known
+    ///   of each what becomes of that.
     func offer(
         _ activity: OfferedActivity, from application: Connection
     ) throws(HandoffError) -> AsyncStream<WireOfferEvent> {
@@ -117,6 +125,7 @@ actor Offers {
             bufferingPolicy: .bufferingNewest(Self.eventBound))
         offers.append(Offer(activity: activity, application: application, events: continuation))
         applicationsOfClaimed[activity.id] = nil
+        departed.removeValue(forKey: activity.id)?.events.finish()
         awaitExpiry()
         note(.offered)
         return events
@@ -140,13 +149,8 @@ actor Offers {
         guard let index = offers.firstIndex(where: { $0.activity.id == id }) else { return }
         let offer = offers.remove(at: index)
         if claims.isClaimed(id, now: .now) { applicationsOfClaimed[id] = offer.application }
-        if savesUnderWay[id] == nil { end(offer.events) } else { endings[id] = offer.events }
+        if savesUnderWay[id] == nil { depart(offer) } else { endings[id] = offer }
         note(.withdrawn)
-    }
-
-    private func end(_ events: AsyncStream<WireOfferEvent>.Continuation) {
-        events.yield(.with { $0.withdrawn = .init() })
-        events.finish()
     }
 
     /// An application is asked for the state, and may withdraw the activity because of what that is.
@@ -158,7 +162,7 @@ actor Offers {
     func saveEnded(_ id: ActivityID) {
         guard let count = savesUnderWay[id] else { return }
         savesUnderWay[id] = count > 1 ? count - 1 : nil
-        if count == 1, let events = endings.removeValue(forKey: id) { end(events) }
+        if count == 1, let offer = endings.removeValue(forKey: id) { depart(offer) }
     }
 
     /// Withdraws everything, because the node stops.
@@ -168,6 +172,8 @@ actor Offers {
             offer.events.yield(.with { $0.failed = stopping.failure })
             withdraw(offer.activity.id)
         }
+        for offer in departed.values { offer.events.finish() }
+        departed = [:]
     }
 
     /// Keeps to what the user has switched on and off.
@@ -231,7 +237,8 @@ actor Offers {
 
     /// Tells the application what became of its activity on another device.
     func report(_ event: WireOfferEvent.OneOf_Kind, of id: ActivityID) {
-        offers.first { $0.activity.id == id }?.events.yield(.with { $0.kind = event })
+        let offer = offers.first { $0.activity.id == id } ?? endings[id] ?? departed[id]
+        offer?.events.yield(.with { $0.kind = event })
     }
 }
 

@@ -114,6 +114,8 @@ actor Applications {
     /// no browser, whatever it declares: ``applications(opening:wanted:)`` tells whether it may have the page. Without
     /// either the page is for the user's default browser.
     ///
+    /// Of several, those that do not read the activity's version are passed over, unless none does.
+    ///
     /// - Parameter wanted: the identifier of the one that the user chose; empty where the user has not.
     /// - Throws: ``HandoffError``: the chosen one does not continue such activities; the one there is cannot read this
     ///   version; Handoff is off.
@@ -137,8 +139,14 @@ actor Applications {
         if candidates.isEmpty, !isPage, let off = all.first { try handoffSwitch.requireOn(for: off.identifier) }
         let decision: ApplicationChoice.Decision
         if wanted.isEmpty {
+            // One that cannot read it declines, also in front, where another can.
+            let readers = candidates.filter {
+                versions(of: $0, team, continuing: activity.type, installed: manifests)?
+                    .reads(version: activity.version, of: activity.type) ?? true
+            }
             decision = ApplicationChoice.decide(
-                among: candidates, inFront: inFront, recentlyUsed: await keeper.recentlyUsed)
+                among: readers.isEmpty ? candidates : readers, inFront: inFront,
+                recentlyUsed: await keeper.recentlyUsed)
         } else {
             guard let chosen = candidates.first(where: { $0.identifier == wanted }) else {
                 throw HandoffError(
@@ -147,12 +155,19 @@ actor Applications {
             decision = .one(chosen)
         }
         if case .one(let chosen) = decision {
-            let versions =
-                running(chosen.identifier, of: team, continuing: activity.type)?.versions
-                ?? manifests.first { $0.identifier == chosen.identifier }?.readableVersions
-            try versions?.require(activity, of: device, by: chosen.name)
+            try versions(of: chosen, team, continuing: activity.type, installed: manifests)?
+                .require(activity, of: device, by: chosen.name)
         }
         return decision
+    }
+
+    /// Which versions an application reads: as it says while it runs, else as its manifest has it.
+    private func versions(
+        of candidate: ApplicationChoice.Candidate, _ team: TeamTag, continuing type: String,
+        installed manifests: [ApplicationManifest]
+    ) -> ReadableVersions? {
+        running(candidate.identifier, of: team, continuing: type)?.versions
+            ?? manifests.first { $0.identifier == candidate.identifier }?.readableVersions
     }
 
     /// An application that may open a web page.

@@ -165,7 +165,9 @@ actor Handoff {
     func openContinuationStream() async throws(HandoffError) -> BatonTransport.Stream {
         let (connection, claim) = try await presentClaim()
         do {
-            return try await connection.request(.continuationStream(.with { $0.claimID = Data(claim.bytes) })).1
+            return try await withDeadline(Self.answerDeadline, "\(plan.origin.name) did not answer") {
+                try await connection.request(.continuationStream(.with { $0.claimID = Data(claim.bytes) })).1
+            }
         } catch {
             throw HandoffError(
                 error.code, error.message, device: error.device.isEmpty ? plan.origin.name : error.device)

@@ -21,6 +21,9 @@ struct PeerService: Sendable {
     /// attacks, inside this package, serve them, to see that nothing else stands in the way.
     let localRequests: LocalRequests?
 
+    /// How long an application may take to answer whether it takes a continuation stream.
+    private static let streamDeadline = Duration.seconds(5)
+
     typealias LocalRequests = @Sendable (WireRequest.OneOf_Kind, BatonTransport.Stream) async throws -> Void
 
     init(
@@ -123,12 +126,16 @@ struct PeerService: Sendable {
     ) async throws(HandoffError) {
         let activity = try await offers.claim(claimID(request.claimID), of: device).activity
         let application = try await offers.application(of: activity)
-        let (_, toApplication) = try await application.request(
-            .continuationStream(
-                .with {
-                    $0.activityID = Data(activity.id.bytes)
-                    $0.device = checks.contains(.name) ? device.name : request.device
-                }))
+        let name = checks.contains(.name) ? device.name : request.device
+        let late = "the application that offers it did not answer"
+        let (_, toApplication) = try await withDeadline(Self.streamDeadline, late) {
+            try await application.request(
+                .continuationStream(
+                    .with {
+                        $0.activityID = Data(activity.id.bytes)
+                        $0.device = name
+                    }))
+        }
         try await stream.respond(.continuationStream(.init()))
         await splice(stream, toApplication, within: streams)
     }

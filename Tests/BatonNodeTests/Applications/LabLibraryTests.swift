@@ -136,6 +136,69 @@ struct LabLibraryTests {
         // The one that was open goes on.
         origin.send(#""do":"write","stream":"\#(incoming)","text":"still""#)
         #expect(try await reader.nth("data", 2).data == Data("still".utf8).base64EncodedString())
+
+        // Switched on after the takeover, and not current any more: its application says whether there are streams.
+        origin.send(#""do":"update","activity":"Without","title":"At last","supportsContinuationStreams":true"#)
+        try await pair.list(["At last"], "it has streams again")
+        origin.offer("Other")
+        try await pair.list(["Other"], "another one is current")
+        reader.send(#""do":"openStream","activity":"\#(without)","stream":"e""#)
+        try await reader.event("streamOpened") { $0.stream == "e" }
+        _ = try await origin.nth("streamOpened", 3)
+        origin.send(#""do":"update","activity":"Without","supportsContinuationStreams":false"#)
+        // What was sent before has been done when this is answered.
+        origin.send("nonsense")
+        try await origin.event("error") { $0.message?.contains("not JSON") == true }
+        reader.send(#""do":"openStream","activity":"\#(without)","stream":"f""#)
+        #expect(try await reader.event("streamFailed") { $0.stream == "f" }.code == 46003)
+    }
+
+    @Test("A stopped origin application fails a stream in time, with 4610")
+    func silentStream() async throws {
+        let pair = try await LabPair()
+        defer { pair.lab.down() }
+        let (origin, reader) = (pair.origin, pair.reader)
+        origin.offer("Note", #","supportsContinuationStreams":true"#)
+        try await pair.list(["Note"], "it is listed")
+        let activity = try await pair.continue(1)
+        origin.command.program.signal(SIGSTOP)
+        defer { origin.command.program.signal(SIGCONT) }
+        reader.send(#""do":"openStream","activity":"\#(activity)","stream":"s""#)
+        let failed = try await reader.event("streamFailed", within: .seconds(20)) { $0.stream == "s" }
+        #expect(failed.code == 4610, "\(failed)")
+        // The application did not answer, its device did.
+        #expect(failed.message?.contains("the application that offers it did not answer") == true, "\(failed)")
+    }
+
+    @Test("What becomes of a takeover is told although another activity has become current meanwhile")
+    func overtaken() async throws {
+        let pair = try await LabPair()
+        defer { pair.lab.down() }
+        let (origin, reader) = (pair.origin, pair.reader)
+        origin.offer("First")
+        try await pair.list(["First"], "the first is listed")
+        let good = try pair.accept()
+        try await reader.agree(nth: 1)
+        try await origin.save(nth: 1)
+        _ = try await reader.nth("continue", 1)
+        origin.offer("Second")
+        try await pair.list(["Second"], "the second takes its place")
+        try await reader.continue(nth: 1)
+        #expect(try await good.end().status == 0)
+        let continued = try await origin.event("wasContinued")
+        #expect(continued.activity == "First" && continued.device == "desktop", "\(continued)")
+
+        let bad = try pair.accept()
+        try await reader.agree(nth: 2)
+        try await origin.save(nth: 2)
+        _ = try await reader.nth("continue", 2)
+        origin.offer("Third")
+        try await pair.list(["Third"], "the third takes its place")
+        try await reader.answer("continue", 2, #""do":"continued","handled":false"#)
+        #expect(try await bad.end().status != 0)
+        let failed = try await origin.event("failed")
+        #expect(failed.activity == "Second" && failed.code == 46007 && failed.device == "desktop", "\(failed)")
+        #expect(origin.count("wasContinued") == 1)
     }
 
     @Test("What an application did not handle is notHandled on both sides")

@@ -57,13 +57,16 @@ final class ActivityRecorder: UserActivityDelegate {
     let failures = Box<[UserActivityError]>([])
     private let onSave: @Sendable (UserActivity) async -> Void
     private let onStreams: @Sendable (ContinuationInput, ContinuationOutput) async -> Void
+    private let onFailure: @Sendable () async -> Void
 
     init(
         onSave: @escaping @Sendable (UserActivity) async -> Void = { _ in },
-        onStreams: @escaping @Sendable (ContinuationInput, ContinuationOutput) async -> Void = { _, _ in }
+        onStreams: @escaping @Sendable (ContinuationInput, ContinuationOutput) async -> Void = { _, _ in },
+        onFailure: @escaping @Sendable () async -> Void = {}
     ) {
         self.onSave = onSave
         self.onStreams = onStreams
+        self.onFailure = onFailure
     }
 
     func userActivityWillSave(_ activity: UserActivity) async {
@@ -83,6 +86,7 @@ final class ActivityRecorder: UserActivityDelegate {
 
     func userActivity(_ activity: UserActivity, didFail error: UserActivityError) async {
         failures.change { $0.append(error) }
+        await onFailure()
     }
 }
 
