@@ -28,7 +28,9 @@ struct LabLargeDocumentTests {
 
     private static func bytes(_ accepting: HostCommand) -> UInt64 { accepting.events.compactMap(\.bytes).last ?? 0 }
 
-    @Test("When the link is back, or the origin is at another address, the first byte comes within a second")
+    /// Calm, each takes well under a second; here other labs have the processors as well, and the bound is what tells it
+    /// from waiting for TCP, which would try again after half a minute.
+    @Test("When the link is back, or the origin is at another address, the transfer goes on at once")
     func goesOnAtOnce() async throws {
         let lab = try await HandoffLab()
         defer { lab.down() }
@@ -50,8 +52,7 @@ struct LabLargeDocumentTests {
             try lab.lab.command("link", "2", "up")
             let time = try await time(accepting, beyond: before, since: start)
             print("after a cut of \(cut): \(time)")
-            // Progress is told five times a second.
-            #expect(time < .milliseconds(1500), "after a cut of \(cut)")
+            #expect(time < .seconds(10), "after a cut of \(cut)")
         }
 
         // The origin moves: from when this device hears of it.
@@ -68,7 +69,7 @@ struct LabLargeDocumentTests {
         let heard = Self.clock.now
         let time = try await time(accepting, beyond: max(before, Self.bytes(accepting)), since: heard)
         print("after another address was heard of: \(time)")
-        #expect(time < .milliseconds(1500))
+        #expect(time < .seconds(10))
         try lab.lab.command("rate", "1", "off")
         let ended = try await accepting.end()
         #expect(ended.status == 0, "\(ended.errors)")
@@ -83,7 +84,8 @@ struct LabLargeDocumentTests {
         let lab = try await HandoffLab()
         defer { lab.down() }
         _ = try await lab.startNodes()
-        let size = 12_000_000
+        // Minutes at this rate, so that nothing ends before it is looked at; then the link is let go.
+        let size = 60_000_000
         let documents = try ["one", "other"].enumerated().map { number, name in
             try lab.document(name, bytes: size, seed: 61 + UInt64(number))
         }
@@ -117,6 +119,7 @@ struct LabLargeDocumentTests {
         let other = Self.bytes(accepting[1]) - start[1]
         print("while one got 5.0 MB, the other got \(other) bytes")
         #expect(other > 2_500_000 && other < 10_000_000)
+        try lab.lab.command("rate", "1", "off")
         for command in accepting { #expect(try await command.end().status == 0, "\(command.errors)") }
         for (name, document) in zip(["one", "other"], documents) {
             #expect(
