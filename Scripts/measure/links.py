@@ -1,10 +1,8 @@
 """One file over a link that is the limit: 1 Gbit/s, and 100 Mbit/s with 50 ms of delay each way."""
 
-import os
-
 import race
-from competitors import Nginx, SSHServer
-from hosts import Host, end
+import single
+from hosts import Host
 from router import Router
 from statistic import median, table
 
@@ -38,26 +36,7 @@ def measure(hosts: list[Host], size: int, rounds: int) -> None:
 
 
 def copy(hosts: list[Host], size: int, rounds: int, title: str, payload_rate: float) -> None:
-    origin, continuing = hosts[0], hosts[1]
-    name = "linked.bin"
-    source = f"{origin.home}/{name}"
-    race.make(source, size)
-    nginx, ssh = Nginx(origin), SSHServer(origin)
-    offer, event = origin.offer(source)
-    continuing.sees(event["id"])
-    contenders = [
-        race.baton(origin, continuing, event["id"]),
-        race.served("curl, nginx", lambda folder: nginx.fetch(name, f"{folder}/{name}"), nginx.process),
-        race.served("scp", lambda folder: ssh.fetch(name, f"{folder}/{name}"), ssh.process),
-    ]
-    race.run(
-        continuing, contenders, rounds, size, source, lambda folder: race.same_file(source, f"{folder}/{name}"),
-        slowest=payload_rate / 4,
-    )  # fmt: skip
-    end(offer)
-    nginx.stop()
-    ssh.stop()
-    os.unlink(source)
+    contenders, _ = single.copy(hosts, size, rounds, slowest=payload_rate / 4)
     table(
         f"One file of {size / race.GIB:.3f} GiB over {title}, medians of {rounds} interleaved rounds;"
         f" the link's payload rate is {payload_rate / 1e6:.1f} MB/s",

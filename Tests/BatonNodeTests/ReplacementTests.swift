@@ -13,13 +13,18 @@ import Testing
 /// The moment in which one activity takes another one's place: who asks then hears of the new one.
 @Suite("Activities that are replaced", .timeLimit(.minutes(1)))
 struct ReplacementTests {
-    @Test("After a withdrawal others wait for what takes its place, and no longer than a moment")
-    func replaced() async throws {
-        let loop = EventLoop(name: "offers")
+    /// Offers of a node that shares no folder.
+    private static func offers(on loop: EventLoop) throws -> Offers {
         let files = SharedFiles(
             path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        let offers = Offers(on: loop, files: files) { _ in }
+        return Offers(on: loop, files: files) { _ in }
+    }
+
+    @Test("After a withdrawal others wait for what takes its place, and no longer than a moment")
+    func replaced() async throws {
+        let loop = EventLoop(name: "offers")
+        let offers = try Self.offers(on: loop)
         let (node, application) = try await connectedPair(on: loop)
         func activity(_ title: String) throws -> OfferedActivity {
             try OfferedActivity(
@@ -67,10 +72,7 @@ struct ReplacementTests {
     @Test("What was withdrawn while a device takes it over hears what becomes of that, and ends then")
     func overtaken() async throws {
         let loop = EventLoop(name: "offers")
-        let files = SharedFiles(
-            path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        let offers = Offers(on: loop, files: files) { _ in }
+        let offers = try Self.offers(on: loop)
         let (node, application) = try await connectedPair(on: loop)
         let (desktop, phone) = (PeerName(id: "d", name: "desktop"), PeerName(id: "p", name: "phone"))
         let activity = try OfferedActivity(.with { $0.type = "org.example.note" }, document: nil)
@@ -127,10 +129,7 @@ struct ReplacementTests {
     @Test("A claim that lapses ends what was withdrawn while it was held")
     func lapsed() async throws {
         let loop = EventLoop(name: "offers")
-        let files = SharedFiles(
-            path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        let offers = Offers(on: loop, files: files) { _ in }
+        let offers = try Self.offers(on: loop)
         let (node, application) = try await connectedPair(on: loop)
         let activity = try OfferedActivity(.with { $0.type = "org.example.note" }, document: nil)
         let events = try await offers.offer(activity, from: node)
