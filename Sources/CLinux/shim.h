@@ -108,6 +108,31 @@ static inline int baton_start_writeback(int file, int64_t offset, int64_t length
 #endif
 }
 
+/// What a file asks of direct writes, in bytes: offset, length and memory are multiples of it. statx(2) with
+/// STATX_DIOALIGN, which older headers do not name; the fields stand where the kernel puts them in its 256 bytes. 0 where
+/// the file system takes no direct writes, or cannot tell (before Linux 6.1).
+static inline uint32_t baton_direct_alignment(int file) {
+    uint32_t status[64] = {0};
+    const unsigned empty_path = 0x1000 /* AT_EMPTY_PATH */, wanted = 0x2000 /* STATX_DIOALIGN */;
+    if (syscall(SYS_statx, file, "", empty_path, wanted, status) != 0 || !(status[0] & wanted)) return 0;
+    const uint32_t memory = status[38], offset = status[39];
+    if (memory == 0 || offset == 0) return 0;
+    return memory > offset ? memory : offset;
+}
+
+/// fcntl(2) with F_SETFL: has an open file read and written past the page cache, or through it again. O_DIRECT is hidden
+/// without _GNU_SOURCE. -EINVAL where the file system does not take it.
+static inline int baton_set_direct(int file, int direct) {
+#if defined(__aarch64__)
+    const long flag = 0200000; /* O_DIRECT */
+#else
+    const long flag = 040000; /* O_DIRECT */
+#endif
+    const long flags = syscall(SYS_fcntl, file, 3 /* F_GETFL */, 0l);
+    if (flags < 0) return -errno;
+    return baton_result(syscall(SYS_fcntl, file, 4 /* F_SETFL */, direct ? flags | flag : flags & ~flag));
+}
+
 /// lseek(2) with SEEK_DATA, hidden without _GNU_SOURCE: where the next byte is, from `offset` on, that is in no hole.
 /// -ENXIO where there is none; -EINVAL where the file system cannot tell. It moves the file's own position.
 static inline int64_t baton_next_data(int file, int64_t offset) {

@@ -27,7 +27,7 @@ final class OpenPart {
     private let isSparse: Bool
     /// Whether it was made just now.
     private let isNew: Bool
-    private var writebackStart: UInt64 = 0
+    private var output: PartOutput
 
     /// Opens a file, or makes it.
     ///
@@ -45,6 +45,7 @@ final class OpenPart {
         let mode = Self.mode(of: entry, umask) | 0o600
         let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | (isNew ? O_EXCL : 0)
         file = try SystemCalls.open(entry.path.name, beneath: parent.folder, flags, mode: mode)
+        output = PartOutput(of: file, size: isSparse ? 0 : size)
         guard !isNew else { return }
         try SystemCalls.requireOwn(try SystemCalls.status(of: file))
     }
@@ -63,12 +64,18 @@ final class OpenPart {
         }
     }
 
-    /// Now and then starts to move what was written to the disk.
-    func startWriteback(from start: UInt64, to end: UInt64) {
-        guard end >= writebackStart + PartFile.writebackInterval else { return }
-        // Advice: where it is refused, synchronising does all of it.
-        _ = baton_start_writeback(file.rawValue, Int64(writebackStart), Int64(end - writebackStart))
-        writebackStart = end
+    /// See ``PartOutput/takesWholeChunks``.
+    var takesWholeChunks: Bool { output.takesWholeChunks }
+
+    /// Writes all bytes at an offset.
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: UInt64) throws(Errno) {
+        try output.write(bytes, to: file, at: offset)
+    }
+
+    /// Reads at an offset until the buffer is full or the file ends.
+    func read(into bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(Errno) -> Int {
+        output.useCache(of: file)
+        return try SystemCalls.read(file, into: bytes, at: offset)
     }
 
     /// Permissions of a file: what the umask leaves, and in any case that the owner may read it.

@@ -13,6 +13,9 @@ protocol Part: AnyObject {
     /// Writes bytes of a file of the document.
     func write(_ bytes: UnsafeRawBufferPointer, toFile file: Int, at offset: UInt64) throws(DocumentError)
 
+    /// Whether it pays to have chunks of a file whole, in memory that is aligned, before they are written.
+    func takesWholeChunks(ofFile file: Int) throws(DocumentError) -> Bool
+
     /// Makes these bytes of a file zeros, and a hole where the file system has holes.
     func clear(_ range: Range<UInt64>, ofFile file: Int) throws(DocumentError)
 

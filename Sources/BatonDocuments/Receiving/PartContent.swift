@@ -39,6 +39,8 @@ final class PartContent {
     /// Nil where it could not be written: then a transfer that is interrupted begins anew.
     private var journal: TransferJournal?
     private let marker: DiskMarker?
+    /// The chunk that is coming, where chunks are written whole.
+    private var whole = WholeChunk()
     private var state = State.receiving
     private var unmarkedByteCount: UInt64 = 0
     private var lastMark = MonotonicClock.nanoseconds()
@@ -155,6 +157,9 @@ final class PartContent {
             let place = tree.layout.place(of: chunk)
             if isSparse(place) {
                 try writeSparsely(bytes, to: place, from: offset)
+            } else if place.size == ChunkLayout.chunkSize, try part.takesWholeChunks(ofFile: place.file) {
+                guard let content = whole.add(bytes, at: offset) else { return }
+                try part.write(content, toFile: place.file, at: place.offset)
             } else {
                 try part.write(bytes, toFile: place.file, at: place.offset + UInt64(offset))
             }

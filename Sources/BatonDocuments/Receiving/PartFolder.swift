@@ -96,11 +96,16 @@ final class PartFolder {
         }
         let part = try open(index, toHold: bytes.count)
         do {
-            try SystemCalls.write(bytes, to: part.file, at: offset)
+            try part.write(bytes, at: offset)
         } catch {
             throw failure(error, part.entry.path)
         }
-        part.startWriteback(from: offset, to: offset + UInt64(bytes.count))
+    }
+
+    /// Whether it pays to have chunks of a file whole before they are written; the file is made for that if need be.
+    func takesWholeChunks(ofFile index: Int) throws(DocumentError) -> Bool {
+        guard tree.layout.size(ofFile: index) >= PartOutput.directSize else { return false }
+        return try open(index, toHold: 0).takesWholeChunks
     }
 
     /// Makes bytes of a file zeros, and a hole where the file system has holes.
@@ -121,7 +126,7 @@ final class PartFolder {
     {
         guard let part = try openExisting(index) else { return 0 }
         do {
-            return try SystemCalls.read(part.file, into: bytes, at: offset)
+            return try part.read(into: bytes, at: offset)
         } catch {
             throw DocumentError(.readFailed, tree.displayed(part.entry.path), underlyingError: error)
         }

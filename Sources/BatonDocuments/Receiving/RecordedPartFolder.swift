@@ -51,6 +51,10 @@ final class RecordedPartFolder: Part {
         try folder.write(bytes, toFile: file, at: offset)
     }
 
+    func takesWholeChunks(ofFile file: Int) throws(DocumentError) -> Bool {
+        try folder.takesWholeChunks(ofFile: file)
+    }
+
     func clear(_ range: Range<UInt64>, ofFile file: Int) throws(DocumentError) {
         try folder.clear(range, ofFile: file)
     }
