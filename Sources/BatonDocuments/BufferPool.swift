@@ -84,7 +84,9 @@ public final class BufferPool: Sendable {
     /// An empty buffer; waits, first come first served, while all are out.
     ///
     /// - Throws: `busy` when too many wait already, `cancelled` when the task is cancelled before its turn.
-    public func acquire() async throws(DocumentError) -> Buffer {
+    public nonisolated(nonsending) func acquire() async throws(DocumentError) -> Buffer {
+        // The common case makes no continuation.
+        if !Task.isCancelled, let buffer = acquireIfAvailable() { return buffer }
         let number = state.withLock { state in
             state.nextNumber += 1
             return state.nextNumber

@@ -33,6 +33,33 @@ struct ReadTests {
         await pair.close()
     }
 
+    @Test("A reader that is told to settle takes what has come, and else the first that comes")
+    func settles() async throws {
+        let pair = try await ConnectedPair()
+        let (asker, answerer) = try await pair.stream()
+        async let first = answerer.read(atLeast: Connection.readBound)
+        try await asker.write(.pattern(10))
+        try await eventually("ten came") { await answerer.connection.unread(of: answerer.id) == 10 }
+        await answerer.settle()
+        let some = try #require(try await first)
+        #expect(Array(some.bytes) == pattern(10))
+        // That was for one reading.
+        async let second = answerer.read(atLeast: 100, reusing: some)
+        try await eventually("it waits") { await answerer.connection.isRead(answerer.id) }
+        try await asker.write(.pattern(50))
+        try await eventually("fifty came") { await answerer.connection.unread(of: answerer.id) == 50 }
+        #expect(await answerer.connection.isRead(answerer.id))
+        try await asker.write(.pattern(50, from: 50))
+        let more = try #require(try await second)
+        #expect(Array(more.bytes) == pattern(100))
+        async let third = answerer.read(atLeast: 100, reusing: more)
+        try await eventually("it waits") { await answerer.connection.isRead(answerer.id) }
+        await answerer.settle()
+        try await asker.write(.pattern(1))
+        #expect(try await third?.count == 1)
+        await pair.close()
+    }
+
     @Test("END alone is nil, whatever is waited for", arguments: [1, 1000, Int.max])
     func endAlone(bound: Int) async throws {
         let pair = try await ConnectedPair()
@@ -109,4 +136,12 @@ struct ReadTests {
         withExtendedLifetime((kept, slow)) {}
         await pair.close()
     }
+}
+
+extension Connection {
+    /// Bytes of a stream that have come and that nobody has taken.
+    fileprivate func unread(of id: StreamID) -> Int? { streams[id]?.unread }
+
+    /// Whether somebody waits for bytes of a stream.
+    fileprivate func isRead(_ id: StreamID) -> Bool { streams[id]?.reader.isTaken == true }
 }

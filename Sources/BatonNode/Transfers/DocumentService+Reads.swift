@@ -27,12 +27,14 @@ extension DocumentService {
         }
         try await stream.respond(.documentRead(.init()))
         do {
-            var verifier = try part.verifier()
-            let buffer = try await pool.acquire()
-            defer { pool.release(buffer) }
-            while let records = try await reader.next() {
-                defer { pool.release(records.buffer) }
-                try await hand(records.buffer, of: part, through: &verifier, by: buffer, to: stream)
+            try await withStallWatch(stallDeadline) { watch in
+                var verifier = try part.verifier()
+                let buffer = try await pool.acquire()
+                defer { pool.release(buffer) }
+                while let records = try await reader.next() {
+                    defer { pool.release(records.buffer) }
+                    try await hand(records.buffer, of: part, through: &verifier, by: buffer, to: stream, within: watch)
+                }
             }
             await stream.finish()
         } catch {
@@ -64,7 +66,7 @@ extension DocumentService {
         await origin.finish()
         do {
             try await stream.respond(.documentRead(.init()))
-            try await relay(part, from: origin, to: stream)
+            try await withStallWatch(stallDeadline) { try await relay(part, from: origin, to: stream, within: $0) }
             await stream.finish()
         } catch {
             await origin.reset(.cancelled)
@@ -74,7 +76,8 @@ extension DocumentService {
 
     /// Hands on what was asked for of each chunk once its checksum has come.
     private func relay(
-        _ part: DocumentPart, from origin: BatonTransport.Stream, to stream: BatonTransport.Stream
+        _ part: DocumentPart, from origin: BatonTransport.Stream, to stream: BatonTransport.Stream,
+        within watch: StallWatch
     ) async throws {
         var verifier = try part.verifier()
         let buffer = try await pool.acquire()
@@ -84,8 +87,8 @@ extension DocumentService {
         while !verifier.isComplete {
             let last = spent
             guard
-                let received = try await withDeadline(
-                    stallDeadline, "nothing more of the document came", { try await origin.read(reusing: last) })
+                let received = try await watch.bound(
+                    "nothing more of the document came", { try await origin.read(reusing: last) })
             else { return try verifier.finish() }
             spent = received
             count += received.count
@@ -96,7 +99,7 @@ extension DocumentService {
                 }
                 (count, start) = (0, .now)
             }
-            try await hand(received, of: part, through: &verifier, by: buffer, to: stream)
+            try await hand(received, of: part, through: &verifier, by: buffer, to: stream, within: watch)
         }
     }
 
@@ -105,7 +108,7 @@ extension DocumentService {
     /// - Parameter buffer: holds the chunk that is under way.
     private func hand(
         _ records: Buffer, of part: DocumentPart, through verifier: inout ChunkVerifier, by buffer: Buffer,
-        to stream: BatonTransport.Stream
+        to stream: BatonTransport.Stream, within watch: StallWatch
     ) async throws {
         var taken = 0
         while taken < records.count {
@@ -116,16 +119,18 @@ extension DocumentService {
                 }
             }
             guard verifier.verifiedChunkCount > before else { continue }
-            try await hand(buffer, to: stream)
+            try await hand(buffer, to: stream, within: watch)
             buffer.count = 0
         }
     }
 
     /// Writes a buffer, and waits until it can be filled again.
-    private func hand(_ buffer: Buffer, to stream: BatonTransport.Stream) async throws(HandoffError) {
-        do {
-            try await withDeadline(stallDeadline, "the application did not read") {
-                _ = try await stream.write(buffer, queueBound: 0)
+    private func hand(
+        _ buffer: Buffer, to stream: BatonTransport.Stream, within watch: StallWatch
+    ) async throws(HandoffError) {
+        do throws(HandoffError) {
+            _ = try await watch.bound("the application did not read") {
+                try await stream.write(buffer, queueBound: 0)
             }
         } catch {
             // Drops what is queued, which nobody may fill before.

@@ -122,13 +122,12 @@ extension DocumentService {
             do {
                 if pieceSize != nil { try await tellSignatures(of: writer, on: stream) }
                 try await writer.begin(missing)
-                try await receive(stream, into: writer) { verified in
-                    let current = report.progress(bytes: verified, resumed: resumed)
-                    progress(current)
-                    try await stream.send(record: report.upstream(bytes: verified))
-                } noting: { link, disk, processor, sender in
-                    report.bottleneckThere = sender
-                    report.note(link: link, disk: disk, processor: processor)
+                let settle: @Sendable () async -> Void = { await stream.settle() }
+                try await withStallWatch(stallDeadline, relenting: settle) { watch in
+                    try await receive(stream, into: writer, noting: report, within: watch) { verified in
+                        progress(report.progress(bytes: verified, resumed: resumed))
+                        try await stream.send(record: report.upstream(bytes: verified))
+                    }
                 }
                 // More than can be asked for at once may have been missing.
                 guard try await writer.missing().isEmpty || !requiringAll else {
@@ -179,53 +178,43 @@ extension DocumentService {
         try await stream.send(record: WireDocumentUpstream.with { $0.signaturesEnd = .init() })
     }
 
-    /// Receives the records of one request to their end.
+    /// Receives the records of one request to their end, on the writer's own thread: much at once, or what a slow link
+    /// brings in the time.
     private func receive(
-        _ stream: BatonTransport.Stream, into writer: DocumentWriter,
-        reporting report: (UInt64) async throws -> Void,
-        noting note: (_ link: Duration, _ disk: Duration, _ processor: Duration, _ sender: Bottleneck) -> Void
+        _ stream: BatonTransport.Stream, into writer: isolated DocumentWriter, noting report: TransferReport,
+        within watch: StallWatch, reporting tell: @Sendable (UInt64) async throws -> Void
     ) async throws {
+        var last = try writer.progress()
         var lastReport = Instant.now
-        var last = try await writer.progress()
-        var start = Instant.now
-        var buffer = try await piece(of: stream, left: writer.tree.size - last.verifiedByteCount)
-        while let received = buffer {
+        var spent: Buffer?
+        while true {
+            let (start, before, reused) = (Instant.now, last, spent)
+            let received = try await watch.bound("nothing more of the document came") {
+                try await stream.read(atLeast: Connection.readBound, reusing: reused)
+            }
+            guard let received else { break }
+            spent = received
             let came = Instant.now
-            let current = try await writer.write(received)
-            note(
-                came - start, current.diskTime - last.diskTime, current.processorTime - last.processorTime,
-                current.sender)
-            last = current
-            start = .now
-            if start - lastReport >= Self.progressInterval {
-                lastReport = start
-                try await report(current.verifiedByteCount)
+            if came - start >= stallDeadline {
+                let left = writer.tree.size - min(writer.tree.size, before.verifiedByteCount)
+                guard UInt64(received.count) >= min(UInt64(leastProgress), left) else {
+                    throw HandoffError(
+                        .timedOut, "only \(received.count) bytes of the document came in \(stallDeadline)")
+                }
             }
-            buffer = try await piece(
-                of: stream, left: writer.tree.size - min(writer.tree.size, current.verifiedByteCount),
-                reusing: received)
-        }
-        try await writer.finish()
-        try await report(last.verifiedByteCount)
-    }
-
-    /// The next bytes of a document, of which so many are left: much at once, or what a slow link brings in the time.
-    private func piece(
-        of stream: BatonTransport.Stream, left: UInt64, reusing spent: Buffer? = nil
-    ) async throws(HandoffError) -> Buffer? {
-        let missing = "nothing more of the document came"
-        do {
-            return try await withDeadline(stallDeadline, missing) {
-                try await stream.read(atLeast: Connection.readBound, reusing: spent)
+            last = try writer.write(received)
+            report.bottleneckThere = last.sender
+            report.note(
+                link: came - start, disk: last.diskTime - before.diskTime,
+                processor: last.processorTime - before.processorTime)
+            let now = Instant.now
+            if now - lastReport >= Self.progressInterval {
+                lastReport = now
+                try await tell(last.verifiedByteCount)
             }
-        } catch {
-            guard error.code == .timedOut else { throw error }
         }
-        let some = try await withDeadline(stallDeadline / 30, missing) { try await stream.read() }
-        if let some, UInt64(some.count) < min(UInt64(leastProgress), left) {
-            throw HandoffError(.timedOut, "only \(some.count) bytes of the document came in \(stallDeadline)")
-        }
-        return some
+        try writer.finish()
+        try await tell(last.verifiedByteCount)
     }
 }
 

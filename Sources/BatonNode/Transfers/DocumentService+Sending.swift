@@ -90,7 +90,8 @@ extension DocumentService {
     /// Sends what an application looks at meanwhile: nobody is told of it.
     private func show(_ reader: DocumentReader, on stream: BatonTransport.Stream) async {
         // What fails has aborted the stream, which is all that who looks is told.
-        try? await pump(reader, to: stream, report: TransferReport(of: reader.document.tree.size))
+        let report = TransferReport(of: reader.document.tree.size)
+        try? await withStallWatch(stallDeadline) { try await pump(reader, to: stream, report: report, within: $0) }
         await reader.close()
     }
 
@@ -106,7 +107,11 @@ extension DocumentService {
                     signatures: try await upstream.signatures(pieceSize: request.pieceSize),
                     takesCompressed: request.takesCompressed))
             try await withThrowingTaskGroup(of: Void.self) { group in
-                group.addTask { try await pump(reader, to: stream, report: report) }
+                group.addTask {
+                    try await withStallWatch(stallDeadline) {
+                        try await pump(reader, to: stream, report: report, within: $0)
+                    }
+                }
                 group.addTask { try await follow(upstream, report, of: claim) }
                 for try await () in group {}
             }
@@ -121,10 +126,13 @@ extension DocumentService {
         await reader.close()
     }
 
-    /// Hands chunk after chunk to the stream while the disk reads the next; aborts it before it throws.
+    /// Hands chunk after chunk to the stream while the disk reads the next, on the reader's own thread; aborts the stream
+    /// before it throws.
     private func pump(
-        _ reader: DocumentReader, to stream: BatonTransport.Stream, report: TransferReport
+        _ reader: isolated DocumentReader, to stream: BatonTransport.Stream, report: TransferReport,
+        within watch: StallWatch
     ) async throws(HandoffError) {
+        let unread: StaticString = "the other side did not read"
         var lent: [Buffer] = []
         var lentBytes = 0
         var linkWait = Duration.zero
@@ -135,9 +143,7 @@ extension DocumentService {
                 // Buffers that hold little must not all be on their way: the next one comes from the same pool.
                 if lent.count >= Self.buffersOfTransfer, let first = lent.first {
                     let bound = lentBytes - first.count
-                    try await withDeadline(stallDeadline, "the other side did not read") {
-                        _ = try await stream.drained(to: bound)
-                    }
+                    _ = try await watch.bound(unread) { try await stream.drained(to: bound) }
                     lentBytes -= first.count
                     pool.release(lent.removeFirst())
                 }
@@ -148,21 +154,19 @@ extension DocumentService {
                 let buffer = records.buffer
                 lent.append(buffer)
                 lentBytes += buffer.count
-                let queued = try await withDeadline(stallDeadline, "the other side did not read") {
-                    try await stream.write(buffer)
-                }
+                let queued = try await watch.bound(unread) { try await stream.write(buffer) }
                 while let first = lent.first, lentBytes - first.count >= queued {
                     lentBytes -= first.count
                     pool.release(lent.removeFirst())
                 }
-                let spent = await reader.times
+                let spent = reader.times
                 let (disk, processor) = (spent.disk - times.disk, spent.processor - times.processor)
                 times = spent
                 // What it took to get a buffer was a wait for the link as well: they are all on their way.
                 linkWait = Instant.now - read + max(.zero, read - start - disk - processor)
                 report.note(link: linkWait, disk: disk, processor: processor)
             }
-            try await withDeadline(stallDeadline, "the other side did not read") { _ = try await stream.drained() }
+            _ = try await watch.bound(unread) { try await stream.drained() }
             await stream.finish()
         } catch {
             let failure = (error as? DocumentError).map { HandoffError($0) } ?? HandoffError(wrapping: error)

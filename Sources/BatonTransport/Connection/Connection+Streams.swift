@@ -81,6 +81,12 @@ extension Connection {
         }
     }
 
+    func settle(_ id: StreamID) {
+        guard let state = streams[id] else { return }
+        state.readerBound = 1
+        if streams.isWorthReading(state) { state.reader.wake() }
+    }
+
     func ignoreInput(of id: StreamID) {
         streams.ignoreInput(of: id)
         hushTalkative()

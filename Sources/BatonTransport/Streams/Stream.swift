@@ -37,10 +37,15 @@ public final class Stream: Sendable {
     ///   - bound: wait for so many bytes, or the peer's END; at most ``Connection/readBound``. Bulk that is written to a
     ///     disk costs less in large pieces.
     ///   - buffer: the previous buffer, when its bytes are no longer needed; it is filled again.
-    public func read(
+    public nonisolated(nonsending) func read(
         atLeast bound: Int = 1, reusing buffer: Buffer? = nil
     ) async throws(TransportError) -> Buffer? {
         try await connection.read(id, atLeast: bound, reusing: buffer)
+    }
+
+    /// Has a task that waits in ``read(atLeast:reusing:)`` take what has come, or what comes next, be it less.
+    public func settle() async {
+        await connection.settle(id)
     }
 
     /// Queues bytes for the peer, and waits while more of this stream is queued than the bound.
@@ -51,7 +56,7 @@ public final class Stream: Sendable {
     /// - Returns: how many bytes of this stream are still queued. Buffers are sent in order, so that the caller knows
     ///   which ones it may fill again.
     @discardableResult
-    public func write(
+    public nonisolated(nonsending) func write(
         _ buffer: Buffer, queueBound: Int = Connection.sendQueueBound
     ) async throws(TransportError) -> Int {
         try await connection.write(id, buffer, queueBound: queueBound)
@@ -67,7 +72,7 @@ public final class Stream: Sendable {
     ///
     /// - Returns: bytes that are still queued.
     @discardableResult
-    public func drained(to bound: Int = 0) async throws(TransportError) -> Int {
+    public nonisolated(nonsending) func drained(to bound: Int = 0) async throws(TransportError) -> Int {
         try await connection.waitForQueue(of: id, atMost: bound)
     }
 

@@ -1,0 +1,122 @@
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+
+/// Bounds the waits of one transfer, which come one after the other and are many: each has to end in time.
+///
+/// What ``withDeadline(_:_:device:_:)`` does with two tasks for each wait, one task does for all of them here: it sleeps
+/// until the wait that is under way would be over its time, and looks then whether that one still is.
+final class StallWatch: Sendable {
+    private struct State {
+        /// Counts the waits; what is watched is always the last one.
+        var number: UInt64 = 0
+        /// When the wait that is under way began, and what did not happen if it does not end; nil between two.
+        var wait: (start: Instant, what: StaticString)?
+        /// Why the last wait was given up.
+        var failure: HandoffError?
+    }
+
+    /// How long a wait may take.
+    let limit: Duration
+    private let state = Lock(State())
+
+    fileprivate init(limit: Duration) {
+        self.limit = limit
+    }
+
+    /// Runs an operation that waits.
+    ///
+    /// - Parameter what: completes the sentence "… within N s".
+    /// - Throws: `timedOut` when it took too long and was cancelled, or what the operation throws.
+    nonisolated(nonsending) func bound<Value>(
+        _ what: StaticString, _ operation: nonisolated(nonsending) () async throws -> Value
+    ) async throws(HandoffError) -> Value {
+        state.withLock { state in
+            state.number += 1
+            state.wait = (.now, what)
+        }
+        let result: Result<Value, any Error>
+        do {
+            result = .success(try await operation())
+        } catch {
+            result = .failure(error)
+        }
+        let failure = state.withLock { state in
+            state.wait = nil
+            return state.failure
+        }
+        do {
+            return try result.get()
+        } catch {
+            throw failure ?? HandoffError(wrapping: error)
+        }
+    }
+
+    /// Returns when a wait has taken too long.
+    ///
+    /// - Parameter relenting: called when a wait is over its time, to have it end with less; it then has a thirtieth of
+    ///   the time more.
+    fileprivate func stalled(relenting: (@Sendable () async -> Void)?) async throws {
+        var relented: UInt64?
+        while true {
+            let now = Instant.now
+            let (number, start) = state.withLock { ($0.number, $0.wait?.start) }
+            let isLast = relenting == nil || relented == number
+            let due = (start ?? now) + (relented == number ? limit + limit / 30 : limit)
+            guard start != nil, due <= now else {
+                try await Task.sleep(for: due > now ? due - now : limit)
+                continue
+            }
+            guard isLast else {
+                relented = number
+                await relenting?()
+                continue
+            }
+            if fail(number) { return }
+        }
+    }
+
+    /// Gives up a wait, unless it has just ended.
+    private func fail(_ number: UInt64) -> Bool {
+        state.withLock { state in
+            guard state.number == number, let wait = state.wait else { return false }
+            state.failure = HandoffError(.timedOut, "\(wait.what) within \(limit.components.seconds) s")
+            return true
+        }
+    }
+}
+
+/// Runs an operation whose waits are bounded (``StallWatch/bound(_:_:)``): when one takes too long, the operation is
+/// cancelled.
+///
+/// It returns when the operation has: one that ignores its cancellation is waited for.
+///
+/// - Parameters:
+///   - limit: how long each wait may take.
+///   - relenting: called when a wait is over its time, to have it end with less than it waits for; only when that does
+///     not help within a thirtieth of the time either is it given up. By default a wait is given up at once.
+func withStallWatch<Value: Sendable>(
+    _ limit: Duration, relenting: (@Sendable () async -> Void)? = nil,
+    _ operation: @escaping @Sendable (StallWatch) async throws -> Value
+) async throws(HandoffError) -> Value {
+    let watch = StallWatch(limit: limit)
+    do {
+        return try await withThrowingTaskGroup(of: Value?.self) { group in
+            group.addTask { try await operation(watch) }
+            group.addTask {
+                try await watch.stalled(relenting: relenting)
+                return nil
+            }
+            defer { group.cancelAll() }
+            while let result = try await group.next() {
+                if let result { return result }
+                // The operation tells itself that it was given up.
+                group.cancelAll()
+            }
+            throw CancellationError()
+        }
+    } catch {
+        throw HandoffError(wrapping: error)
+    }
+}
