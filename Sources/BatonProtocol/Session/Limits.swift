@@ -19,9 +19,9 @@ public struct Limits: Sendable, Hashable {
     /// it arrives. Keeps a sender from blocking its own control frames behind one frame.
     public var dataFrameBytes = 65_536
 
-    /// The largest DATA payload sent at a stream's turn, in bytes. Default 64 KiB, and never more than the peer accepts.
-    /// Smaller is fairer, larger is cheaper.
-    public var sliceBytes = 65_536
+    /// The largest DATA payload sent at a stream's turn, in bytes, and never more than the peer accepts. Default 64 KiB
+    /// less a frame's header: with it, four full records of TLS. Smaller is fairer, larger is cheaper.
+    public var sliceBytes = 65_536 - FrameHeader.size
 
     /// Streams the peer may have open at a time. Default 128; an acceptor grants at least 8, 0 forbids a dialer's peer
     /// to open any. About 0.5 KiB each.

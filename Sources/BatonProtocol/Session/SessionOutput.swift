@@ -127,6 +127,9 @@ extension Session {
         // A short frame at the end of a nearly full output costs more than the next output's first frame.
         guard room >= min(wanted, 4096) || (position == 0 && room > 0) else { return false }
         let length = min(wanted, room)
+        // Nor is a turn cut for next to nothing of it: what is left would be a frame by itself, in front of the next turn,
+        // which that would shift so that its own rest is cut off, and so on for every output.
+        guard length == wanted || wanted - length >= 4096 || position == 0 else { return false }
         let queuedBefore = stream.queuedBytes
         stream.take(length, to: begin(.data, stream.id, length, base, &position))
         sendWindow.send(length)

@@ -53,6 +53,8 @@ final class Wire {
                 budget -= count
                 let bytes = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(input.writable)[..<count])
                 try channel.decode(bytes, into: room, deliver: deliver)
+                // Less than there was room for: the socket is empty, and says when it is not.
+                if count < input.capacity { return .paused }
             case .wouldBlock:
                 return .paused
             case .endOfFile:
