@@ -51,6 +51,30 @@ struct ChunkLayoutTests {
 struct ChunkVerifierTests {
     let label = try? DocumentLabel(Array("report.pdf".utf8))
 
+    @Test("Where the next record begins is known wherever the last one was cut")
+    func nextRecord() throws {
+        let megabyte = 1 << 20
+        let content = DocumentFixture.content(megabyte + 50, seed: 12)
+        let records = DocumentFixture.records(content)
+        let zeros = DocumentFixture.record([UInt8](repeating: 0, count: megabyte), encoding: 1, saying: [])
+        let cuts = [2, 3, 1000, megabyte + 1, megabyte + 2, megabyte + 3, DocumentFixture.recordSize]
+        for cut in cuts + [DocumentFixture.recordSize + 2, DocumentFixture.recordSize + 40] {
+            let layout = try #require(ChunkLayout(documentSize: UInt64(content.count)))
+            let label = try #require(label)
+            guard
+                var verifier = ChunkVerifier(layout: layout, ranges: [0..<2], label: label),
+                var empty = ChunkVerifier(layout: layout, ranges: [0..<2], label: label)
+            else { throw DocumentError(.badRange, "") }
+            #expect(verifier.bytesToNextRecord == 0)
+            try records[..<cut].withUnsafeBytes { try verifier.receive($0) { _ in } }
+            let ends = [DocumentFixture.recordSize, records.count]
+            #expect(verifier.bytesToNextRecord == (ends.first { $0 >= cut } ?? 0) - cut, "\(cut)")
+            let taken = min(cut, zeros.count)
+            try zeros[..<taken].withUnsafeBytes { try empty.receive($0) { _ in } }
+            #expect(empty.bytesToNextRecord == zeros.count - taken, "\(cut)")
+        }
+    }
+
     func verify(
         _ wire: [UInt8], size: Int, chunks: Range<UInt64>? = nil, slices: (Int) -> Int
     ) throws -> (content: [UInt8], offsets: Bool, verified: [UInt64]) {

@@ -19,6 +19,8 @@ public actor DocumentWriter {
         public let verifiedByteCount: UInt64
         /// What the sender said last that it waits for.
         public let sender: Bottleneck
+        /// Bytes, from the next one on, to where a record begins.
+        public let bytesToNextRecord: Int
         /// How long the disk took so far.
         public let diskTime: Duration
         /// How long comparing, decompressing and assembling took so far.

@@ -20,6 +20,8 @@ public enum ChunkRecord {
     public static let lengthSize = 4
     /// Bytes of the checksum that follows.
     public static let checksumSize = 16
+    /// Bytes of the record of a whole chunk that comes plain, which most are.
+    public static let plainSize = headerSize + ChunkLayout.chunkSize + checksumSize
     /// Bytes of the largest record: what a buffer needs to hold one. What is encoded is never larger than the content.
     public static let capacity = size(ofContent: ChunkLayout.chunkSize)
 

@@ -77,6 +77,17 @@ public struct ChunkVerifier: ~Copyable {
         XXH3_freeState(hash)
     }
 
+    /// Bytes, from the next one on, to where a record begins; a guess where only the first byte of one has come.
+    var bytesToNextRecord: Int {
+        switch phase {
+        case .header(let taken): taken == 0 ? 0 : ChunkRecord.headerSize - taken + size + ChunkRecord.checksumSize
+        case .length, .complete, .failed: 0
+        case .payload(_, let length, let taken): length - taken + ChunkRecord.checksumSize
+        case .content(let taken): size - taken + ChunkRecord.checksumSize
+        case .checksum(_, let taken): ChunkRecord.checksumSize - taken
+        }
+    }
+
     /// Whether every chunk has come and is intact.
     public var isComplete: Bool {
         if case .complete = phase { true } else { false }
@@ -241,27 +252,6 @@ public struct ChunkVerifier: ~Copyable {
         if range.count == 1 { remaining = remaining.dropFirst() }
         phase = .header(taken: 0)
     }
-}
-
-/// The bytes of a field as they arrive, without an allocation.
-private struct InlineField {
-    private var storage: (UInt64, UInt64) = (0, 0)
-
-    mutating func place(_ bytes: Slice<UnsafeRawBufferPointer>, at offset: Int) {
-        withUnsafeMutableBytes(of: &storage) { all in
-            UnsafeMutableRawBufferPointer(rebasing: all[offset..<offset + bytes.count])
-                .copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes))
-        }
-    }
-
-    func byte(at offset: Int) -> UInt8 { withUnsafeBytes(of: storage) { $0[offset] } }
-
-    /// The first bytes as a number, big endian.
-    func number(ofBytes count: Int) -> UInt64 {
-        withUnsafeBytes(of: storage) { $0.prefix(count).reduce(0) { $0 << 8 | UInt64($1) } }
-    }
-
-    var checksum: ChunkChecksum { withUnsafeBytes(of: storage) { ChunkChecksum(canonical: $0) } }
 }
 
 /// Room for one encoded chunk and for its content, made when first needed.

@@ -189,8 +189,12 @@ extension DocumentService {
         var spent: Buffer?
         while true {
             let (start, before, reused) = (Instant.now, last, spent)
+            // A whole chunk in one piece, with its content where it can be written from.
+            let framing = Framing(
+                recordSize: ChunkRecord.plainSize, alignedByte: ChunkRecord.headerSize,
+                distance: last.bytesToNextRecord)
             let received = try await watch.bound("nothing more of the document came") {
-                try await stream.read(atLeast: Connection.readBound, reusing: reused)
+                try await stream.read(atLeast: ChunkRecord.plainSize, reusing: reused, framing: framing)
             }
             guard let received else { break }
             spent = received

@@ -15,15 +15,33 @@ public final class Buffer: @unchecked Sendable {  // reason: single-owner hand-o
         didSet { precondition(count >= 0 && count <= capacity, "a buffer's count lies in 0...capacity") }
     }
 
+    /// Which byte lies at a multiple of ``pageSize`` in memory: what begins there can go to a disk past the page cache.
+    /// Nil where none was asked for.
+    public let alignedByte: Int?
+
+    /// What ``alignedByte`` is a multiple of in memory, in bytes: 4096.
+    public static let pageSize = 4096
+
+    private let allocation: UnsafeMutableRawPointer
     private let storage: UnsafeMutableRawPointer
 
     /// Allocates an empty buffer of `capacity` bytes, whose content is undefined until written.
-    public init(capacity: Int) {
+    ///
+    /// - Parameter alignedByte: see ``alignedByte``; 0 or more, and nil by default.
+    public init(capacity: Int, alignedByte: Int? = nil) {
         precondition(capacity >= 0, "a buffer's capacity is not negative")
         self.capacity = capacity
+        self.alignedByte = alignedByte
         count = 0
-        // 64: one cache line, so that copies from file reads start aligned.
-        storage = .allocate(byteCount: max(capacity, 1), alignment: 64)
+        if let alignedByte {
+            let lead = (Self.pageSize - alignedByte % Self.pageSize) % Self.pageSize
+            allocation = .allocate(byteCount: max(lead + capacity, 1), alignment: Self.pageSize)
+            storage = allocation + lead
+        } else {
+            // 64: one cache line, so that copies from file reads start aligned.
+            allocation = .allocate(byteCount: max(capacity, 1), alignment: 64)
+            storage = allocation
+        }
     }
 
     /// Allocates a full buffer with a copy of `content`.
@@ -34,7 +52,7 @@ public final class Buffer: @unchecked Sendable {  // reason: single-owner hand-o
     }
 
     deinit {
-        storage.deallocate()
+        allocation.deallocate()
     }
 
     /// Calls `body` with the filled bytes and keeps the buffer alive for the duration of the call.

@@ -65,8 +65,11 @@ extension Connection {
         flush()
     }
 
-    func read(_ id: StreamID, atLeast bound: Int, reusing buffer: Buffer?) async throws(TransportError) -> Buffer? {
+    func read(
+        _ id: StreamID, atLeast bound: Int, reusing buffer: Buffer?, framing: Framing?
+    ) async throws(TransportError) -> Buffer? {
         let state = try stream(id)
+        if let framing { state.frame(framing) }
         if let buffer { state.recycle(buffer) }
         let consumed = state.takeConsumed()
         streams.release(consumed)

@@ -14,8 +14,9 @@ public actor Connection {
     /// How much of one stream may be queued before ``Stream/write(_:queueBound:)`` waits. Two document chunks: one that
     /// is being sent while the next is read from the disk.
     public static let sendQueueBound = 2 << 20
-    /// The most that a reader may wait for: half of what a stream's credit allows at first, or the peer would wait too.
-    public static let readBound = 1 << 20
+    /// The most that a reader may wait for: a chunk of a document, and what its record adds. Half of what a stream's credit
+    /// allows at first is the bound where that is less, or the peer would wait too.
+    public static let readBound = 1 << 20 + 4096
     /// How long ``close(_:)`` waits for what is queued to leave, and for the peer to end its own direction.
     private static let closeDeadline = Duration.seconds(2)
 

@@ -37,10 +37,11 @@ public final class Stream: Sendable {
     ///   - bound: wait for so many bytes, or the peer's END; at most ``Connection/readBound``. Bulk that is written to a
     ///     disk costs less in large pieces.
     ///   - buffer: the previous buffer, when its bytes are no longer needed; it is filled again.
+    ///   - framing: how what comes from now on is to be cut into buffers; as it was by default, at first as it comes.
     public nonisolated(nonsending) func read(
-        atLeast bound: Int = 1, reusing buffer: Buffer? = nil
+        atLeast bound: Int = 1, reusing buffer: Buffer? = nil, framing: Framing? = nil
     ) async throws(TransportError) -> Buffer? {
-        try await connection.read(id, atLeast: bound, reusing: buffer)
+        try await connection.read(id, atLeast: bound, reusing: buffer, framing: framing)
     }
 
     /// Has a task that waits in ``read(atLeast:reusing:)`` take what has come, or what comes next, be it less.

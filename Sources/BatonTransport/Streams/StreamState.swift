@@ -13,6 +13,12 @@ final class StreamState {
 
     private var received: Deque<Buffer> = []
     private var spares: [Buffer] = []
+    /// Where buffers begin, where the reader has said what it reads.
+    private var frames: Frames?
+    /// How many bytes belong in the last buffer.
+    private var lastBound = 0
+    /// Bytes that have come, and bytes that the application was given, since the stream's start.
+    private var (arrived, taken) = (0, 0)
     /// Bytes in the buffer that the application has in its hands: credit for them is given when it asks for the next.
     private var inHand = 0
     /// Bytes that arrived and that the application has not taken.
@@ -51,7 +57,7 @@ final class StreamState {
     /// Where the next bytes that arrive will be kept: whoever puts them there before ``append(_:)`` saves a copy.
     func room(atMost count: Int) -> UnsafeMutableRawBufferPointer {
         let target = bufferToFill()
-        return UnsafeMutableRawBufferPointer(rebasing: target.writable[target.count...].prefix(count))
+        return UnsafeMutableRawBufferPointer(rebasing: target.writable[target.count..<lastBound].prefix(count))
     }
 
     /// Keeps bytes that arrived. Bounded by the credit that the protocol granted.
@@ -60,16 +66,34 @@ final class StreamState {
         unread += bytes.count
         while !rest.isEmpty {
             hasReceived = true
-            rest = UnsafeRawBufferPointer(rebasing: rest[bufferToFill().append(rest)...])
+            let target = bufferToFill()
+            let count = target.append(UnsafeRawBufferPointer(rebasing: rest.prefix(lastBound - target.count)))
+            arrived += count
+            rest = UnsafeRawBufferPointer(rebasing: rest[count...])
         }
     }
 
     /// The last buffer, or a new one when that is full.
     private func bufferToFill() -> Buffer {
-        if let last = received.last, last.count < last.capacity { return last }
-        let fresh = spares.popLast() ?? Buffer(capacity: hasReceived ? Self.capacity : Self.firstCapacity)
+        if let last = received.last, last.count < lastBound { return last }
+        let fresh = spares.popLast() ?? makeBuffer()
+        lastBound = min(fresh.capacity, frames?.room(at: arrived) ?? fresh.capacity)
         received.append(fresh)
         return fresh
+    }
+
+    private func makeBuffer() -> Buffer {
+        guard hasReceived else { return Buffer(capacity: Self.firstCapacity) }
+        guard let frames else { return Buffer(capacity: Self.capacity) }
+        return Buffer(capacity: frames.recordSize, alignedByte: frames.alignedByte)
+    }
+
+    /// Has the buffers from the next one on begin where records do. Call it when the application has nothing in its hands.
+    func frame(_ framing: Framing) {
+        guard (1...2 * Self.capacity).contains(framing.recordSize) else { return }
+        let frames = Frames(framing, at: taken)
+        spares.removeAll { !frames.fit($0) }
+        self.frames = frames
     }
 
     /// The next buffer of received bytes, which is then in the application's hands.
@@ -81,13 +105,14 @@ final class StreamState {
             return nil
         }
         inHand = buffer.count
+        taken += buffer.count
         unread -= buffer.count
         return buffer
     }
 
     /// Takes a buffer back that the application is done with, to be filled again.
     func recycle(_ buffer: Buffer) {
-        guard spares.count < Self.spareBound, buffer.capacity >= Self.capacity else { return }
+        guard spares.count < Self.spareBound, frames?.fit(buffer) ?? (buffer.capacity >= Self.capacity) else { return }
         buffer.count = 0
         spares.append(buffer)
     }

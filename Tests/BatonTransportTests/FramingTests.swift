@@ -1,0 +1,105 @@
+import BatonProtocol
+import Testing
+
+@testable import BatonTransport
+
+@Suite("Stream.read(framing:)", .timeLimit(.minutes(3)))
+struct FramingTests {
+    private static let size = 70_000
+
+    private func isAligned(_ buffer: Buffer) -> Bool {
+        (UInt(bitPattern: buffer.bytes.baseAddress) + 2).isMultiple(of: UInt(Buffer.pageSize))
+    }
+
+    @Test("A record comes in one piece, with the wanted byte at the start of a page, and buffers are used again")
+    func records() async throws {
+        let pair = try await ConnectedPair()
+        let (asker, answerer) = try await pair.stream()
+        let content = pattern(40 * Self.size + 123)
+        let writing = Task {
+            for start in stride(from: 0, to: content.count, by: 10_007) {
+                try await asker.write(Buffer(copying: content[start..<min(start + 10_007, content.count)]))
+            }
+            await asker.finish()
+        }
+        var all: [UInt8] = []
+        var buffers: Set<ObjectIdentifier> = []
+        var kept: [Buffer] = []
+        var buffer: Buffer?
+        while true {
+            let distance = (Self.size - all.count % Self.size) % Self.size
+            let framing = Framing(recordSize: Self.size, alignedByte: 2, distance: distance)
+            buffer = try await answerer.read(atLeast: Self.size, reusing: buffer, framing: framing)
+            guard let buffer else { break }
+            // What has come before the reader said what it reads lies as it came: a small buffer, and a large one.
+            let isWhole = all.count >= 1 << 20 + 32 << 10 && all.count < 40 * Self.size
+            if isWhole, distance == 0 {
+                #expect(buffer.count == Self.size && isAligned(buffer))
+                buffers.insert(ObjectIdentifier(buffer))
+                kept.append(buffer)
+            }
+            all.append(contentsOf: buffer.bytes)
+        }
+        #expect(all == content)
+        #expect(kept.count >= 20 && buffers.count < kept.count)
+        try await writing.value
+        await pair.close()
+    }
+
+    @Test("A record of another size shifts those after it, until the reader says where they begin")
+    func shifted() async throws {
+        let pair = try await ConnectedPair()
+        let (asker, answerer) = try await pair.stream()
+        // The third record is short.
+        let content = pattern(2 * Self.size + 18 + 3 * Self.size)
+        var taken = 0
+        var buffer: Buffer?
+        for (count, distance) in [(2 * Self.size, 0), (18, 0), (Self.size, 0), (Self.size, 0), (Self.size, 0)] {
+            var start = taken
+            while start < taken + count {
+                let end = min(start + 9_001, taken + count)
+                try await asker.write(Buffer(copying: content[start..<end]))
+                start = end
+            }
+            try await asker.drained()
+            let end = taken + count
+            while taken < end {
+                let framing = Framing(
+                    recordSize: Self.size, alignedByte: 2, distance: taken == end - count ? distance : end - taken)
+                let bound = min(Self.size, end - taken)
+                buffer = try await answerer.read(atLeast: bound, reusing: buffer, framing: framing)
+                let received = try #require(buffer)
+                #expect(Array(received.bytes) == Array(content[taken..<taken + received.count]))
+                // Of the one after the short one some may have come before the reader said so.
+                if taken >= 3 * Self.size + 18 { #expect(received.count == Self.size && isAligned(received)) }
+                taken += received.count
+            }
+        }
+        await pair.close()
+    }
+
+    @Test("Room is what is left of the record that stands at an offset")
+    func room() {
+        let frames = Frames(Framing(recordSize: 100, alignedByte: 2, distance: 30), at: 1000)
+        for (position, room) in [(1030, 100), (1031, 99), (1129, 1), (1130, 100), (1000, 30), (1029, 1), (930, 100)] {
+            #expect(frames.room(at: position) == room, "\(position)")
+        }
+    }
+
+    @Test("Only a buffer in which a record would lie as it should is used again")
+    func fit() {
+        let frames = Frames(Framing(recordSize: 100, alignedByte: 2, distance: 0), at: 0)
+        #expect(frames.fit(Buffer(capacity: 100, alignedByte: 2)))
+        #expect(!frames.fit(Buffer(capacity: 99, alignedByte: 2)))
+        #expect(!frames.fit(Buffer(capacity: 100, alignedByte: 3)))
+        #expect(!frames.fit(Buffer(capacity: 1 << 20)))
+    }
+
+    @Test("Memory of a buffer is aligned where it was asked to be", arguments: [0, 1, 2, 4095, 4096, 10_000])
+    func memory(_ byte: Int) {
+        let buffer = Buffer(capacity: 20_000, alignedByte: byte)
+        #expect((UInt(bitPattern: buffer.writable.baseAddress) + UInt(byte)).isMultiple(of: 4096))
+        #expect(buffer.writable.count == 20_000)
+        buffer.writable.initializeMemory(as: UInt8.self, repeating: 7)
+    }
+}
