@@ -91,6 +91,8 @@ extension DocumentService {
     private func show(_ reader: DocumentReader, on stream: BatonTransport.Stream) async {
         // What fails has aborted the stream, which is all that who looks is told.
         let report = TransferReport(of: reader.document.tree.size)
+        // Somebody waits for it now; a document in full has time.
+        await stream.setWeight(Limits.heaviest)
         try? await withStallWatch(stallDeadline) { try await pump(reader, to: stream, report: report, within: $0) }
         await reader.close()
     }

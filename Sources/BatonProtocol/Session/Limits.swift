@@ -23,6 +23,9 @@ public struct Limits: Sendable, Hashable {
     /// less a frame's header: with it, four full records of TLS. Smaller is fairer, larger is cheaper.
     public var sliceBytes = 65_536 - FrameHeader.size
 
+    /// The most slices that a stream is given at a turn: see ``Session/setWeight(_:of:)``.
+    public static let heaviest = 8
+
     /// Streams the peer may have open at a time. Default 128; an acceptor grants at least 8, 0 forbids a dialer's peer
     /// to open any. About 0.5 KiB each.
     public var openStreams = 128

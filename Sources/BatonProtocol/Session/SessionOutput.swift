@@ -120,9 +120,9 @@ extension Session {
         to base: UnsafeMutableRawPointer, capacity: Int, at position: inout Int
     ) -> Bool {
         guard let peer, sendWindow.available > 0, let stream = ring.first else { return false }
+        let turn = stream.turnLeft ?? limits.sliceBytes * stream.weight
         let wanted = min(
-            stream.sendable, sendWindow.available, stream.turnLeft ?? limits.sliceBytes,
-            Int(clamping: peer.dataFrameBytes))
+            stream.sendable, sendWindow.available, turn, limits.sliceBytes, Int(clamping: peer.dataFrameBytes))
         let room = capacity - position - FrameHeader.size
         // A short frame at the end of a nearly full output costs more than the next output's first frame.
         guard room >= min(wanted, 4096) || (position == 0 && room > 0) else { return false }
@@ -134,9 +134,9 @@ extension Session {
         stream.take(length, to: begin(.data, stream.id, length, base, &position))
         sendWindow.send(length)
 
-        if length < wanted {
-            // The output is full: the next one begins with the rest of the turn, or some would always get less.
-            stream.turnLeft = wanted - length
+        if length < turn, stream.sendable > 0 {
+            // Also where the output is full: the next one begins with the rest of the turn, or some would always get less.
+            stream.turnLeft = turn - length
         } else {
             stream.turnLeft = nil
             ring.popFirst()

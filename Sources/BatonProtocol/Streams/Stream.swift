@@ -48,7 +48,9 @@ final class Stream {
 
     // What the stream already stands in, so that it stands there once.
     var isInRing = false
-    /// Bytes of its turn that are left, where an output ended within it; then it is the first in the ring.
+    /// How many slices its turn has.
+    var weight = 1
+    /// Bytes of its turn that are left, once it has begun; then it is the first in the ring.
     var turnLeft: Int?
     var isCreditQueued = false
     var isWritableReported = false

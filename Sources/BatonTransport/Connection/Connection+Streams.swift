@@ -96,6 +96,10 @@ extension Connection {
         flush()
     }
 
+    func setWeight(_ weight: Int, of id: StreamID) {
+        session.setWeight(weight, of: id)
+    }
+
     func write(_ id: StreamID, _ buffer: Buffer, queueBound: Int) async throws(TransportError) -> Int {
         let state = try stream(id)
         if let failure = state.failure { throw failure }

@@ -69,6 +69,11 @@ public final class Stream: Sendable {
         await connection.ignoreInput(of: id)
     }
 
+    /// Gives what is written here so many slices at each of its turns: see `Session.setWeight(_:of:)`.
+    public func setWeight(_ weight: Int) async {
+        await connection.setWeight(weight, of: id)
+    }
+
     /// Waits until every byte that was written has been handed to the network, or all but so many.
     ///
     /// - Returns: bytes that are still queued.
