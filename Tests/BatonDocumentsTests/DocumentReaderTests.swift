@@ -94,6 +94,24 @@ struct DocumentReaderTests {
         #expect(await DocumentFixture.code { _ = try await reader.next() } == .sourceChanged)
     }
 
+    @Test("A file of a folder that changes after it was read is noticed before the end", arguments: Change.allCases)
+    func changeOfWhatWasRead(_ change: Change) async throws {
+        let folder = try scratch.makeFolder("folder")
+        for name in ["1", "2", "3"] {
+            try scratch.makeFile("folder/\(name)", DocumentFixture.content(4 << 20, seed: 12))
+            try DocumentFixture.backdate(folder.appending(name))
+        }
+        let source = try DocumentScan.scan(folder)
+        let reader = try await DocumentReader.open(source, pool: pool)
+        for _ in 0..<11 { pool.release(try #require(try await reader.next()).buffer) }
+        try apply(change, to: folder.appending("1"))
+        #expect(await DocumentFixture.code { _ = try await reader.next() } == .sourceChanged)
+        // Who asked for the files after it alone gets them.
+        let others = try await DocumentReader.open(source, ranges: [4..<12], pool: pool)
+        #expect(try await drain(others).count == 8 * DocumentFixture.recordSize)
+        #expect(pool.lentCount == 0)
+    }
+
     @Test(arguments: Change.allCases) func changeBeforeOpeningIsNoticed(_ change: Change) async throws {
         let source = try source(DocumentFixture.content(4 << 20, seed: 12))
         try apply(change, to: source.path)

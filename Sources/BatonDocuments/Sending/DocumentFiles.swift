@@ -70,6 +70,23 @@ final class DocumentFiles: Sendable {
             throw DocumentError(.readFailed, name)
         }
     }
+
+    /// Makes sure, without opening it, that a file of a folder is the one that was offered.
+    ///
+    /// - Throws: `sourceChanged`.
+    func requireUnchanged(file index: Int) throws(DocumentError) {
+        guard case .folder(let folder) = root else { return }
+        let entry = tree.entry(ofFile: index)
+        let status: stat
+        do {
+            status = try SystemCalls.status(ofName: entry.path.bytes, in: folder)
+        } catch {
+            throw DocumentError(.sourceChanged, tree.displayed(entry.path), underlyingError: error)
+        }
+        guard FileVersion(of: FileIdentity(status)) == entry.file?.version else {
+            throw DocumentError(.sourceChanged, tree.displayed(entry.path))
+        }
+    }
 }
 
 /// A file of a document that is being read.

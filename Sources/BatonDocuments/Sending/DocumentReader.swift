@@ -56,6 +56,7 @@ public actor DocumentReader {
     private nonisolated let executor: BlockingExecutor
     private let pool: BufferPool
     private let files: DocumentFiles
+    private let requested: [Range<UInt64>]
     private var remaining: ArraySlice<Range<UInt64>>
     private var current: CurrentFile?
     private var encoder: ChunkEncoder
@@ -96,7 +97,8 @@ public actor DocumentReader {
         self.pool = pool
         self.executor = executor
         files = try DocumentFiles(document)
-        remaining = ranges.filter { !$0.isEmpty }[...]
+        requested = ranges.filter { !$0.isEmpty }
+        remaining = requested[...]
         encoder = ChunkEncoder(Encodings())
     }
 
@@ -180,8 +182,24 @@ public actor DocumentReader {
             remaining[remaining.startIndex] = range.lowerBound + 1..<range.upperBound
             if range.count == 1 { remaining = remaining.dropFirst() }
         }
-        if remaining.isEmpty { current = nil }
+        if remaining.isEmpty {
+            current = nil
+            try requireUnchangedFiles()
+        }
         return content
+    }
+
+    /// Looks once more at all files that were read, before the last records go: one that was written to after its turn
+    /// has a newer version, of which the user is told and which is what then is sent.
+    private func requireUnchangedFiles() throws(DocumentError) {
+        guard document.tree.isFolder else { return }
+        let start = MonotonicClock.nanoseconds()
+        for range in requested {
+            let first = document.tree.layout.place(of: range.lowerBound).file
+            let last = document.tree.layout.place(of: range.upperBound - 1).file
+            for file in first...last { try files.requireUnchanged(file: file) }
+        }
+        encoder.times.disk += .nanoseconds(MonotonicClock.nanoseconds() - start)
     }
 
     private func file(_ index: Int) throws(DocumentError) -> CurrentFile {
