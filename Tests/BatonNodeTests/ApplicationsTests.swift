@@ -389,7 +389,7 @@ struct ApplicationsTests {
         #expect(await opening(wanted: "org.example.two") == ["org.example.two"])
     }
 
-    @Test("A web page goes to a browser of its team, which declares the type; an application that claims hosts is none")
+    @Test("Browsers of a page's team declare the type; an application that claims hosts is none")
     func browsers() async throws {
         let scene = try await Scene()
         let type = ActivityType.browsingWeb
@@ -407,6 +407,13 @@ struct ApplicationsTests {
         page.teamTag = Data(TeamTag(of: "OTHER").bytes)
         #expect(try await scene.choose(page) == [], "of another team")
         page.teamTag = Data(TeamTag(of: "TEAM").bytes)
+        try await scene.run("org.example.browser", team: "TEAM", types: [type], versions: 1, inFront: true)
+        #expect(try await scene.choose(page) == ["org.example.browser"])
+        page.version = 2
+        #expect(try await scene.choose(page) == ["org.example.second"], "it reads the version")
+        _ = try await scene.handoffSwitch.set(false, for: "org.example.second")
+        #expect(try await scene.choose(page) == [], "nobody reads the version, but the default browser does")
+        page.version = 1
         for identifier in ["org.example.browser", "org.example.second"] {
             _ = try await scene.handoffSwitch.set(false, for: identifier)
         }

@@ -270,11 +270,13 @@ struct ControlService: Sendable {
         let isPage = summary.type == ActivityType.browsingWeb
         // Whether one that claims hosts may open a page says the page's host, also where the user has named it.
         if request.toApplication, isPage, await applications.claimsHosts(wanted) {
-            plan.recipient = .applicationOfPage(wanted: wanted)
+            plan.recipient = .applicationOfPage(wanted: wanted, browsers: [])
+        } else if request.toApplication, isPage, wanted.isEmpty {
+            let browsers = try await applications.choose(for: summary, of: origin.name, wanted: wanted).candidates
+            plan.recipient = .applicationOfPage(wanted: wanted, browsers: browsers)
         } else if request.toApplication {
             switch try await applications.choose(for: summary, of: origin.name, wanted: wanted) {
-            case .nobody:
-                if isPage { plan.recipient = .applicationOfPage(wanted: "") }
+            case .nobody: break
             case .one(let candidate):
                 plan.recipient = .application(candidate)
                 plan.keepsClaim = false

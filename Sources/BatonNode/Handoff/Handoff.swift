@@ -26,10 +26,10 @@ actor Handoff {
         case asker
         /// An application, launched if need be.
         case application(ApplicationChoice.Candidate)
-        /// The application that the page's host lists, which is known when the page's address is here; whoever asked
-        /// where there is none, or where it fails before it has answered that it continues. Of several the user chooses,
-        /// unless `wanted` names the one.
-        case applicationOfPage(wanted: String)
+        /// The application that the page's host lists, which is known when the page's address is here. Where there is
+        /// none, or where it fails before it has answered that it continues, one of `browsers`, of the page's team; where
+        /// that fails as well, whoever asked. Of several the user chooses, unless `wanted` names the one.
+        case applicationOfPage(wanted: String, browsers: [ApplicationChoice.Candidate])
     }
 
     /// What was asked for.
@@ -66,6 +66,8 @@ actor Handoff {
     var continuing: ContinuingApplication?
     /// Open for as long as the application wants the activity.
     var continuation: BatonTransport.Stream?
+    /// Browsers of the page's team that were not told of it.
+    var browsers: [ApplicationChoice.Candidate] = []
     /// The application has the failure of its document as the last report.
     var hasToldOfDocument = false
     private var isNodeStopping = false
@@ -81,6 +83,7 @@ actor Handoff {
     ) {
         self.plan = plan
         activityID = plan.activity.id
+        if case .applicationOfPage(_, let browsers) = plan.recipient { self.browsers = browsers }
         self.connections = connections
         self.documents = documents
         self.applications = applications
@@ -195,7 +198,7 @@ actor Handoff {
         }
     }
 
-    private func announce(
+    func announce(
         to candidate: ApplicationChoice.Candidate, of team: TeamTag, continuing declared: String?
     ) async throws(HandoffError) -> Bool {
         let application = ContinuingApplication(
@@ -212,13 +215,7 @@ actor Handoff {
         try plan.rule?.require(connection)
         let payload = try await fetchAcceptedPayload(from: connection)
         // Told before the payload is handed on, and after it has come: before that nobody knows the host.
-        if let page = await applicationOfPage(payload.webPageURL) {
-            do {
-                _ = try await announce(to: page.candidate, of: page.team, continuing: nil)
-            } catch {
-                try await leavePage(error, of: page.candidate.name)
-            }
-        }
+        try await announcePage(payload.webPageURL)
         // The user may have switched it off while the activity was on its way.
         try await applications.requireOn(for: continuing?.application.identifier ?? "")
         let arrival = try await files.incoming(
@@ -234,15 +231,10 @@ actor Handoff {
             return try await presentClaim()
         }
         if hasDocument { heldDocument = document }
-        if let continuing {
-            do {
-                try await hand(arrival, with: hasDocument ? document : nil, to: continuing)
-                continued.application = .with {
-                    $0.identifier = continuing.application.identifier
-                    $0.name = continuing.application.name
-                }
-            } catch {
-                try await leavePage(error, of: continuing.application.name)
+        if let application = try await handOver(arrival, with: hasDocument ? document : nil) {
+            continued.application = .with {
+                $0.identifier = application.identifier
+                $0.name = application.name
             }
         }
         if let local = arrival.localDocument, continuing != nil {
