@@ -190,6 +190,63 @@ struct ApplicationsTests {
         #expect(try await scene.choose(activity()) == ["org.example.b"])
     }
 
+    @Test("Who was in front, or made an activity current, was used last, whoever continued something before")
+    func used() async throws {
+        let scene = try await Scene()
+        let first = try await scene.run("org.example.a")
+        let connection = try await scene.ownConnection()
+        _ = try await scene.applications.register(scene.application("org.example.b", on: connection))
+        #expect(try await scene.choose(activity()) == ["org.example.a", "org.example.b"])
+
+        // In front, and behind again.
+        for isInFront in [true, false] {
+            try await scene.applications.update(
+                first, to: scene.application("org.example.a", "", [Self.type], 0, isInFront))
+        }
+        #expect(try await scene.choose(activity()) == ["org.example.a"])
+        // An activity of its own becomes current.
+        await scene.applications.activityBecameCurrent(on: connection)
+        #expect(try await scene.choose(activity()) == ["org.example.b"])
+        // What is said by a connection that no application registered on is nobody's.
+        await scene.applications.activityBecameCurrent(on: scene.connection)
+        #expect(try await scene.choose(activity()) == ["org.example.b"])
+        // Registers in front, and goes behind.
+        let third = try await scene.run("org.example.c", inFront: true)
+        #expect(try await scene.choose(activity()) == ["org.example.c"])
+        try await scene.applications.update(third, to: scene.application("org.example.c"))
+        #expect(try await scene.choose(activity()) == ["org.example.c"])
+        // What says nothing of the front changes nothing.
+        try await scene.applications.update(first, to: scene.application("org.example.a", "", [Self.type], 1))
+        #expect(try await scene.choose(activity()) == ["org.example.c"])
+    }
+
+    @Test("What was used last is known at once, and written seldom, however often it changes")
+    func usedFile() async throws {
+        let scene = try await Scene()
+        func keeper(_ interval: Duration) throws -> ApplicationKeeper {
+            ApplicationKeeper(
+                home: scene.home, environment: ["HOME": scene.folder.path, "XDG_DATA_DIRS": "/none"],
+                on: try BlockingExecutor(name: "storage"), logger: Logger(label: "test"), writeInterval: interval)
+        }
+        let path = RecentApplications.path(in: FilePath(scene.home.stateFolder))
+        func written() -> [String] { RecentApplications(reading: path).identifiers }
+        let seldom = try keeper(.seconds(3600))
+        for _ in 0..<100 {
+            for identifier in ["org.example.a", "org.example.b"] { await seldom.noteUse(of: identifier) }
+        }
+        #expect(await seldom.recentlyUsed == ["org.example.b", "org.example.a"])
+        #expect(written() == ["org.example.a"])
+
+        let often = try keeper(.milliseconds(20))
+        for _ in 0..<100 {
+            for identifier in ["org.example.c", "org.example.d"] { await often.noteUse(of: identifier) }
+        }
+        try await eventually("the last is written") {
+            written() == ["org.example.d", "org.example.c", "org.example.a"]
+        }
+        #expect(await often.recentlyUsed == ["org.example.d", "org.example.c", "org.example.a"])
+    }
+
     @Test("A version that the application does not read is declined, with both versions")
     func versions() async throws {
         let scene = try await Scene()

@@ -66,8 +66,8 @@ actor Applications {
 
     // MARK: Registering
 
-    /// An application runs.
-    func register(_ application: RunningApplication) throws(HandoffError) -> RegistrationID {
+    /// An application runs. One that is in front is noted as used.
+    func register(_ application: RunningApplication) async throws(HandoffError) -> RegistrationID {
         guard registrations.count < Self.bound else {
             throw HandoffError(.limitExceeded, "\(Self.bound) applications are registered already")
         }
@@ -82,11 +82,12 @@ actor Applications {
         for waiter in launches[application.identifier, default: Launch(number: 0)].waiting.values {
             waiter.yield(.registered)
         }
+        if application.isInFront { await keeper.noteUse(of: application.identifier) }
         return id
     }
 
-    /// It says something else of itself than before; who it is stays.
-    func update(_ id: RegistrationID, to application: RunningApplication) throws(HandoffError) {
+    /// It says something else of itself than before; who it is stays. One that comes to the front is noted as used.
+    func update(_ id: RegistrationID, to application: RunningApplication) async throws(HandoffError) {
         guard let before = registrations[id] else { return }
         guard before.application.identifier == application.identifier, before.application.team == application.team
         else {
@@ -97,6 +98,12 @@ actor Applications {
         if comesToFront { lastNumber += 1 }
         registrations[id] = Registration(
             application: application, order: comesToFront ? lastNumber : before.order)
+        if comesToFront { await keeper.noteUse(of: application.identifier) }
+    }
+
+    /// One of an application's activities became current: the user is at that application.
+    func activityBecameCurrent(on connection: Connection) async {
+        if let identifier = identifier(on: connection) { await keeper.noteUse(of: identifier) }
     }
 
     /// It runs no more.

@@ -186,6 +186,7 @@ struct ControlService: Sendable {
             await offers.withdraw(activity.id)
             throw error
         }
+        await applications.activityBecameCurrent(on: application)
         let telling = Task {
             for await event in events { try await stream.send(record: event) }
             await stream.finish()
@@ -195,6 +196,7 @@ struct ControlService: Sendable {
             // END, an abort, or the application's death: each withdraws.
             for try await update in stream.records(of: WireOfferUpdate.self) {
                 try await self.update(activity, update)
+                if update.becomesCurrent { await applications.activityBecameCurrent(on: application) }
             }
         } catch {
             problem = error
