@@ -2228,7 +2228,8 @@ public nonisolated struct WireAcceptEvent: Sendable {
     fileprivate var _application: WireInstalledApplication? = nil
   }
 
-  /// Several applications may open the web page that has come; who asked continues it where no answer comes.
+  /// Several applications may open the web page that has come; where no answer comes within 120 s the handoff fails with
+  /// TIMED_OUT.
   public nonisolated struct Choose: Sendable {
     // SwiftProtobuf.Message conformance is added in an extension below. See the
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

@@ -25,6 +25,7 @@ struct ControlService: Sendable {
     let applications: Applications
     let handoffSwitch: HandoffSwitchKeeper
     let files: SharedFiles
+    let deadlines: HandoffDeadlines
     /// Of the node's budget, for continuation streams.
     let streams: ByteBudget.Part
     /// Of the continuation streams that applications open.
@@ -288,7 +289,8 @@ struct ControlService: Sendable {
             }
         }
         let handoff = Handoff(
-            plan, connections: connections, documents: documents, applications: applications, files: files)
+            plan, connections: connections, documents: documents, applications: applications, files: files,
+            deadlines: deadlines)
         try await handoffs.insert(handoff)
         await run(handoff, for: stream)
         await handoffs.remove(handoff)

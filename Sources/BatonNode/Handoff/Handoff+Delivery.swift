@@ -57,15 +57,12 @@ extension Handoff {
         }
     }
 
-    /// How long the user has to choose one of several applications for a page; then whoever asked has it.
-    private static var choiceDeadline: Duration { .seconds(120) }
-
     /// Tells the application that opens the page: the one that its host lists, else a browser of its team. Where neither
     /// does, nobody is told, and whoever asked has the page.
     func announcePage(_ address: String) async throws(HandoffError) {
         guard case .applicationOfPage(let wanted, _) = plan.recipient else { return }
         let pages = await applications.applications(opening: address, wanted: wanted)
-        let chosen = await userChoice(among: pages.map(\.candidate))
+        let chosen = try await userChoice(among: pages.map(\.candidate))
         if let page = pages.first(where: { $0.candidate == chosen }) {
             do {
                 _ = try await announce(to: page.candidate, of: page.team, continuing: nil)
@@ -81,7 +78,7 @@ extension Handoff {
     private func announceToBrowser() async throws(HandoffError) {
         let candidates = browsers
         browsers = []
-        guard let browser = await userChoice(among: candidates) else { return }
+        guard let browser = try await userChoice(among: candidates) else { return }
         do {
             // The user may have switched it off while another had the page.
             try await applications.requireOn(for: browser.identifier)
@@ -92,16 +89,24 @@ extension Handoff {
         }
     }
 
-    /// The one; of several the one that the user chooses, `nil` where the user does not.
+    /// The one there is; of several the one that the user chooses.
+    ///
+    /// - Throws: `timedOut` where the user does not, `cancelled` where there is nobody to ask any more.
     private func userChoice(
         among candidates: [ApplicationChoice.Candidate]
-    ) async -> ApplicationChoice.Candidate? {
+    ) async throws(HandoffError) -> ApplicationChoice.Candidate? {
         guard candidates.count > 1 else { return candidates.first }
         emit(.choose(.with { $0.applications = candidates.map(\.message) }))
-        let chosen = try? await withDeadline(Self.choiceDeadline, "nobody chose an application") { [choices] in
-            await choices.first { _ in true }
+        let answer = try await withDeadline(deadlines.choice, "nobody chose an application for the web page") {
+            [choices] in await choices.first { _ in true }
         }
-        return candidates.first { $0.identifier == chosen }
+        guard let answer else {
+            throw HandoffError(.cancelled, "nobody is there to choose an application for the web page")
+        }
+        guard let chosen = candidates.first(where: { $0.identifier == answer }) else {
+            throw HandoffError(.invalidRequest, "\(answer) is none of the applications that may open the web page")
+        }
+        return chosen
     }
 
     /// Leaves a page to whoever is next, because an application has failed.

@@ -15,8 +15,6 @@ import struct SystemPackage.FilePath
 actor Handoff {
     /// Events that wait for an application that does not read; older progress is lost beyond it.
     private static let eventBound = 1024
-    /// How long the origin may take for any other answer.
-    static let answerDeadline = Duration.seconds(10)
     /// How long an application has to hear that its document failed.
     private static let reportDeadline = Duration.seconds(5)
 
@@ -28,7 +26,8 @@ actor Handoff {
         case application(ApplicationChoice.Candidate)
         /// The application that the page's host lists, which is known when the page's address is here. Where there is
         /// none, or where it fails before it has answered that it continues, one of `browsers`, of the page's team; where
-        /// that fails as well, whoever asked. Of several the user chooses, unless `wanted` names the one.
+        /// that fails as well, whoever asked. Of several the user chooses, unless `wanted` names the one; where the user
+        /// does not, nobody has it.
         case applicationOfPage(wanted: String, browsers: [ApplicationChoice.Candidate])
     }
 
@@ -59,6 +58,7 @@ actor Handoff {
     let documents: DocumentService
     let applications: Applications
     let files: SharedFiles
+    let deadlines: HandoffDeadlines
 
     private var heldDocument: HandoffDocument?
     var held: (connection: Connection, claim: ClaimID)?
@@ -79,7 +79,7 @@ actor Handoff {
 
     init(
         _ plan: Plan, connections: PeerConnections, documents: DocumentService, applications: Applications,
-        files: SharedFiles
+        files: SharedFiles, deadlines: HandoffDeadlines
     ) {
         self.plan = plan
         activityID = plan.activity.id
@@ -88,6 +88,7 @@ actor Handoff {
         self.documents = documents
         self.applications = applications
         self.files = files
+        self.deadlines = deadlines
         (events, eventContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(Self.eventBound))
         (choices, choice) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1))
     }
@@ -152,7 +153,7 @@ actor Handoff {
         await connections.letGo(of: connection)
         // In a task of its own: a cancelled handoff still lets go.
         await Task {
-            _ = try? await withDeadline(Self.answerDeadline, "the origin did not answer") {
+            _ = try? await withDeadline(deadlines.answer, "the origin did not answer") {
                 let (_, stream) = try await connection.request(
                     .release(
                         .with {
@@ -168,7 +169,7 @@ actor Handoff {
     func openContinuationStream() async throws(HandoffError) -> BatonTransport.Stream {
         let (connection, claim) = try await presentClaim()
         do {
-            return try await withDeadline(Self.answerDeadline, "\(plan.origin.name) did not answer") {
+            return try await withDeadline(deadlines.answer, "\(plan.origin.name) did not answer") {
                 try await connection.request(.continuationStream(.with { $0.claimID = Data(claim.bytes) })).1
             }
         } catch {
@@ -261,7 +262,7 @@ actor Handoff {
             // The document may have come by another connection, and under another claim, than the payload.
             let (connection, claim) = try await presentClaim()
             try await withDeadline(
-                Self.answerDeadline, "\(plan.origin.name) did not answer", device: plan.origin.name
+                deadlines.answer, "\(plan.origin.name) did not answer", device: plan.origin.name
             ) {
                 let (_, stream) = try await connection.request(.continued(.with { $0.claimID = Data(claim.bytes) }))
                 await stream.finish()

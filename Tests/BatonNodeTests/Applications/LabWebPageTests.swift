@@ -21,7 +21,10 @@ struct LabWebPageTests {
         ///   - listed: the applications that the web host lists.
         ///   - signer: the host that has signed the list; by default nobody has.
         ///   - isSlow: whether it comes a byte at a time, for 100 s.
-        init(listed: String..., signedBy signer: String? = nil, isSlow: Bool = false) async throws {
+        ///   - choice: how many seconds the user has to choose an application; `nil` for as many as every node gives.
+        init(
+            listed: String..., signedBy signer: String? = nil, isSlow: Bool = false, choice: Int? = nil
+        ) async throws {
             let authority = try await WebAuthority()
             let holder = try await authority.issue(to: "reader.example")
             lab = try await HandoffLab()
@@ -55,9 +58,14 @@ struct LabWebPageTests {
                 mount --bind '\(path)/authority.pem' /etc/ssl/certs/ca-certificates.crt &&
                 mount --bind '\(path)/hosts' /etc/hosts && exec "$@"
                 """
-            node = try await lab.startNode(
-                2, "--private-sites", wrapper: ["unshare", "-m", "sh", "-c", mounts, "sh"]
-            ).command
+            let wrapper = ["unshare", "-m", "sh", "-c", mounts, "sh"]
+            if let choice {
+                let probe = [Lab.product("node-probe"), "--allow", "private-sites", "--choice", "\(choice)"]
+                node = try lab.startProgram(2, wrapper + probe)
+                try await node.event("ready")
+            } else {
+                node = try await lab.startNode(2, "--private-sites", wrapper: wrapper).command
+            }
             try await lab.awaitPeers(1, on: 2)
         }
 
@@ -229,6 +237,31 @@ struct LabWebPageTests {
         try await eventually("the first has it") { scene.events(of: first).contains { $0.event == "continue" } }
         #expect(scene.desktop.opened == [])
         #expect(scene.requests.count == 1, "the host is asked once a day")
+    }
+
+    @Test("A question that nobody answers ends the handoff in time, says so below itself, and opens nothing")
+    func unanswered() async throws {
+        let (first, second) = ("org.example.first", "org.example.second")
+        let scene = try await Scene(listed: "EXAMPLE." + first, "EXAMPLE." + second, choice: 5)
+        defer { scene.lab.down() }
+        for identifier in [first, second] { try await scene.registerReader(as: identifier) }
+        let origin = try await offerPage(scene)
+        let accept = try scene.lab.start(
+            2, ["accept", "--wait", "30"], wrapper: scene.desktop.wrapper + LabTerminalAnswers.wrapper())
+        try await origin.answer("willSave", 1, #""do":"saved""#)
+        let accepted = try await accept.end()
+        #expect(accepted.status == 1, "\(accepted)")
+        let lines = accepted.lines.map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }
+        let question = try #require(lines.lastIndex { $0.hasSuffix("Continue it in which? (1-2)") }, "\(lines)")
+        #expect(
+            lines.dropFirst(question + 1).first { !$0.isEmpty }?
+                .hasSuffix("nobody chose an application for the web page within 5 s") == true, "\(lines)")
+        #expect(scene.desktop.opened == [])
+        #expect(scene.events(of: first).isEmpty && scene.events(of: second).isEmpty)
+        // Nobody has it: its application keeps it, and hears why.
+        let failed = try await origin.event("failed")
+        #expect(failed.code == 4610 && failed.device == "desktop", "\(failed)")
+        #expect(origin.count("wasContinued") == 0)
     }
 
     /// A manifest of an application that continues web pages.
