@@ -228,10 +228,7 @@ struct ControlService: Sendable {
 
     private func document(of request: WireOfferRequest) async throws(HandoffError) -> DocumentSource? {
         guard !request.documentPath.isEmpty else { return nil }
-        guard let path = FilePath(bytes: request.documentPath), path.isAbsolute else {
-            throw HandoffError(.invalidRequest, "the document's path has to be absolute")
-        }
-        return try await documents.inspect(path)
+        return try await DocumentService.inspect(OfferedActivity.documentPath(request.documentPath))
     }
 
     private func withdraw(
