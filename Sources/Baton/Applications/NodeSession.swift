@@ -29,6 +29,8 @@ actor NodeSession {
     var offered: NodeOffering?
     /// What is not offered again as it is.
     var barred: NodeOffering.Refusal?
+    /// What the delegate has heard of the update that ended the last offer.
+    var refusal: HandoffError?
     var offers: UInt64 = 0
     /// The last activity that was withdrawn: it is not offered anew before the node has let it go.
     var leaving: (id: ActivityIdentifier, gone: Task<Void, Never>)?
@@ -121,6 +123,7 @@ actor NodeSession {
         registrationWait = nil
         offered = nil
         barred = nil
+        refusal = nil
         leaving = nil
         expiry?.cancel()
         expiry = nil
