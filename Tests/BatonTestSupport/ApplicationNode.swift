@@ -35,6 +35,7 @@ public actor ApplicationNode {
     private var reason: @Sendable (WireOfferRequest) -> HandoffError? = { _ in nil }
     /// Offers that were refused for ``refuse(where:)``.
     public private(set) var refusedOffers: [WireOfferRequest] = []
+    private var held: [CheckedContinuation<Void, Never>]?
     private var registrationRefusal: HandoffError?
     /// How often an application was refused to register.
     public private(set) var refusedRegistrations = 0
@@ -111,8 +112,21 @@ public actor ApplicationNode {
     /// What may be offered, at first or by an update: the reason why not, for anything else. Everything by default.
     public func refuse(where reason: @escaping @Sendable (WireOfferRequest) -> HandoffError?) { self.reason = reason }
 
+    /// Lets the ends of offers wait, as a node does that is still busy with an update.
+    public func holdEnds() { held = [] }
+
+    /// How many ends wait.
+    public var heldEnds: Int { held?.count ?? 0 }
+
+    /// Lets them go, and those after them.
+    public func releaseEnds() {
+        for end in held ?? [] { end.resume() }
+        held = nil
+    }
+
     /// However an offer ends, the application is told that it has.
     private func end(_ index: Int) async throws {
+        if held != nil { await withCheckedContinuation { held?.append($0) } }
         guard offers.indices.contains(index), !offers[index].hasEnded else { return }
         offers[index].hasEnded = true
         try await offers[index].stream.send(record: WireOfferEvent.with { $0.withdrawn = .init() })
@@ -156,6 +170,10 @@ public actor ApplicationNode {
     }
 
     private func offer(_ request: WireOfferRequest, _ stream: BatonTransport.Stream) async throws {
+        let isOffered = offers.contains { !$0.hasEnded && $0.request.activityID == request.activityID }
+        guard request.activityID.isEmpty || !isOffered else {
+            throw HandoffError(.invalidRequest, "an activity with this id is offered already")
+        }
         if let error = reason(request) {
             refusedOffers.append(request)
             throw error

@@ -240,6 +240,27 @@ struct LifeCycleTests {
         try await eventually("told") { recorder.failures.value.map(\.code) == [.handoffFailed] }
     }
 
+    @Test("An activity that becomes current again before the node has let it go is offered when it has")
+    func offeredInTurn() async throws {
+        let stage = try await Stage()
+        let (first, second) = (try stage.activity(), try stage.activity("org.example.notes.other"))
+        let recorder = ActivityRecorder()
+        first.delegate = recorder
+        first.becomeCurrent()
+        _ = try await stage.offered(1)
+        await stage.node.holdEnds()
+        second.becomeCurrent()
+        _ = try await stage.offered(2)
+        first.becomeCurrent()
+        try await eventually("both were withdrawn") { await stage.node.heldEnds == 2 }
+        await stage.node.releaseEnds()
+        try await eventually("the first is offered again") {
+            await stage.node.offered.map(\.request.type) == [Stage.editing]
+        }
+        #expect(recorder.failures.value.isEmpty)
+        await stage.application.close()
+    }
+
     @Test("A device that is taking the activity over does not keep it from being offered again")
     func offeredAnew() async throws {
         var deadlines = ApplicationDeadlines()

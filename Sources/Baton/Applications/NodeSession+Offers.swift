@@ -110,7 +110,7 @@ extension NodeSession {
     private func offer(
         _ activity: UserActivity, _ generation: UInt64, _ message: WireOfferRequest, to client: NodeClient
     ) async throws(HandoffError) {
-        if let leaving, leaving.id == activity.id {
+        if let leaving = leaving[activity.id] {
             // In time, since its last event may be with a delegate that hangs.
             _ = await answer(within: deadlines.save) { await leaving.gone.value }
         }
@@ -155,20 +155,25 @@ extension NodeSession {
     private func withdraw() async {
         guard let offered else { return }
         self.offered = nil
-        leaving = (offered.id, offered.gone)
+        leaving[offered.id] = offered
         await offered.node.withdraw()
     }
 
     /// The node offers an activity no more. Where that was not the application's wish, such as by `baton withdraw`, it
-    /// stays withdrawn until it becomes current again.
+    /// stays withdrawn until it becomes current again. One that has expired is offered again once it has more time.
     ///
     /// Where the node refused an update it is offered anew as it is now, which may not be what was refused; what the node
     /// answers to that is of this alone.
     private func offerEnded(_ number: UInt64) async {
+        leaving = leaving.filter { $0.value.number != number }
         guard let offered, offered.number == number else { return }
         self.offered = nil
         refusal = offered.refusal
-        barred = refusal == nil ? NodeOffering.Refusal(generation: offered.generation, message: nil) : nil
+        let expires = offered.message.expires
+        let hasExpired = expires > 0 && expires <= Date().timeIntervalSince1970
+        barred =
+            refusal == nil && !hasExpired
+            ? NodeOffering.Refusal(generation: offered.generation, message: nil) : nil
         // While its events go on the stream is not let go: this side of it ends here.
         await offered.node.withdraw()
         roster.raise()

@@ -32,8 +32,9 @@ actor NodeSession {
     /// What the delegate has heard of the update that ended the last offer.
     var refusal: HandoffError?
     var offers: UInt64 = 0
-    /// The last activity that was withdrawn: it is not offered anew before the node has let it go.
-    var leaving: (id: ActivityIdentifier, gone: Task<Void, Never>)?
+    /// What was withdrawn and the node has not let go yet: until then it is not offered anew. As many as the application has
+    /// activities at the most.
+    var leaving: [ActivityIdentifier: NodeOffering] = [:]
     var expiry: Task<Void, Never>?
     var handoffs = HandoffLog()
     private var hasSaidMissing = false
@@ -124,7 +125,7 @@ actor NodeSession {
         offered = nil
         barred = nil
         refusal = nil
-        leaving = nil
+        leaving = [:]
         expiry?.cancel()
         expiry = nil
     }

@@ -77,6 +77,22 @@ struct LabLibraryTests {
         #expect(origin.count("failed") == 2, "each refusal is told once")
     }
 
+    @Test("An activity that has expired is listed again when it is given more time, without becoming current anew")
+    func prolonged() async throws {
+        let pair = try await LabPair()
+        defer { pair.lab.down() }
+        for number in 1...3 {
+            pair.origin.offer("Note \(number)")
+            try await pair.list(["Note \(number)"], "it is listed")
+            let soon = Date(timeIntervalSinceNow: 2).formatted(.iso8601)
+            pair.origin.send(#""do":"update","activity":"Note \#(number)","expirationDate":"\#(soon)""#)
+            try await pair.list([], "it has expired")
+            pair.origin.send(#""do":"update","activity":"Note \#(number)","expirationDate":null"#)
+            try await pair.list(["Note \(number)"], "it has more time")
+        }
+        #expect(pair.origin.count("failed") == 0)
+    }
+
     @Test("needsSave is asked for when the activity becomes current, and again at takeover; once each")
     func needsSave() async throws {
         let pair = try await LabPair()
