@@ -124,7 +124,7 @@ let package = Package(
             path: "Tests/BatonLibraryProbe", swiftSettings: settings),
         .executableTarget(
             name: "node-probe",
-            dependencies: ["BatonAccount", "BatonDiscovery", "BatonNode", "BatonTransport", logging],
+            dependencies: ["BatonAccount", "BatonDiscovery", "BatonNode", "BatonTransport", "BatonWeb", logging],
             path: "Tests/BatonNodeProbe", swiftSettings: settings),
         tests(of: "BatonProtocol"),
         tests(of: "BatonEventLoop", [system]),

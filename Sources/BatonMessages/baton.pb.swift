@@ -1861,6 +1861,8 @@ public nonisolated struct WireOfferResponse: Sendable {
   public init() {}
 }
 
+/// What becomes of the offer. The node's END follows the last; after `withdrawn` there are more only while devices are
+/// taking the activity over.
 public nonisolated struct WireOfferEvent: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1892,6 +1894,7 @@ public nonisolated struct WireOfferEvent: Sendable {
     set {kind = .continued(newValue)}
   }
 
+  /// With a device: its taking over has failed. Without: the update before it was refused, and `withdrawn` follows.
   public var failed: WireFailure {
     get {
       if case .failed(let v)? = kind {return v}
@@ -1900,6 +1903,8 @@ public nonisolated struct WireOfferEvent: Sendable {
     set {kind = .failed(newValue)}
   }
 
+  /// It is offered no more, and the id is free for another offer. `progress`, `continued` and `failed` of devices that
+  /// were taking it over then may follow.
   public var withdrawn: WireOfferEvent.Withdrawn {
     get {
       if case .withdrawn(let v)? = kind {return v}
@@ -1914,7 +1919,10 @@ public nonisolated struct WireOfferEvent: Sendable {
     case taken(WireOfferEvent.Taken)
     case progress(WireProgressReport)
     case continued(WireOfferEvent.Taken)
+    /// With a device: its taking over has failed. Without: the update before it was refused, and `withdrawn` follows.
     case failed(WireFailure)
+    /// It is offered no more, and the id is free for another offer. `progress`, `continued` and `failed` of devices that
+    /// were taking it over then may follow.
     case withdrawn(WireOfferEvent.Withdrawn)
 
   }
@@ -2228,7 +2236,8 @@ public nonisolated struct WireAcceptEvent: Sendable {
     fileprivate var _application: WireInstalledApplication? = nil
   }
 
-  /// Several applications may open the web page that has come; who asked continues it where no answer comes.
+  /// Several applications may open the web page that has come; where no answer comes within 120 s the handoff fails with
+  /// TIMED_OUT.
   public nonisolated struct Choose: Sendable {
     // SwiftProtobuf.Message conformance is added in an extension below. See the
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -2296,6 +2305,9 @@ public nonisolated struct WireWillSaveResponse: Sendable {
 
   /// empty: as it was
   public var title: String = String()
+
+  /// absolute; empty: as it was
+  public var documentPath: Data = Data()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -6358,7 +6370,7 @@ nonisolated extension WireWillSaveRequest: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireWillSaveResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".WillSaveResponse"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}user_info\0\u{3}web_page_url\0\u{3}referrer_url\0\u{3}required_user_info_keys\0\u{3}target_content_identifier\0\u{1}title\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}user_info\0\u{3}web_page_url\0\u{3}referrer_url\0\u{3}required_user_info_keys\0\u{3}target_content_identifier\0\u{1}title\0\u{3}document_path\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -6372,6 +6384,7 @@ nonisolated extension WireWillSaveResponse: SwiftProtobuf.Message, SwiftProtobuf
       case 4: try { try decoder.decodeRepeatedStringField(value: &self.requiredUserInfoKeys) }()
       case 5: try { try decoder.decodeSingularStringField(value: &self.targetContentIdentifier) }()
       case 6: try { try decoder.decodeSingularStringField(value: &self.title) }()
+      case 7: try { try decoder.decodeSingularBytesField(value: &self.documentPath) }()
       default: break
       }
     }
@@ -6400,6 +6413,9 @@ nonisolated extension WireWillSaveResponse: SwiftProtobuf.Message, SwiftProtobuf
     if !self.title.isEmpty {
       try visitor.visitSingularStringField(value: self.title, fieldNumber: 6)
     }
+    if !self.documentPath.isEmpty {
+      try visitor.visitSingularBytesField(value: self.documentPath, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -6410,6 +6426,7 @@ nonisolated extension WireWillSaveResponse: SwiftProtobuf.Message, SwiftProtobuf
     if lhs.requiredUserInfoKeys != rhs.requiredUserInfoKeys {return false}
     if lhs.targetContentIdentifier != rhs.targetContentIdentifier {return false}
     if lhs.title != rhs.title {return false}
+    if lhs.documentPath != rhs.documentPath {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

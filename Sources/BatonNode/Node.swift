@@ -248,7 +248,8 @@ public actor Node {
             policy: policy,
             taken: TakenActivities(path: home.stateFolder + "/taken-activities", on: storage), directory: directory,
             connections: connections, documents: documents, handoffs: handoffs, applications: applications,
-            handoffSwitch: handoffSwitch, files: files, bound: limits.acceptedWaiting, on: loop, logger: logger)
+            handoffSwitch: handoffSwitch, files: files, deadlines: seams.handoffs, bound: limits.acceptedWaiting,
+            on: loop, logger: logger)
 
         await control.start(
             ControlService(
@@ -258,7 +259,7 @@ public actor Node {
                     directory: directory, connections: connections, policy: policy, handoffSwitch: handoffSwitch,
                     on: loop),
                 documents: documents, handoffs: handoffs, policy: policy, applications: applications,
-                handoffSwitch: handoffSwitch, files: files, streams: budget.streams))
+                handoffSwitch: handoffSwitch, files: files, deadlines: seams.handoffs, streams: budget.streams))
         await exchange.start(connections: connections, announcer: announcer)
         let accepting = accept(from: listener, over: loops, by: context, for: account, into: connections)
         let discovering = Task { [logger] in

@@ -14,6 +14,8 @@ package struct NodeSeams: Sendable {
     var clockDelay = Gate.clockDelay
     /// Times and names of discovery.
     package var discovery = DiscoveryConfiguration()
+    /// How long a handoff waits.
+    package var handoffs = HandoffDeadlines()
 
     /// What every program has.
     package init() {}

@@ -62,6 +62,8 @@ struct ChoiceTests {
         #expect(decide(["x"], ["y"]) == .ask(three))
         #expect(decide([], ["y", "b", "a"]) == .one(three[2]))
         #expect(decide(["x", "a"], ["b"]) == .one(three[1]))
+        #expect(decide([], []).candidates == three && decide(["a"], []).candidates == [three[1]])
+        #expect(ApplicationChoice.Decision.nobody.candidates.isEmpty)
         #expect(ApplicationChoice.decide(among: [], inFront: ["a"], recentlyUsed: []) == .nobody)
         #expect(ApplicationChoice.decide(among: [three[0]], inFront: ["a"], recentlyUsed: ["b"]) == .one(three[0]))
     }

@@ -6,8 +6,9 @@ import Synchronization
 ///
 /// `document-probe offer FILE [KEY=PATH...]` makes a document current, with a cursor and further file URLs in its user
 /// info; lines `resign`, `front` and `close` are done with it. `document-probe continue FOLDER OFFSET LENGTH` continues
-/// one: it reads that range into `FOLDER/range` as soon as some of the file has come, and then waits for the whole. Each
-/// says what happens in a line, and ends with its standard input.
+/// one: it reads that range into `FOLDER/range` as soon as some of the file has come, and then waits for the whole.
+/// `document-probe hammer FILE FILE` offers a document that threads move between two files, edit, watch and bring to the
+/// front all the time, until a line `settle`. Each says what happens in a line, and ends with its standard input.
 @main
 enum Probe {
     static let type = "org.example.document"
@@ -21,6 +22,8 @@ enum Probe {
             for await command in commands() { offering.obey(command) }
             offering.document.close()
             await offering.application.close()
+        case "hammer":
+            try await Hammering(files: Array(arguments.dropFirst())).run(commands())
         case "continue":
             let application = try Application(
                 .init(
@@ -36,7 +39,7 @@ enum Probe {
             await application.close()
             withExtendedLifetime(continuing) {}
         default:
-            say("offer or continue")
+            say("offer, hammer or continue")
         }
     }
 
@@ -130,6 +133,7 @@ final class Continuing: ApplicationDelegate, UserActivityRestoring {
                     "read \(data.count) bytes in \(Int(taken)) ms, \(document.fileURL == nil ? "early" : "local")")
                 let file = try await document.arrived()
                 Probe.say("arrived \(file.path)")
+                Probe.say("title \(document.activity.title ?? "")")
                 for (key, value) in document.activity.userInfo.entries.sorted(by: { $0.key < $1.key }) {
                     guard case .url(let url) = value else { continue }
                     Probe.say("url \(key) \(url.absoluteString) \(await mayUse(url, application))")

@@ -2,29 +2,38 @@ import BatonAccount
 import BatonDiscovery
 import BatonNode
 import BatonTransport
+import BatonWeb
 import Foundation
 import Logging
 
 /// A node with something else than what every program has, so that tests can put it on a lab host.
 ///
 /// `--without seal` or `--without size` leaves out what guards its advertisements, `--without gate` answers everybody,
-/// `--rotation MILLISECONDS` shortens the life of its instance name. It says `ready` as `baton node --json` does, and stops at the end of its input.
+/// `--rotation MILLISECONDS` shortens the life of its instance name, `--choice SECONDS` the time to choose one of several
+/// applications, and `--answer SECONDS` that for another device's answers; `--allow private-sites` is what
+/// `baton node --private-sites` is. It says `ready` as `baton node --json` does, and stops at the end of its input.
 @main
 enum Probe {
     static func main() async throws {
         var seams = NodeSeams()
+        var configuration = NodeConfiguration()
+        configuration.environment = ProcessInfo.processInfo.environment
         var arguments = CommandLine.arguments.dropFirst()
         while let option = arguments.popFirst(), let value = arguments.popFirst() {
             switch (option, value) {
             case ("--without", "seal"): seams.guards.remove(.seal)
             case ("--without", "size"): seams.guards.remove(.size)
             case ("--without", "gate"): seams.hasGate = false
+            case ("--choice", _): seams.handoffs.choice = .seconds(Int(value) ?? 0)
+            case ("--answer", _): seams.handoffs.answer = .seconds(Int(value) ?? 0)
+            case ("--allow", "private-sites"): configuration.siteAssociations.allowsPrivateAddresses = true
             case ("--rotation", _): seams.discovery.rotationPeriod = .milliseconds(Int(value) ?? 0)
             case _: fatalError("there is no \(option) \(value)")
             }
         }
         let node = Node(
-            home: try Home(environment: ProcessInfo.processInfo.environment), seams: seams,
+            home: try Home(environment: ProcessInfo.processInfo.environment), configuration: configuration,
+            seams: seams,
             logger: Logger(label: "probe") { StreamLogHandler.standardError(label: $0) })
         try await node.start()
         let ready = #"{"event":"ready","port":\#(await node.port ?? 0)}"#

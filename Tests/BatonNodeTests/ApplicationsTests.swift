@@ -190,6 +190,61 @@ struct ApplicationsTests {
         #expect(try await scene.choose(activity()) == ["org.example.b"])
     }
 
+    @Test("Who was in front, or made an activity current, was used last, whoever continued something before")
+    func used() async throws {
+        let scene = try await Scene()
+        let first = try await scene.run("org.example.a")
+        let connection = try await scene.ownConnection()
+        _ = try await scene.applications.register(scene.application("org.example.b", on: connection))
+        #expect(try await scene.choose(activity()) == ["org.example.a", "org.example.b"])
+
+        // In front, and behind again.
+        for isInFront in [true, false] {
+            try await scene.applications.update(
+                first, to: scene.application("org.example.a", "", [Self.type], 0, isInFront))
+        }
+        #expect(try await scene.choose(activity()) == ["org.example.a"])
+        // An activity of its own becomes current.
+        await scene.applications.activityBecameCurrent(on: connection)
+        #expect(try await scene.choose(activity()) == ["org.example.b"])
+        // What is said by a connection that no application registered on is nobody's.
+        try await scene.applications.activityBecameCurrent(on: scene.ownConnection())
+        #expect(try await scene.choose(activity()) == ["org.example.b"])
+        // Registers in front, and goes behind.
+        let third = try await scene.run("org.example.c", inFront: true)
+        #expect(try await scene.choose(activity()) == ["org.example.c"])
+        try await scene.applications.update(third, to: scene.application("org.example.c"))
+        #expect(try await scene.choose(activity()) == ["org.example.c"])
+        // What says nothing of the front changes nothing.
+        try await scene.applications.update(first, to: scene.application("org.example.a", "", [Self.type], 1))
+        #expect(try await scene.choose(activity()) == ["org.example.c"])
+    }
+
+    @Test("What was used last is known at once, and written seldom, however often it changes")
+    func usedFile() async throws {
+        let scene = try await Scene()
+        func keeper(_ interval: Duration) throws -> ApplicationKeeper {
+            ApplicationKeeper(
+                home: scene.home, environment: ["HOME": scene.folder.path, "XDG_DATA_DIRS": "/none"],
+                on: try BlockingExecutor(name: "storage"), logger: Logger(label: "test"), writeInterval: interval)
+        }
+        let path = RecentApplications.path(in: FilePath(scene.home.stateFolder))
+        func written() -> [String] { RecentApplications(reading: path).identifiers }
+        let seldom = try keeper(.seconds(3600))
+        for _ in 0..<100 {
+            for identifier in ["org.example.a", "org.example.b"] { await seldom.noteUse(of: identifier) }
+        }
+        #expect(await seldom.recentlyUsed == ["org.example.b", "org.example.a"])
+        #expect(written() == ["org.example.a"])
+
+        let often = try keeper(.milliseconds(500))
+        for identifier in ["org.example.c", "org.example.d"] { await often.noteUse(of: identifier) }
+        try await eventually("the last is written", within: .seconds(40)) {
+            written() == ["org.example.d", "org.example.c", "org.example.a"]
+        }
+        #expect(await often.recentlyUsed == ["org.example.d", "org.example.c", "org.example.a"])
+    }
+
     @Test("A version that the application does not read is declined, with both versions")
     func versions() async throws {
         let scene = try await Scene()
@@ -379,7 +434,7 @@ struct ApplicationsTests {
         let front = try await scene.run("org.example.two", team: "TEAM", types: [], inFront: true)
         #expect(await opening() == ["org.example.two"], "it is in front")
         await applications.unregister(front)
-        #expect(await opening() == ["org.example.one", "org.example.two"])
+        #expect(await opening() == ["org.example.two"], "it was in front last")
         try await scene.run("org.example.one", team: "TEAM", types: [])
         let candidate = ApplicationChoice.Candidate(
             identifier: "org.example.one", name: "org.example.one", isRunning: true)
@@ -389,7 +444,7 @@ struct ApplicationsTests {
         #expect(await opening(wanted: "org.example.two") == ["org.example.two"])
     }
 
-    @Test("A web page goes to a browser of its team, which declares the type; an application that claims hosts is none")
+    @Test("Browsers of a page's team declare the type; an application that claims hosts is none")
     func browsers() async throws {
         let scene = try await Scene()
         let type = ActivityType.browsingWeb
@@ -407,6 +462,13 @@ struct ApplicationsTests {
         page.teamTag = Data(TeamTag(of: "OTHER").bytes)
         #expect(try await scene.choose(page) == [], "of another team")
         page.teamTag = Data(TeamTag(of: "TEAM").bytes)
+        try await scene.run("org.example.browser", team: "TEAM", types: [type], versions: 1, inFront: true)
+        #expect(try await scene.choose(page) == ["org.example.browser"])
+        page.version = 2
+        #expect(try await scene.choose(page) == ["org.example.second"], "it reads the version")
+        _ = try await scene.handoffSwitch.set(false, for: "org.example.second")
+        #expect(try await scene.choose(page) == [], "nobody reads the version, but the default browser does")
+        page.version = 1
         for identifier in ["org.example.browser", "org.example.second"] {
             _ = try await scene.handoffSwitch.set(false, for: identifier)
         }

@@ -60,7 +60,7 @@ struct DocumentLimitsTests {
             ledger: try PartFileLedger(stateFolder: FilePath(scratch.path + "/parts")), limit: limit,
             stallDeadline: .milliseconds(300))
         let (node, application) = try await connectedPair(on: loop)
-        let document = try await service.inspect(FilePath(source.path))
+        let document = try await DocumentService.inspect(FilePath(source.path))
         let activity = try OfferedActivity(.with { $0.type = "org.example.album" }, document: document)
         let events = try await offers.offer(activity, from: node)
         let (claim, _) = try await offers.claim(activity.id, by: desktop)

@@ -8,17 +8,19 @@ import Testing
 struct LabDocumentTests {
     /// Two hosts, with an application each.
     private func continuing(
-        _ lab: HandoffLab, offset: Int, length: Int, folder: URL
+        _ lab: HandoffLab, on host: Int = 2, offset: Int, length: Int, folder: URL
     ) async throws -> HostCommand {
         let program = try lab.startProgram(
-            2, [Lab.product("document-probe"), "continue", folder.path, "\(offset)", "\(length)"])
+            host, [Lab.product("document-probe"), "continue", folder.path, "\(offset)", "\(length)"])
         try await program.program.line(within: .seconds(20)) { $0 == "connected" }
         return program
     }
 
-    private func offering(_ lab: HandoffLab, _ arguments: String...) async throws -> HostCommand {
-        let program = try lab.startProgram(1, [Lab.product("document-probe"), "offer"] + arguments)
-        try await eventually("it is offered") { try await lab.run(2, "activities", "--json").events.count == 1 }
+    private func offering(
+        _ lab: HandoffLab, on host: Int = 1, role: String = "offer", _ arguments: String...
+    ) async throws -> HostCommand {
+        let program = try lab.startProgram(host, [Lab.product("document-probe"), role] + arguments)
+        try await eventually("it is offered") { try await lab.run(3 - host, "activities", "--json").events.count == 1 }
         return program
     }
 
@@ -112,6 +114,119 @@ struct LabDocumentTests {
         #expect(try String(contentsOf: folder.appendingPathComponent("a b.txt"), encoding: .utf8) == "here")
         origin.program.closeInput()
         #expect(try await origin.end().status == 0)
+    }
+
+    @Test(
+        "Links and .. in files of a shared folder count for what they lead to, in both directions", arguments: [1, 2])
+    func links(origin host: Int) async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let other = 3 - host
+        let here = try lab.destination("here")
+        let there = try lab.destination("there")
+        let elsewhere = try lab.destination("elsewhere")
+        for (folder, text) in [(here, "here"), (there, "there!"), (elsewhere, "else")] {
+            try FileManager.default.createDirectory(
+                at: folder.appendingPathComponent("inner"), withIntermediateDirectories: false)
+            for name in ["a.txt", "b.txt", "inner/c.txt"] {
+                try Data(text.utf8).write(to: folder.appendingPathComponent(name))
+            }
+        }
+        func link(_ name: String, in folder: URL, to target: String) throws {
+            try FileManager.default.createSymbolicLink(
+                atPath: folder.appendingPathComponent(name).path, withDestinationPath: target)
+        }
+        try link("inside", in: here, to: "inner/c.txt")
+        try link("alias", in: here, to: "a.txt")
+        try link("leak", in: here, to: "../elsewhere/a.txt")
+        try link("into", in: elsewhere, to: here.path + "/inner")
+        #expect(try await lab.run(host, "roots", "add", "Documents", here.path).status == 0)
+        #expect(try await lab.run(other, "roots", "add", "Documents", there.path).status == 0)
+        _ = try await lab.startNodes()
+        let inbox = try lab.destination("inbox")
+
+        // A link in the folder leads out of it: that file is outside, and not the one that goes along.
+        let leaking = try lab.startProgram(
+            host,
+            [Lab.product("document-probe"), "offer", here.path + "/a.txt", "leak=\(here.path)/leak"])
+        try await leaking.program.line { $0.hasPrefix("failed") && $0.contains("“leak” names a second file") }
+        leaking.program.closeInput()
+        #expect(try await leaking.end().status == 0)
+        try await eventually("it is not offered") { try await lab.run(other, "activities", "--json").events.isEmpty }
+
+        let origin = try await offering(
+            lab, on: host, here.path + "/inner/../alias", "link=\(here.path)/inside",
+            "dots=\(here.path)/inner/../b.txt", "into=\(elsewhere.path)/into/../inner/c.txt")
+        let application = try await continuing(lab, on: other, offset: 0, length: 100, folder: lab.folder)
+        let accepted = try await lab.run(other, "accept", "--json", "--to", inbox.path)
+        #expect(accepted.status == 0, "\(accepted.errors)")
+        try await application.program.line { $0 == "again true" }
+        let lines = application.program.lines
+        let prefix = "file://\(there.path)"
+        #expect(lines.contains { $0.hasPrefix("read 6 bytes") && $0.hasSuffix("local") }, "\(lines)")
+        for (key, place) in [
+            ("NSUserActivityDocumentURL", "a.txt"), ("link", "inner/c.txt"), ("dots", "b.txt"), ("into", "inner/c.txt"),
+        ] { #expect(lines.contains("url \(key) \(prefix)/\(place) allowed"), "\(lines)") }
+        #expect(try lab.contents(of: inbox).isEmpty)
+
+        // On the device that continues it, a link that leads out of the folder is not followed.
+        try FileManager.default.removeItem(at: there.appendingPathComponent("b.txt"))
+        try link("b.txt", in: there, to: "../elsewhere/b.txt")
+        let refused = try await lab.run(other, "accept", "--json", "--to", inbox.path)
+        #expect(refused.events.last?.code == "accessRefused", "\(refused)")
+        #expect(refused.events.last?.message?.contains("“dots”") == true, "\(refused)")
+        #expect(refused.events.last?.message?.contains("a link there leads out") == true, "\(refused)")
+        try await application.program.line { $0.hasPrefix("did fail 46005 “dots”") }
+        for program in [origin, application] {
+            program.program.closeInput()
+            #expect(try await program.end().status == 0)
+        }
+    }
+
+    @Test("A document that threads move all the time is one file to who takes it over: content, name, key and title")
+    func hammered() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let files = try ["a.txt", "b.txt"].map { name in
+            let file = lab.folder.appendingPathComponent(name)
+            try Data("this is \(name)".utf8).write(to: file)
+            return file.path
+        }
+        let application = try await continuing(lab, offset: 0, length: 100, folder: lab.folder)
+        let origin = try await offering(lab, role: "hammer", files[0], files[1])
+        var start = 0
+        var last = ""
+        for round in 1...6 {
+            let isLast = round == 6
+            if isLast {
+                origin.program.send("settle")
+                try await origin.program.line { $0.hasPrefix("settled ") }
+                let settled = try #require(origin.program.lines.last { $0.hasPrefix("settled ") })
+                let words = settled.split(separator: " ", maxSplits: 3).map(String.init)
+                #expect(words.count == 4 && words[1] == words[2] && words[3] == "in front", "\(settled)")
+                last = words[1]
+            }
+            let inbox = try lab.destination("inbox \(round)")
+            let accepted = try await lab.run(2, "accept", "--json", "--wait", "30", "--to", inbox.path)
+            #expect(accepted.status == 0, "\(accepted)\n\(origin.program.lines)")
+            try await application.program.line(from: start) { $0 == "again true" }
+            let lines = Array(application.program.lines[start...])
+            start += lines.count
+            let name = try #require(try lab.contents(of: inbox).first)
+            if isLast { #expect(name == last) }
+            let file = inbox.appendingPathComponent(name)
+            #expect(try String(contentsOf: file, encoding: .utf8) == "this is \(name)", "round \(round)")
+            #expect(lines.contains("arrived \(file.path)"), "\(lines)")
+            #expect(lines.contains("title \(name)"), "\(lines)")
+            let url = file.absoluteString
+            #expect(lines.contains("url NSUserActivityDocumentURL \(url) allowed"), "\(lines)")
+        }
+        #expect(!origin.program.lines.contains { $0.hasPrefix("failed") }, "\(origin.program.lines)")
+        for program in [origin, application] {
+            program.program.closeInput()
+            #expect(try await program.end().status == 0)
+        }
     }
 
     /// Accepts once more with a new instance of the application.

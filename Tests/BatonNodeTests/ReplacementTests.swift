@@ -14,11 +14,11 @@ import Testing
 @Suite("Activities that are replaced", .timeLimit(.minutes(1)))
 struct ReplacementTests {
     /// Offers of a node that shares no folder.
-    private static func offers(on loop: EventLoop) throws -> Offers {
+    private static func offers(on loop: EventLoop, lapse: Duration = ClaimTable.lapse) throws -> Offers {
         let files = SharedFiles(
             path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        return Offers(on: loop, files: files) { _ in }
+        return Offers(on: loop, files: files, lapse: lapse) { _ in }
     }
 
     @Test("After a withdrawal others wait for what takes its place, and no longer than a moment")
@@ -126,31 +126,25 @@ struct ReplacementTests {
         await node.close()
     }
 
-    @Test("A claim that lapses ends what was withdrawn while it was held")
+    @Test("A claim that lapses ends by itself what was withdrawn while it was held")
     func lapsed() async throws {
         let loop = EventLoop(name: "offers")
-        let offers = try Self.offers(on: loop)
+        let offers = try Self.offers(on: loop, lapse: .milliseconds(100))
         let (node, application) = try await connectedPair(on: loop)
         let activity = try OfferedActivity(.with { $0.type = "org.example.note" }, document: nil)
         let events = try await offers.offer(activity, from: node)
         _ = try await offers.claim(activity.id, by: PeerName(id: "d", name: "desktop"))
         await offers.withdraw(activity.id)
-        await offers.connectionsEnded(of: "d")
+        // For as long as the device is there nothing lapses.
         #expect(await offers.departed.count == 1)
-        #expect(await offers.lapse?.isScheduled == true)
-        // As the timer does when the claim has lapsed.
-        await offers.lapseAll()
+        #expect(await offers.lapse == nil)
+        let lost = ContinuousClock.now
+        await offers.connectionsEnded(of: "d")
         for await _ in events {}
+        #expect(ContinuousClock.now - lost >= .milliseconds(100))
+        #expect(await offers.departed.isEmpty)
         #expect(await offers.lapse?.isScheduled == false)
         await application.close()
         await node.close()
-    }
-}
-
-extension Offers {
-    /// The claims lapse as if so much time had passed.
-    fileprivate func lapseAll() {
-        claims.expire(now: Instant.now + ClaimTable.lapse)
-        settleDeparted()
     }
 }

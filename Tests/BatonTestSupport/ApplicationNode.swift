@@ -12,6 +12,8 @@ public actor ApplicationNode {
         public var updates: [WireOfferUpdate] = []
         /// The application has withdrawn it, or is gone.
         public var hasEnded = false
+        /// Devices that are taking it over: until they have, its events go on.
+        fileprivate var taking: Set<String> = []
         fileprivate let stream: BatonTransport.Stream
 
         /// As it was said last.
@@ -30,6 +32,10 @@ public actor ApplicationNode {
     /// What a document read is answered from.
     private var document = Data()
     private var refusals: [HandoffError] = []
+    private var reason: @Sendable (WireOfferRequest) -> HandoffError? = { _ in nil }
+    /// Offers that were refused for ``refuse(where:)``.
+    public private(set) var refusedOffers: [WireOfferRequest] = []
+    private var held: [CheckedContinuation<Void, Never>]?
     private var registrationRefusal: HandoffError?
     /// How often an application was refused to register.
     public private(set) var refusedRegistrations = 0
@@ -79,21 +85,52 @@ public actor ApplicationNode {
         return try await connection.request(request)
     }
 
-    /// Tells the application what became of the activity that it offered last.
-    public func report(_ event: WireOfferEvent.OneOf_Kind) async throws {
-        try await offers.last?.stream.send(record: WireOfferEvent.with { $0.kind = event })
+    /// Tells the application what became of the activity that it offered last, or of another one.
+    public func report(_ event: WireOfferEvent.OneOf_Kind, of number: Int? = nil) async throws {
+        let index = number ?? offers.count - 1
+        guard offers.indices.contains(index) else { return }
+        switch event {
+        case .taken(let device): offers[index].taking.insert(device.deviceID)
+        case .continued(let device): offers[index].taking.remove(device.deviceID)
+        case .progress, .failed, .withdrawn: break
+        }
+        try await offers[index].stream.send(record: WireOfferEvent.with { $0.kind = event })
+        if offers[index].hasEnded, offers[index].taking.isEmpty { await offers[index].stream.finish() }
     }
 
     /// Ends the last offer from this side, as `baton withdraw` does.
     public func withdraw() async throws {
-        try await report(.withdrawn(.init()))
-        await offers.last?.stream.finish()
+        try await end(offers.count - 1)
     }
 
     /// Ends the last offer because something is wrong with its update.
     public func refuseUpdate(_ error: HandoffError) async throws {
         try await report(.failed(error.failure))
-        await offers.last?.stream.finish()
+        try await end(offers.count - 1)
+    }
+
+    /// What may be offered, at first or by an update: the reason why not, for anything else. Everything by default.
+    public func refuse(where reason: @escaping @Sendable (WireOfferRequest) -> HandoffError?) { self.reason = reason }
+
+    /// Lets the ends of offers wait, as a node does that is still busy with an update.
+    public func holdEnds() { held = [] }
+
+    /// How many ends wait.
+    public var heldEnds: Int { held?.count ?? 0 }
+
+    /// Lets them go, and those after them.
+    public func releaseEnds() {
+        for end in held ?? [] { end.resume() }
+        held = nil
+    }
+
+    /// However an offer ends, the application is told that it has.
+    private func end(_ index: Int) async throws {
+        if held != nil { await withCheckedContinuation { held?.append($0) } }
+        guard offers.indices.contains(index), !offers[index].hasEnded else { return }
+        offers[index].hasEnded = true
+        try await offers[index].stream.send(record: WireOfferEvent.with { $0.withdrawn = .init() })
+        if offers[index].taking.isEmpty { await offers[index].stream.finish() }
     }
 
     private func serve(
@@ -133,8 +170,17 @@ public actor ApplicationNode {
     }
 
     private func offer(_ request: WireOfferRequest, _ stream: BatonTransport.Stream) async throws {
+        let isOffered = offers.contains { !$0.hasEnded && $0.request.activityID == request.activityID }
+        guard request.activityID.isEmpty || !isOffered else {
+            throw HandoffError(.invalidRequest, "an activity with this id is offered already")
+        }
+        if let error = reason(request) {
+            refusedOffers.append(request)
+            throw error
+        }
         let index = offers.count
         offers.append(Offer(request: request, stream: stream))
+        // Its connection may just end.
         defer { offers[index].hasEnded = true }
         try await stream.respond(
             .offer(
@@ -142,8 +188,12 @@ public actor ApplicationNode {
                     $0.activityID = request.activityID
                     $0.title = request.title
                 }))
-        for try await update in stream.records(of: WireOfferUpdate.self) { offers[index].updates.append(update) }
-        try await stream.send(record: WireOfferEvent.with { $0.withdrawn = .init() })
-        await stream.finish()
+        for try await update in stream.records(of: WireOfferUpdate.self) {
+            offers[index].updates.append(update)
+            guard let error = reason(update.offer) else { continue }
+            try await stream.send(record: WireOfferEvent.with { $0.failed = error.failure })
+            break
+        }
+        try await end(index)
     }
 }

@@ -93,6 +93,7 @@ struct DocumentTests {
         #expect(saved.userInfo.entries["cursor"]?.integer == 2)
         #expect(saved.userInfo.entries[Self.key]?.url == file.url.absoluteString)
         #expect(saved.requiredUserInfoKeys == [Self.key])
+        #expect(String(decoding: saved.documentPath, as: UTF8.self) == file.url.path(percentEncoded: false))
         #expect(!document.needsSave)
 
         let moved = URL(filePath: "/tmp/moved here")
@@ -114,6 +115,46 @@ struct DocumentTests {
         await watching.value
         #expect(seen.value == [.becameFront, .stateChanged, .resignedFront, .becameFront, .closed])
         for await change in document.changes { Issue.record("\(change) after the end") }
+        await stage.application.close()
+    }
+
+    @Test("A document is told that it is behind, whatever took its place; closed it is told no more than that")
+    func pushed() async throws {
+        let stage = try await stage()
+        let file = try File()
+        func document() throws -> Document {
+            try Document(fileURL: file.url, activityType: Self.type, application: stage.application)
+        }
+        let (first, second, third) = (try document(), try document(), try document())
+        let other = try stage.activity()
+        let seen = [first, second, third].map { document in
+            let changes = document.changes
+            return Task {
+                var seen: [Document.Change] = []
+                for await change in changes { seen.append(change) }
+                return seen
+            }
+        }
+        first.becomeFront()
+        second.becomeFront()
+        // It is there already.
+        second.becomeFront()
+        other.becomeCurrent()
+        // It is not.
+        second.resignFront()
+        third.activity.becomeCurrent()
+        third.activity.invalidate()
+        second.becomeFront()
+        await stage.application.close()
+        first.becomeFront()
+        for document in [first, second, third] { document.close() }
+        #expect(await seen[0].value == [.becameFront, .resignedFront, .becameFront, .closed])
+        #expect(
+            await seen[1].value == [
+                .becameFront, .resignedFront, .becameFront, .resignedFront, .closed,
+            ])
+        // Its activity was ended before it was closed.
+        #expect(await seen[2].value == [.becameFront, .resignedFront, .closed])
         await stage.application.close()
     }
 

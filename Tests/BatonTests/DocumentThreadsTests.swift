@@ -157,9 +157,58 @@ struct DocumentThreadsTests {
         await stage.node.stop()
     }
 
+    @Test("Of threads that bring documents to the front and away, watchers hear the order in which it happened")
+    func fronts() async throws {
+        let stage = try await Stage()
+        let file = FileManager.default.temporaryDirectory.appending(path: "baton-threads-\(UUID().uuidString)")
+        for round in 0..<200 {
+            let documents = try (0..<2).map { _ in
+                try Document(fileURL: file, activityType: Stage.editing, application: stage.application)
+            }
+            let seen = documents.map { document in
+                let changes = document.changes
+                return Task {
+                    var seen: [Document.Change] = []
+                    for await change in changes { seen.append(change) }
+                    return seen
+                }
+            }
+            // Fewer changes than wait for a watcher who reads slowly.
+            await withTaskGroup { group in
+                for number in 0..<4 {
+                    group.addTask {
+                        await thread {
+                            for step in 0..<3 {
+                                let document = documents[(number + step) % 2]
+                                if (number + step) % 3 == 0 { document.resignFront() } else { document.becomeFront() }
+                            }
+                        }
+                    }
+                }
+            }
+            let isFront = documents.map(\.activity.isCurrent)
+            for document in documents { document.close() }
+            for (isFront, seen) in zip(isFront, seen) {
+                let told = await seen.value
+                #expect(told.last == .closed)
+                let turns = told.dropLast()
+                #expect(turns.last.map { $0 == .becameFront } ?? false == isFront, "round \(round): \(told)")
+                for (index, change) in turns.enumerated() {
+                    #expect(
+                        change == (index.isMultiple(of: 2) ? .becameFront : .resignedFront), "round \(round): \(told)")
+                }
+            }
+        }
+        await stage.application.close()
+        await stage.node.stop()
+    }
+
     @Test("Of devices that take it over at once each gets the whole state, however many are asked for it")
     func atOnce() async throws {
-        let stage = try await Stage()
+        var deadlines = ApplicationDeadlines()
+        // How long many of them take is the machine's affair.
+        deadlines.save = .seconds(60)
+        let stage = try await Stage(deadlines: deadlines)
         let file = FileManager.default.temporaryDirectory.appending(path: "baton-threads-\(UUID().uuidString)")
         let document = try Document(
             fileURL: file, activityType: Stage.editing, application: stage.application

@@ -2,6 +2,7 @@ import Baton
 import BatonMessages
 import BatonTestSupport
 import FoundationEssentials
+import SwiftProtobuf
 import Testing
 
 @Suite("Life of an activity")
@@ -193,8 +194,33 @@ struct LifeCycleTests {
         #expect(recorder.failures.value.count == 1)
     }
 
-    @Test("An update that the node refuses ends the offer until the activity has changed")
+    @Test("An update that the node refuses is told once and ends the offer until the activity has changed")
     func refusedUpdate() async throws {
+        let stage = try await Stage()
+        await stage.node.refuse { offer in
+            offer.documentPath.isEmpty ? nil : HandoffError(.documentUnreadable, "it cannot be read")
+        }
+        let activity = try stage.activity()
+        let recorder = ActivityRecorder()
+        activity.delegate = recorder
+        activity.becomeCurrent()
+        _ = try await stage.offered(1)
+        activity.document = URL(filePath: "/nowhere")
+        try await eventually("told") { recorder.failures.value.map(\.code) == [.handoffFailed] }
+        // It was tried as it is, and then let be.
+        try await eventually("refused") { await stage.node.refusedOffers.count == 1 }
+        stage.application.isInFront = true
+        try await eventually("looked at again") { await stage.node.registrations.last?.inFront == true }
+        #expect(await stage.node.refusedOffers.count == 1)
+        activity.document = nil
+        activity.title = "changed"
+        let offer = try #require(try await stage.offered(1).first)
+        #expect(offer.request.title == "changed" && offer.request.documentPath.isEmpty)
+        #expect(recorder.failures.value.count == 1)
+    }
+
+    @Test("What has changed before the node's refusal of an update is heard is offered all the same")
+    func refusedLate() async throws {
         let stage = try await Stage()
         let activity = try stage.activity()
         let recorder = ActivityRecorder()
@@ -203,14 +229,68 @@ struct LifeCycleTests {
         _ = try await stage.offered(1)
         activity.document = URL(filePath: "/nowhere")
         try await eventually("said") { await stage.node.offered.first?.updates.count == 1 }
+        activity.document = nil
+        activity.title = "changed"
+        try await eventually("said as well") { await stage.node.offered.first?.updates.count == 2 }
+        // Of the first.
         try await stage.node.refuseUpdate(HandoffError(.documentUnreadable, "it cannot be read"))
+        try await eventually("offered again as it is now") { await stage.node.offers.count == 2 }
+        let offer = try #require(await stage.node.offered.first)
+        #expect(offer.request.title == "changed" && offer.request.documentPath.isEmpty)
         try await eventually("told") { recorder.failures.value.map(\.code) == [.handoffFailed] }
-        try await eventually("offered again as it is now") {
-            activity.document = nil
-            activity.title = "changed"
-            return await stage.node.offers.count == 2
+    }
+
+    @Test("An activity that becomes current again before the node has let it go is offered when it has")
+    func offeredInTurn() async throws {
+        let stage = try await Stage()
+        let (first, second) = (try stage.activity(), try stage.activity("org.example.notes.other"))
+        let recorder = ActivityRecorder()
+        first.delegate = recorder
+        first.becomeCurrent()
+        _ = try await stage.offered(1)
+        await stage.node.holdEnds()
+        second.becomeCurrent()
+        _ = try await stage.offered(2)
+        first.becomeCurrent()
+        try await eventually("both were withdrawn") { await stage.node.heldEnds == 2 }
+        await stage.node.releaseEnds()
+        try await eventually("the first is offered again") {
+            await stage.node.offered.map(\.request.type) == [Stage.editing]
         }
-        #expect(await stage.node.offers.last?.request.documentPath.isEmpty == true)
+        #expect(recorder.failures.value.isEmpty)
+        await stage.application.close()
+    }
+
+    @Test("A device that is taking the activity over does not keep it from being offered again")
+    func offeredAnew() async throws {
+        var deadlines = ApplicationDeadlines()
+        // Longer than anything here is waited for.
+        deadlines.save = .seconds(60)
+        let stage = try await Stage(deadlines: deadlines)
+        let (first, second) = (try stage.activity(), try stage.activity("org.example.notes.other"))
+        let recorder = ActivityRecorder()
+        first.delegate = recorder
+        first.becomeCurrent()
+        _ = try await stage.offered(1)
+        let device = WireOfferEvent.Taken.with {
+            $0.device = "desktop"
+            $0.deviceID = "d"
+        }
+        try await stage.node.report(.taken(device))
+        second.becomeCurrent()
+        try await eventually("the second is offered") {
+            await stage.node.offered.map(\.request.type) == ["org.example.notes.other"]
+        }
+        first.becomeCurrent()
+        try await eventually("the first is offered again") {
+            await stage.node.offered.map(\.request.type) == [Stage.editing]
+        }
+        #expect(await stage.node.offers.count == 3)
+        // What became of the takeover is told where it began.
+        try await stage.node.report(.continued(device), of: 0)
+        try await eventually("told") { recorder.continued.value.map(\.name) == ["desktop"] }
+        first.invalidate()
+        await stage.application.close()
     }
 
     @Test("A delegate that is long over a failure holds up no other activity")

@@ -21,9 +21,7 @@ extension ActivityContent {
         offer.title = cutTitle
         offer.userInfo = userInfo.message
         offer.webPageURL = webpageURL?.absoluteString ?? ""
-        if let document, document.isFileURL {
-            offer.documentPath = Data(document.path(percentEncoded: false).utf8)
-        }
+        offer.documentPath = documentPath
         offer.supportsContinuationStreams = supportsContinuationStreams
         offer.exclusive = isExclusive
         offer.needsSave = true
@@ -47,7 +45,14 @@ extension ActivityContent {
         saved.requiredUserInfoKeys = requiredUserInfoKeys.sorted()
         saved.targetContentIdentifier = targetContentIdentifier ?? ""
         saved.title = cutTitle
+        saved.documentPath = documentPath
         return saved
+    }
+
+    /// Where the document's file is; empty where there is none.
+    private var documentPath: Data {
+        guard let document, document.isFileURL else { return Data() }
+        return Data(document.path(percentEncoded: false).utf8)
     }
 
     /// What came from another device.

@@ -7,6 +7,8 @@ import BatonEventLoop
 final class ActivityRoster: Sendable {
     private struct Entry: Sendable {
         weak var activity: UserActivity?
+        /// Where a document's watchers hear that it comes to the front and goes.
+        weak var document: DocumentChanges?
     }
 
     private struct State {
@@ -34,6 +36,12 @@ final class ActivityRoster: Sendable {
 
     func add(_ activity: UserActivity) {
         state.withLock { $0.activities[activity.id] = Entry(activity: activity) }
+    }
+
+    /// An activity is a document's, whose watchers are told from now on when it becomes current and when it ceases to be,
+    /// in the order in which that happens, whatever makes it happen; `nil`: they are told no more.
+    func follow(_ id: ActivityIdentifier, for document: DocumentChanges?) {
+        state.withLock { $0.activities[id]?.document = document }
     }
 
     /// The activity has ended.
@@ -99,7 +107,14 @@ final class ActivityRoster: Sendable {
 
     private func note(_ change: (inout State) -> Void) {
         let changes = state.withLock { state in
+            let before = state.current
+            let document = before.flatMap { state.activities[$0]?.document }
             change(&state)
+            // Under the lock, so that nobody hears of it in another order. Boards and their watchers never come back here.
+            if state.current != before {
+                document?.tell(.resignedFront)
+                state.current.flatMap { state.activities[$0]?.document }?.tell(.becameFront)
+            }
             return state.changes
         }
         changes?.yield()

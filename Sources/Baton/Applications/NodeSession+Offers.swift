@@ -22,8 +22,8 @@ struct NodeOffering {
     var generation: UInt64
     var message: WireOfferRequest
     let node: NodeOffer
-    /// What the last event said to have failed; `nil` where it said something else.
-    var refused: WireOfferRequest?
+    /// Why the node refused an update, which ends the offer.
+    var refusal: HandoffError?
     /// Ends when the node has let the activity go. Its events may go on, with what becomes of takeovers.
     let gone: Task<Void, Never>
 }
@@ -110,16 +110,20 @@ extension NodeSession {
     private func offer(
         _ activity: UserActivity, _ generation: UInt64, _ message: WireOfferRequest, to client: NodeClient
     ) async throws(HandoffError) {
-        if let leaving, leaving.id == activity.id {
+        if let leaving = leaving[activity.id] {
             // In time, since its last event may be with a delegate that hangs.
             _ = await answer(within: deadlines.save) { await leaving.gone.value }
         }
+        let refusal = refusal
+        self.refusal = nil
         let node: NodeOffer
         do {
             node = try await client.offer(message)
         } catch {
             guard error.code != .connectionLost else { throw error }
             barred = NodeOffering.Refusal(generation: generation, message: message)
+            // The delegate was told so of the update.
+            guard error != refusal else { return }
             logger.warning("\(activity.activityType) is not offered: \(error)")
             // Not waited for: the application may be long, and other things change.
             Task { await activity.tellFailure(UserActivityError(error)) }
@@ -151,27 +155,36 @@ extension NodeSession {
     private func withdraw() async {
         guard let offered else { return }
         self.offered = nil
-        leaving = (offered.id, offered.gone)
+        leaving[offered.id] = offered
         await offered.node.withdraw()
     }
 
     /// The node offers an activity no more. Where that was not the application's wish, such as by `baton withdraw`, it
-    /// stays withdrawn until it becomes current again; what the node refused is tried again when it has changed.
+    /// stays withdrawn until it becomes current again. One that has expired is offered again once it has more time.
+    ///
+    /// Where the node refused an update it is offered anew as it is now, which may not be what was refused; what the node
+    /// answers to that is of this alone.
     private func offerEnded(_ number: UInt64) async {
+        leaving = leaving.filter { $0.value.number != number }
         guard let offered, offered.number == number else { return }
         self.offered = nil
-        barred = NodeOffering.Refusal(generation: offered.generation, message: offered.refused)
+        refusal = offered.refusal
+        let expires = offered.message.expires
+        let hasExpired = expires > 0 && expires <= Date().timeIntervalSince1970
+        barred =
+            refusal == nil && !hasExpired
+            ? NodeOffering.Refusal(generation: offered.generation, message: nil) : nil
         // While its events go on the stream is not let go: this side of it ends here.
         await offered.node.withdraw()
         roster.raise()
     }
 
-    /// Notes, before the application can change anything because of it, what a failure speaks of: where the offer ends
-    /// with it, that is what the node refused.
+    /// Notes, before the application can change anything because of it, that the node refused an update: that is what a
+    /// failure is that names no device, save that the node stops.
     private func note(_ event: WireOfferEvent, of number: UInt64) {
-        guard let offered, offered.number == number else { return }
-        let isFailure = if case .failed = event.kind { true } else { false }
-        self.offered?.refused = isFailure ? offered.message : nil
+        guard offered?.number == number, case .failed(let failure)? = event.kind else { return }
+        guard failure.device.isEmpty, failure.code != .nodeStopping else { return }
+        offered?.refusal = HandoffError(failure)
     }
 
     /// Looks again when the current activity expires; each minute at the latest, since the clock may be set.

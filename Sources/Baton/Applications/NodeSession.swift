@@ -29,9 +29,12 @@ actor NodeSession {
     var offered: NodeOffering?
     /// What is not offered again as it is.
     var barred: NodeOffering.Refusal?
+    /// What the delegate has heard of the update that ended the last offer.
+    var refusal: HandoffError?
     var offers: UInt64 = 0
-    /// The last activity that was withdrawn: it is not offered anew before the node has let it go.
-    var leaving: (id: ActivityIdentifier, gone: Task<Void, Never>)?
+    /// What was withdrawn and the node has not let go yet: until then it is not offered anew. As many as the application has
+    /// activities at the most.
+    var leaving: [ActivityIdentifier: NodeOffering] = [:]
     var expiry: Task<Void, Never>?
     var handoffs = HandoffLog()
     private var hasSaidMissing = false
@@ -121,7 +124,8 @@ actor NodeSession {
         registrationWait = nil
         offered = nil
         barred = nil
-        leaving = nil
+        refusal = nil
+        leaving = [:]
         expiry?.cancel()
         expiry = nil
     }

@@ -12,7 +12,8 @@ public final class Document: Sendable {
     public enum Change: Sendable, Hashable {
         /// The user is at it, and other devices can continue it.
         case becameFront
-        /// The user is at something else.
+        /// The user is at something else: the application said so, or another of its documents or activities is at the
+        /// front.
         case resignedFront
         /// ``needsSave`` was set.
         case stateChanged
@@ -61,6 +62,7 @@ public final class Document: Sendable {
         activity.needsSave = provider != nil
         let attached = activity.attach(self)
         link.withLock { $0 = attached }
+        application.roster.follow(activity.id, for: changeBoard)
     }
 
     /// The document of an activity that this application continues.
@@ -82,6 +84,7 @@ public final class Document: Sendable {
             let attached = activity.attach(self)
             link.withLock { $0 = attached }
         }
+        activity.application.roster.follow(activity.id, for: changeBoard)
     }
 
     /// Where the file is on this device, as ``UserActivity/document`` has it; `nil` until it has arrived.
@@ -115,23 +118,20 @@ public final class Document: Sendable {
         }
     }
 
-    /// The document is at the front: other devices can continue it.
+    /// The document is at the front: other devices can continue it. The one that was there before is not any more.
     public func becomeFront() {
-        guard !activity.isInvalidated else { return }
         activity.becomeCurrent()
-        changeBoard.tell(.becameFront)
     }
 
     /// The user is at something else.
     public func resignFront() {
-        guard !activity.isInvalidated else { return }
         activity.resignCurrent()
-        changeBoard.tell(.resignedFront)
     }
 
     /// Ends the document's activity for good. Again does nothing.
     public func close() {
-        guard !activity.isInvalidated else { return }
+        // That it is closed says the rest.
+        activity.application.roster.follow(activity.id, for: nil)
         link.withLock { link in
             defer { link = nil }
             return link

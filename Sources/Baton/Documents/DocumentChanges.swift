@@ -19,9 +19,9 @@ final class DocumentChanges: Sendable {
         for watcher in state.withLock({ Array($0.watchers.values) }) { watcher.finish() }
     }
 
-    /// Tells all who watch.
+    /// Tells all who watch, each of them in the order of the calls.
     func tell(_ change: Document.Change) {
-        for watcher in state.withLock({ Array($0.watchers.values) }) { watcher.yield(change) }
+        state.withLock { for watcher in $0.watchers.values { watcher.yield(change) } }
     }
 
     /// Tells the last change, and ends every watch.
@@ -29,12 +29,11 @@ final class DocumentChanges: Sendable {
         let watchers = state.withLock { state in
             defer { state.watchers = [:] }
             state.hasEnded = true
+            for watcher in state.watchers.values { watcher.yield(.closed) }
             return Array(state.watchers.values)
         }
-        for watcher in watchers {
-            watcher.yield(.closed)
-            watcher.finish()
-        }
+        // Not under the lock, which the end of a watch takes.
+        for watcher in watchers { watcher.finish() }
     }
 
     func watch() -> AsyncStream<Document.Change> {

@@ -36,6 +36,15 @@ public enum ApplicationChoice {
         case one(Candidate)
         /// The user is asked; at least two, by name.
         case ask([Candidate])
+
+        /// All that it names, in its order; empty where nobody continues it.
+        public var candidates: [Candidate] {
+            switch self {
+            case .nobody: []
+            case .one(let candidate): [candidate]
+            case .ask(let candidates): candidates
+            }
+        }
     }
 
     /// The applications that may continue an activity: of its team, and declaring its type. By name, and by identifier

@@ -1,7 +1,7 @@
 public import SystemPackage
 
-/// Which applications continued something, the latest first: one identifier a line, in the file `applications-used` of
-/// the state folder. A convenience: a file that is missing or damaged is an empty list.
+/// Which applications were used last, by continuing something or by being in front, the latest first: one identifier a
+/// line, in the file `applications-used` of the state folder. A convenience: a file that is missing or damaged is an empty list.
 public struct RecentApplications: Sendable, Hashable {
     /// The most that are remembered; the oldest are forgotten. 13 KiB on disk at most.
     public static let bound = 64

@@ -16,8 +16,7 @@ struct AcceptRun: Sendable {
     /// The bytes of the document that are printed, and nothing else of it.
     var range: ByteRange?
 
-    /// What the user answered to a question; ended by an interrupt.
-    let answers = AsyncStream.makeStream(of: Result<WireInstalledApplication, any Error>.self)
+    private let question = StandingQuestion()
 
     /// What came of it.
     struct Outcome: Sendable {
@@ -29,11 +28,9 @@ struct AcceptRun: Sendable {
         let interrupted = OneTime()
         let (client, handoff) = (client, handoff)
         let pump = PumpTask()
-        let answer = answers.continuation
         // Not SIGHUP: a terminal that dies ends the command and not the handoff, which the node goes on with.
         let interrupts = await Interrupts.watch { _ in
             _ = interrupted.take()
-            answer.finish()
             Task {
                 await pump.cancel()
                 await handoff.cancel()
@@ -48,6 +45,7 @@ struct AcceptRun: Sendable {
             outcome = try await follow(pump)
         } catch {
             if interrupted.hasHappened { throw CommandError.interrupted }
+            await question.end()
             throw error
         }
         if interrupted.hasHappened { throw CommandError.interrupted }
@@ -62,6 +60,7 @@ struct AcceptRun: Sendable {
             do {
                 event = try await events.next()
             } catch {
+                if let failure = await question.failure { throw failure }
                 guard error.code == .connectionLost else { throw error }
                 throw CommandError(
                     .noNode, code: "noNode", "the node has stopped; start `baton node` and accept it again")
@@ -97,7 +96,7 @@ struct AcceptRun: Sendable {
             try await reporter.continued(continued)
             return true
         case .choose(let choice):
-            try await choose(choice.applications)
+            await question.ask(choice.applications, of: handoff)
         case .failed(let failure):
             throw HandoffError(failure)
         case nil:
@@ -115,26 +114,6 @@ struct AcceptRun: Sendable {
             try Output.bytes(Array(bytes))
             guard bytes.count == length else { return }
             next += UInt64(length)
-        }
-    }
-
-    /// Lets the user choose; where nobody can be asked the handoff is cancelled.
-    private func choose(_ applications: [WireInstalledApplication]) async throws {
-        let answer = answers.continuation
-        // Not waited for by an interrupt: a read from a terminal ends with a line and not before.
-        Task {
-            do {
-                answer.yield(.success(try await ApplicationChooser.ask(applications)))
-            } catch {
-                answer.yield(.failure(error))
-            }
-        }
-        guard let chosen = await answers.stream.first(where: { _ in true }) else { throw CommandError.interrupted }
-        do {
-            try await handoff.choose(chosen.get())
-        } catch {
-            await handoff.cancel()
-            throw error
         }
     }
 

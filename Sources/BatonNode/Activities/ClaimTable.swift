@@ -24,9 +24,12 @@ struct ClaimTable {
     private(set) var claims: [ClaimID: Claim] = [:]
     private var lastNumber: UInt64 = 0
     private let checks: ClaimChecks
+    private let lapse: Duration
 
-    init(checks: ClaimChecks = .all) {
+    /// - Parameter lapse: how long a claim outlives the connection of its holder.
+    init(checks: ClaimChecks = .all, lapse: Duration = Self.lapse) {
         self.checks = checks
+        self.lapse = lapse
     }
 
     /// Who keeps this device from claiming the activity, if it is exclusive.
@@ -120,7 +123,7 @@ struct ClaimTable {
     /// The last connection to a device ended: its claims begin to lapse.
     mutating func connectionsEnded(of device: String, now: Instant) {
         for (id, claim) in claims where claim.device.id == device && claim.lapsesAt == nil {
-            claims[id]?.lapsesAt = now + Self.lapse
+            claims[id]?.lapsesAt = now + lapse
         }
     }
 

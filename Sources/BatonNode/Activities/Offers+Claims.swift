@@ -141,6 +141,17 @@ extension Offers {
         }
     }
 
+    /// The document that goes with a state: a file that was moved meanwhile is named by what was saved, and not yet by
+    /// what was offered.
+    private func document(
+        of state: WireWillSaveResponse, for activity: OfferedActivity
+    ) async throws(HandoffError) -> DocumentSource? {
+        guard !state.documentPath.isEmpty else { return activity.document }
+        let path = try OfferedActivity.documentPath(state.documentPath)
+        if let document = activity.document, document.path == path { return document }
+        return try await DocumentService.inspect(path, calledInErrors: "the document")
+    }
+
     /// What the application says that the state is now, and the document that goes with it.
     private func savedPayload(
         of offer: Offer, for device: PeerName
@@ -169,7 +180,8 @@ extension Offers {
         guard case .willSave(let state) = saved else {
             throw HandoffError(.internal, "the application that offers it gave an answer that cannot be read")
         }
-        let (userInfo, document) = try await files.outgoing(state.userInfo, document: offer.activity.document)
+        let (userInfo, document) = try await files.outgoing(
+            state.userInfo, document: document(of: state, for: offer.activity))
         try OfferedActivity.requireFitting(userInfo)
         try OfferedActivity.requireSane(
             webPageURL: state.webPageURL, referrerURL: state.referrerURL, requiredKeys: state.requiredUserInfoKeys,

@@ -70,16 +70,17 @@ actor Offers {
     ///   - files: what the files of this device are for others.
     ///   - checks: what a claim is looked at for.
     ///   - bound: see ``NodeLimits/offers``.
+    ///   - lapse: how long a claim outlives the connection of its holder.
     ///   - changed: called on the loop after each change of what is offered.
     init(
         on loop: EventLoop, files: SharedFiles, checks: ClaimChecks = .all, bound: Int = NodeLimits().offers,
-        changed: @escaping @Sendable (Change) -> Void
+        lapse: Duration = ClaimTable.lapse, changed: @escaping @Sendable (Change) -> Void
     ) {
         self.loop = loop
         self.files = files
         self.checks = checks
         self.bound = bound
-        claims = ClaimTable(checks: checks)
+        claims = ClaimTable(checks: checks, lapse: lapse)
         self.changed = changed
     }
 

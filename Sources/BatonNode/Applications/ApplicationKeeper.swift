@@ -12,17 +12,28 @@ actor ApplicationKeeper {
     private nonisolated let executor: BlockingExecutor
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
+    /// The least time between two writes of what was used last: two applications may take turns in front as fast as they
+    /// like. What is noted meanwhile is written with the next, or lost with the node.
+    static let writeInterval = Duration.seconds(2)
+
     private let launcher: ApplicationLauncher
     private let recentPath: FilePath
+    private let writeInterval: Duration
     private let logger: Logger
     private var registry: ApplicationRegistry
     private var recent: RecentApplications?
+    private var lastWrite: ContinuousClock.Instant?
+    private var isWriteDue = false
     /// What was said already of files that are wrong.
     private var problems: [InstalledApplications.Problem] = []
 
     /// - Parameter environment: where desktop entries and programs are found, and what applications inherit.
-    init(home: Home, environment: [String: String], on executor: BlockingExecutor, logger: Logger) {
+    init(
+        home: Home, environment: [String: String], on executor: BlockingExecutor, logger: Logger,
+        writeInterval: Duration = ApplicationKeeper.writeInterval
+    ) {
         self.executor = executor
+        self.writeInterval = writeInterval
         self.logger = logger
         launcher = ApplicationLauncher(environment: environment)
         registry = ApplicationRegistry(
@@ -47,14 +58,26 @@ actor ApplicationKeeper {
         return recent?.identifiers ?? []
     }
 
-    /// An application is used now.
+    /// An application is used now: it continues something, comes to the front, or makes an activity current.
     func noteUse(of identifier: String) {
         var recent = RecentApplications(recentlyUsed)
         guard recent.identifiers.first != identifier else { return }
         recent.note(identifier)
         self.recent = recent
+        guard !isWriteDue else { return }
+        let now = ContinuousClock.now
+        guard let next = lastWrite?.advanced(by: writeInterval), next > now else { return writeRecent() }
+        isWriteDue = true
+        Task {
+            try? await Task.sleep(until: next, clock: .continuous)
+            writeRecent()
+        }
+    }
+
+    private func writeRecent() {
+        (isWriteDue, lastWrite) = (false, .now)
         do {
-            try recent.write(to: recentPath)
+            try recent?.write(to: recentPath)
         } catch {
             logger.warning("which application was used last cannot be kept: \(error)")
         }

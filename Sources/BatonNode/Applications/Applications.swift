@@ -66,8 +66,8 @@ actor Applications {
 
     // MARK: Registering
 
-    /// An application runs.
-    func register(_ application: RunningApplication) throws(HandoffError) -> RegistrationID {
+    /// An application runs. One that is in front is noted as used.
+    func register(_ application: RunningApplication) async throws(HandoffError) -> RegistrationID {
         guard registrations.count < Self.bound else {
             throw HandoffError(.limitExceeded, "\(Self.bound) applications are registered already")
         }
@@ -82,11 +82,12 @@ actor Applications {
         for waiter in launches[application.identifier, default: Launch(number: 0)].waiting.values {
             waiter.yield(.registered)
         }
+        if application.isInFront { await keeper.noteUse(of: application.identifier) }
         return id
     }
 
-    /// It says something else of itself than before; who it is stays.
-    func update(_ id: RegistrationID, to application: RunningApplication) throws(HandoffError) {
+    /// It says something else of itself than before; who it is stays. One that comes to the front is noted as used.
+    func update(_ id: RegistrationID, to application: RunningApplication) async throws(HandoffError) {
         guard let before = registrations[id] else { return }
         guard before.application.identifier == application.identifier, before.application.team == application.team
         else {
@@ -97,6 +98,12 @@ actor Applications {
         if comesToFront { lastNumber += 1 }
         registrations[id] = Registration(
             application: application, order: comesToFront ? lastNumber : before.order)
+        if comesToFront { await keeper.noteUse(of: application.identifier) }
+    }
+
+    /// One of an application's activities became current: the user is at that application.
+    func activityBecameCurrent(on connection: Connection) async {
+        if let identifier = identifier(on: connection) { await keeper.noteUse(of: identifier) }
     }
 
     /// It runs no more.
@@ -110,11 +117,12 @@ actor Applications {
 
     /// Which application continues an activity.
     ///
-    /// A web page goes to a browser of its team, which is an application that declares the type. One that claims hosts is
-    /// no browser, whatever it declares: ``applications(opening:wanted:)`` tells whether it may have the page. Without
-    /// either the page is for the user's default browser.
+    /// Of a web page these are the browsers of its team, which are applications that declare the type. One that claims
+    /// hosts is no browser, whatever it declares: ``applications(opening:wanted:)`` tells whether it may have the page,
+    /// and comes first. Without either the page is for the user's default browser.
     ///
-    /// Of several, those that do not read the activity's version are passed over, unless none does.
+    /// Of several, those that do not read the activity's version are passed over, unless none does; a page has the default
+    /// browser then.
     ///
     /// - Parameter wanted: the identifier of the one that the user chose; empty where the user has not.
     /// - Throws: ``HandoffError``: the chosen one does not continue such activities; the one there is cannot read this
@@ -145,7 +153,7 @@ actor Applications {
                     .reads(version: activity.version, of: activity.type) ?? true
             }
             decision = ApplicationChoice.decide(
-                among: readers.isEmpty ? candidates : readers, inFront: inFront,
+                among: readers.isEmpty && !isPage ? candidates : readers, inFront: inFront,
                 recentlyUsed: await keeper.recentlyUsed)
         } else {
             guard let chosen = candidates.first(where: { $0.identifier == wanted }) else {
@@ -209,15 +217,9 @@ actor Applications {
             }
         }.sorted { ($0.candidate.name, $0.candidate.identifier) < ($1.candidate.name, $1.candidate.identifier) }
         let recentlyUsed = await keeper.recentlyUsed
-        let chosen: [ApplicationChoice.Candidate] =
-            switch ApplicationChoice.decide(
-                among: pages.map(\.candidate), inFront: inFront, recentlyUsed: recentlyUsed)
-            {
-            case .one(let candidate): [candidate]
-            case .ask(let candidates): candidates
-            case .nobody: []
-            }
-        return chosen.compactMap { candidate in pages.first { $0.candidate == candidate } }
+        let decision = ApplicationChoice.decide(
+            among: pages.map(\.candidate), inFront: inFront, recentlyUsed: recentlyUsed)
+        return decision.candidates.compactMap { candidate in pages.first { $0.candidate == candidate } }
     }
 
     /// Whether an installed application claims hosts, so that the user may want web pages to open in it.
@@ -225,7 +227,7 @@ actor Applications {
         await keeper.installed.contains { $0.identifier == identifier && !$0.associatedDomains.isEmpty }
     }
 
-    /// An application that a page's host lists did not take the page, which the browser gets instead.
+    /// An application did not take a page that it may open, which a browser gets instead.
     func noteLeftPage(of application: String, because error: HandoffError) {
         logger.info("\(application) does not open the web page, which is left to the browser: \(error.message)")
     }

@@ -25,6 +25,7 @@ struct ControlService: Sendable {
     let applications: Applications
     let handoffSwitch: HandoffSwitchKeeper
     let files: SharedFiles
+    let deadlines: HandoffDeadlines
     /// Of the node's budget, for continuation streams.
     let streams: ByteBudget.Part
     /// Of the continuation streams that applications open.
@@ -186,6 +187,7 @@ struct ControlService: Sendable {
             await offers.withdraw(activity.id)
             throw error
         }
+        await applications.activityBecameCurrent(on: application)
         let telling = Task {
             for await event in events { try await stream.send(record: event) }
             await stream.finish()
@@ -195,6 +197,7 @@ struct ControlService: Sendable {
             // END, an abort, or the application's death: each withdraws.
             for try await update in stream.records(of: WireOfferUpdate.self) {
                 try await self.update(activity, update)
+                if update.becomesCurrent { await applications.activityBecameCurrent(on: application) }
             }
         } catch {
             problem = error
@@ -225,10 +228,7 @@ struct ControlService: Sendable {
 
     private func document(of request: WireOfferRequest) async throws(HandoffError) -> DocumentSource? {
         guard !request.documentPath.isEmpty else { return nil }
-        guard let path = FilePath(bytes: request.documentPath), path.isAbsolute else {
-            throw HandoffError(.invalidRequest, "the document's path has to be absolute")
-        }
-        return try await documents.inspect(path)
+        return try await DocumentService.inspect(OfferedActivity.documentPath(request.documentPath))
     }
 
     private func withdraw(
@@ -270,11 +270,13 @@ struct ControlService: Sendable {
         let isPage = summary.type == ActivityType.browsingWeb
         // Whether one that claims hosts may open a page says the page's host, also where the user has named it.
         if request.toApplication, isPage, await applications.claimsHosts(wanted) {
-            plan.recipient = .applicationOfPage(wanted: wanted)
+            plan.recipient = .applicationOfPage(wanted: wanted, browsers: [])
+        } else if request.toApplication, isPage, wanted.isEmpty {
+            let browsers = try await applications.choose(for: summary, of: origin.name, wanted: wanted).candidates
+            plan.recipient = .applicationOfPage(wanted: wanted, browsers: browsers)
         } else if request.toApplication {
             switch try await applications.choose(for: summary, of: origin.name, wanted: wanted) {
-            case .nobody:
-                if isPage { plan.recipient = .applicationOfPage(wanted: "") }
+            case .nobody: break
             case .one(let candidate):
                 plan.recipient = .application(candidate)
                 plan.keepsClaim = false
@@ -284,7 +286,8 @@ struct ControlService: Sendable {
             }
         }
         let handoff = Handoff(
-            plan, connections: connections, documents: documents, applications: applications, files: files)
+            plan, connections: connections, documents: documents, applications: applications, files: files,
+            deadlines: deadlines)
         try await handoffs.insert(handoff)
         await run(handoff, for: stream)
         await handoffs.remove(handoff)

@@ -4,6 +4,8 @@ import BatonMessages
 import FoundationEssentials
 import SwiftProtobuf
 
+import struct SystemPackage.FilePath
+
 extension OfferedActivity {
     /// The most bytes of user info, encoded, as Apple's Handoff fails above (`userInfoTooLarge`).
     static let userInfoBound = 48 << 10
@@ -81,6 +83,14 @@ extension OfferedActivity {
                 "the type has to be letters, digits, dots and hyphens, at most \(AdvertisedActivity.maximumTypeCount)")
         }
         return type
+    }
+
+    /// Where a document is, as an application says.
+    static func documentPath(_ bytes: Data) throws(HandoffError) -> FilePath {
+        guard let path = FilePath(bytes: bytes), path.isAbsolute else {
+            throw HandoffError(.invalidRequest, "the document's path has to be absolute")
+        }
+        return path
     }
 
     /// Refuses what a payload may not carry, whether it was offered, saved, or came from another device.

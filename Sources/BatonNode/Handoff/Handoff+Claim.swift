@@ -125,7 +125,7 @@ extension Handoff {
 
     /// What the origin offers now, its current activity first.
     private func offered(on connection: Connection) async throws(HandoffError) -> [WireActivitySummary] {
-        try await withDeadline(Self.answerDeadline, "\(plan.origin.name) did not answer") {
+        try await withDeadline(deadlines.answer, "\(plan.origin.name) did not answer") {
             let (_, stream) = try await connection.request(.activityList(.init()))
             await stream.finish()
             var offered: [WireActivitySummary] = []

@@ -9,8 +9,27 @@ import struct SystemPackage.FilePath
 
 /// What a handoff gives: the activity to an application, and its document to the folder that the user named.
 extension Handoff {
+    /// Gives the activity to the application that was told of it, and a page that this one does not take to the next.
+    ///
+    /// - Returns: the one that has it; `nil` where whoever asked has it.
+    func handOver(
+        _ arrival: SharedFiles.Arrival, with document: HandoffDocument?
+    ) async throws(HandoffError) -> RunningApplication? {
+        // Ends: each time round an application is given up, and there is at most one browser after it.
+        while let application = continuing {
+            do {
+                try await hand(arrival, with: document, to: application)
+                return application.application
+            } catch {
+                try await leavePage(error, of: application.application.name)
+                try await announceToBrowser()
+            }
+        }
+        return nil
+    }
+
     /// Gives an application the activity.
-    func hand(
+    private func hand(
         _ arrival: SharedFiles.Arrival, with document: HandoffDocument?, to application: ContinuingApplication
     ) async throws(HandoffError) {
         var description: WireContinuedDocument?
@@ -38,25 +57,62 @@ extension Handoff {
         }
     }
 
-    /// How long the user has to choose one of several applications for a page; then whoever asked has it.
-    private static var choiceDeadline: Duration { .seconds(120) }
-
-    /// Which application opens the page; `nil` where whoever asked does. Of several the user chooses.
-    func applicationOfPage(_ address: String) async -> Applications.PageApplication? {
-        guard case .applicationOfPage(let wanted) = plan.recipient else { return nil }
-        let applications = await applications.applications(opening: address, wanted: wanted)
-        guard applications.count > 1 else { return applications.first }
-        emit(.choose(.with { $0.applications = applications.map(\.candidate.message) }))
-        let chosen = try? await withDeadline(Self.choiceDeadline, "nobody chose an application") { [choices] in
-            await choices.first { _ in true }
+    /// Tells the application that opens the page: the one that its host lists, else a browser of its team. Where neither
+    /// does, nobody is told, and whoever asked has the page.
+    func announcePage(_ address: String) async throws(HandoffError) {
+        guard case .applicationOfPage(let wanted, _) = plan.recipient else { return }
+        let pages = await applications.applications(opening: address, wanted: wanted)
+        let chosen = try await userChoice(among: pages.map(\.candidate))
+        if let page = pages.first(where: { $0.candidate == chosen }) {
+            do {
+                _ = try await announce(to: page.candidate, of: page.team, continuing: nil)
+                return
+            } catch {
+                try await leavePage(error, of: page.candidate.name)
+            }
         }
-        return applications.first { $0.candidate.identifier == chosen }
+        try await announceToBrowser()
     }
 
-    /// Leaves a page to whoever asked, because the application that its host lists has failed.
+    /// Tells a browser of the page's team, once.
+    private func announceToBrowser() async throws(HandoffError) {
+        let candidates = browsers
+        browsers = []
+        guard let browser = try await userChoice(among: candidates) else { return }
+        do {
+            // The user may have switched it off while another had the page.
+            try await applications.requireOn(for: browser.identifier)
+            _ = try await announce(
+                to: browser, of: TeamTag(plan.activity.teamTag) ?? .none, continuing: plan.activity.type)
+        } catch {
+            try await leavePage(error, of: browser.name)
+        }
+    }
+
+    /// The one there is; of several the one that the user chooses.
+    ///
+    /// - Throws: `timedOut` where the user does not, `cancelled` where there is nobody to ask any more.
+    private func userChoice(
+        among candidates: [ApplicationChoice.Candidate]
+    ) async throws(HandoffError) -> ApplicationChoice.Candidate? {
+        guard candidates.count > 1 else { return candidates.first }
+        emit(.choose(.with { $0.applications = candidates.map(\.message) }))
+        let answer = try await withDeadline(deadlines.choice, "nobody chose an application for the web page") {
+            [choices] in await choices.first { _ in true }
+        }
+        guard let answer else {
+            throw HandoffError(.cancelled, "nobody is there to choose an application for the web page")
+        }
+        guard let chosen = candidates.first(where: { $0.identifier == answer }) else {
+            throw HandoffError(.invalidRequest, "\(answer) is none of the applications that may open the web page")
+        }
+        return chosen
+    }
+
+    /// Leaves a page to whoever is next, because an application has failed.
     ///
     /// - Throws: the error, where the user has cancelled or the application was chosen in another way.
-    func leavePage(_ error: HandoffError, of application: String) async throws(HandoffError) {
+    private func leavePage(_ error: HandoffError, of application: String) async throws(HandoffError) {
         guard case .applicationOfPage = plan.recipient, !Task.isCancelled else { throw error }
         await applications.noteLeftPage(of: application, because: error)
         guard let told = continuing else { return }

@@ -15,8 +15,6 @@ import struct SystemPackage.FilePath
 actor Handoff {
     /// Events that wait for an application that does not read; older progress is lost beyond it.
     private static let eventBound = 1024
-    /// How long the origin may take for any other answer.
-    static let answerDeadline = Duration.seconds(10)
     /// How long an application has to hear that its document failed.
     private static let reportDeadline = Duration.seconds(5)
 
@@ -26,10 +24,11 @@ actor Handoff {
         case asker
         /// An application, launched if need be.
         case application(ApplicationChoice.Candidate)
-        /// The application that the page's host lists, which is known when the page's address is here; whoever asked
-        /// where there is none, or where it fails before it has answered that it continues. Of several the user chooses,
-        /// unless `wanted` names the one.
-        case applicationOfPage(wanted: String)
+        /// The application that the page's host lists, which is known when the page's address is here. Where there is
+        /// none, or where it fails before it has answered that it continues, one of `browsers`, of the page's team; where
+        /// that fails as well, whoever asked. Of several the user chooses, unless `wanted` names the one; where the user
+        /// does not, nobody has it.
+        case applicationOfPage(wanted: String, browsers: [ApplicationChoice.Candidate])
     }
 
     /// What was asked for.
@@ -59,6 +58,7 @@ actor Handoff {
     let documents: DocumentService
     let applications: Applications
     let files: SharedFiles
+    let deadlines: HandoffDeadlines
 
     private var heldDocument: HandoffDocument?
     var held: (connection: Connection, claim: ClaimID)?
@@ -66,6 +66,8 @@ actor Handoff {
     var continuing: ContinuingApplication?
     /// Open for as long as the application wants the activity.
     var continuation: BatonTransport.Stream?
+    /// Browsers of the page's team that were not told of it.
+    var browsers: [ApplicationChoice.Candidate] = []
     /// The application has the failure of its document as the last report.
     var hasToldOfDocument = false
     private var isNodeStopping = false
@@ -77,14 +79,16 @@ actor Handoff {
 
     init(
         _ plan: Plan, connections: PeerConnections, documents: DocumentService, applications: Applications,
-        files: SharedFiles
+        files: SharedFiles, deadlines: HandoffDeadlines
     ) {
         self.plan = plan
         activityID = plan.activity.id
+        if case .applicationOfPage(_, let browsers) = plan.recipient { self.browsers = browsers }
         self.connections = connections
         self.documents = documents
         self.applications = applications
         self.files = files
+        self.deadlines = deadlines
         (events, eventContinuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(Self.eventBound))
         (choices, choice) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1))
     }
@@ -149,7 +153,7 @@ actor Handoff {
         await connections.letGo(of: connection)
         // In a task of its own: a cancelled handoff still lets go.
         await Task {
-            _ = try? await withDeadline(Self.answerDeadline, "the origin did not answer") {
+            _ = try? await withDeadline(deadlines.answer, "the origin did not answer") {
                 let (_, stream) = try await connection.request(
                     .release(
                         .with {
@@ -165,7 +169,7 @@ actor Handoff {
     func openContinuationStream() async throws(HandoffError) -> BatonTransport.Stream {
         let (connection, claim) = try await presentClaim()
         do {
-            return try await withDeadline(Self.answerDeadline, "\(plan.origin.name) did not answer") {
+            return try await withDeadline(deadlines.answer, "\(plan.origin.name) did not answer") {
                 try await connection.request(.continuationStream(.with { $0.claimID = Data(claim.bytes) })).1
             }
         } catch {
@@ -195,7 +199,7 @@ actor Handoff {
         }
     }
 
-    private func announce(
+    func announce(
         to candidate: ApplicationChoice.Candidate, of team: TeamTag, continuing declared: String?
     ) async throws(HandoffError) -> Bool {
         let application = ContinuingApplication(
@@ -212,13 +216,7 @@ actor Handoff {
         try plan.rule?.require(connection)
         let payload = try await fetchAcceptedPayload(from: connection)
         // Told before the payload is handed on, and after it has come: before that nobody knows the host.
-        if let page = await applicationOfPage(payload.webPageURL) {
-            do {
-                _ = try await announce(to: page.candidate, of: page.team, continuing: nil)
-            } catch {
-                try await leavePage(error, of: page.candidate.name)
-            }
-        }
+        try await announcePage(payload.webPageURL)
         // The user may have switched it off while the activity was on its way.
         try await applications.requireOn(for: continuing?.application.identifier ?? "")
         let arrival = try await files.incoming(
@@ -234,15 +232,10 @@ actor Handoff {
             return try await presentClaim()
         }
         if hasDocument { heldDocument = document }
-        if let continuing {
-            do {
-                try await hand(arrival, with: hasDocument ? document : nil, to: continuing)
-                continued.application = .with {
-                    $0.identifier = continuing.application.identifier
-                    $0.name = continuing.application.name
-                }
-            } catch {
-                try await leavePage(error, of: continuing.application.name)
+        if let application = try await handOver(arrival, with: hasDocument ? document : nil) {
+            continued.application = .with {
+                $0.identifier = application.identifier
+                $0.name = application.name
             }
         }
         if let local = arrival.localDocument, continuing != nil {
@@ -269,7 +262,7 @@ actor Handoff {
             // The document may have come by another connection, and under another claim, than the payload.
             let (connection, claim) = try await presentClaim()
             try await withDeadline(
-                Self.answerDeadline, "\(plan.origin.name) did not answer", device: plan.origin.name
+                deadlines.answer, "\(plan.origin.name) did not answer", device: plan.origin.name
             ) {
                 let (_, stream) = try await connection.request(.continued(.with { $0.claimID = Data(claim.bytes) }))
                 await stream.finish()

@@ -44,6 +44,7 @@ actor AutomaticAcceptance {
     private let applications: Applications
     private let handoffSwitch: HandoffSwitchKeeper
     private let files: SharedFiles
+    private let deadlines: HandoffDeadlines
     private let logger: Logger
     private var seen: Set<Seen> = []
     private var order: [Seen] = []
@@ -53,8 +54,8 @@ actor AutomaticAcceptance {
     init(
         policy: PolicyKeeper, taken: TakenActivities, directory: PeerDirectory, connections: PeerConnections,
         documents: DocumentService, handoffs: HandoffTable, applications: Applications,
-        handoffSwitch: HandoffSwitchKeeper, files: SharedFiles, bound: Int, on loop: EventLoop,
-        logger: Logger
+        handoffSwitch: HandoffSwitchKeeper, files: SharedFiles, deadlines: HandoffDeadlines, bound: Int,
+        on loop: EventLoop, logger: Logger
     ) {
         self.policy = policy
         self.taken = taken
@@ -65,6 +66,7 @@ actor AutomaticAcceptance {
         self.applications = applications
         self.handoffSwitch = handoffSwitch
         self.files = files
+        self.deadlines = deadlines
         queue = AcceptanceQueue(concurrency: Self.concurrency, bound: bound)
         self.loop = loop
         self.logger = logger
@@ -127,7 +129,8 @@ actor AutomaticAcceptance {
             logger.notice("\(what) is taken over into \(candidate.destination)")
             let handoff = Handoff(
                 Handoff.Plan(activity: summary, origin: peer.peerName, destination: destination, rule: rule),
-                connections: connections, documents: documents, applications: applications, files: files)
+                connections: connections, documents: documents, applications: applications, files: files,
+                deadlines: deadlines)
             try await handoffs.insert(handoff)
             let task = Task { await handoff.run() }
             await handoffs.setTask(task, of: handoff)

@@ -36,8 +36,10 @@ struct DocumentService: Sendable {
     /// Looks at a file or folder of this device that is offered.
     ///
     /// - Parameter name: what an error calls the document, its path if `nil`.
-    func inspect(_ path: FilePath, calledInErrors name: String? = nil) async throws(HandoffError) -> DocumentSource {
-        try await Self.looking(calledInErrors: name) { (inspector) throws(DocumentError) in
+    static func inspect(
+        _ path: FilePath, calledInErrors name: String? = nil
+    ) async throws(HandoffError) -> DocumentSource {
+        try await looking(calledInErrors: name) { (inspector) throws(DocumentError) in
             try await inspector.inspect(path)
         }
     }

@@ -67,6 +67,46 @@ struct LabChoiceTests {
         #expect(stranger.events.allSatisfy { ["ready", "node"].contains($0.event) }, "\(stranger.events)")
     }
 
+    @Test("The application used last is the one that was in front, or made an activity current, since the last handoff")
+    func used() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let first = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.first"))
+        let second = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.second"))
+        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
+        origin.offer("Note")
+        try await lab.watch(2).listed("Note")
+        /// One handoff, to the application that is to have it without being named.
+        func accept(_ application: LabApplication, _ nth: Int, saves: Int, _ arguments: String...) async throws {
+            let accept = try lab.start(2, ["accept"] + arguments)
+            try await application.agree(nth: nth)
+            try await origin.save(nth: saves)
+            try await application.continue(nth: nth)
+            #expect(try await accept.end().status == 0)
+        }
+        try await accept(second, 1, saves: 1, "--application", "org.example.second")
+        try await accept(second, 2, saves: 2)
+
+        /// Waits until the node has kept that an application was used last.
+        func used(_ identifier: String) async throws {
+            try await eventually("\(identifier) is known to be used last", within: .seconds(40)) {
+                let file = #"head -n 1 "$BATON_HOME/state/applications-used""#
+                return try await lab.startProgram(2, ["sh", "-c", file]).end().lines == [identifier]
+            }
+        }
+        try await used("org.example.second")
+        // In front for a while, and not any more when the activity is accepted.
+        first.send(#""do":"setInFront","inFront":true"#)
+        try await used("org.example.first")
+        first.send(#""do":"setInFront","inFront":false"#)
+        try await accept(first, 1, saves: 3)
+
+        second.offer("Own")
+        try await used("org.example.second")
+        try await accept(second, 3, saves: 4)
+    }
+
     @Test("At a terminal the user is asked which of several, until the answer is one of them")
     func asked() async throws {
         let lab = try await HandoffLab()

@@ -55,6 +55,44 @@ struct LabLibraryTests {
         #expect(origin.count("wasContinued") == 1 && reader.count("didFailToContinue") == 2)
     }
 
+    @Test("What the node refuses of an update is told, and the activity is offered again when it has changed")
+    func refusedUpdate() async throws {
+        let pair = try await LabPair()
+        defer { pair.lab.down() }
+        let origin = pair.origin
+        origin.offer("Note")
+        try await pair.list(["Note"], "it is listed")
+        for number in 1...2 {
+            let missing = pair.lab.folder.appendingPathComponent("missing").path
+            origin.send(#""do":"update","activity":"Note","title":"Bad","document":"\#(missing)""#)
+            let failed = try await origin.nth("failed", number)
+            #expect(failed.code == 4608 && failed.device == nil, "\(failed)")
+            try await pair.list([], "what was refused is not offered")
+            // It does not become current anew.
+            origin.send(#""do":"update","activity":"Note","title":"Good \#(number)","document":null"#)
+            try await pair.list(["Good \(number)"], "it is offered again")
+        }
+        _ = try await pair.continue(1)
+        try await origin.event("wasContinued") { $0.activity == "Note" }
+        #expect(origin.count("failed") == 2, "each refusal is told once")
+    }
+
+    @Test("An activity that has expired is listed again when it is given more time, without becoming current anew")
+    func prolonged() async throws {
+        let pair = try await LabPair()
+        defer { pair.lab.down() }
+        for number in 1...3 {
+            pair.origin.offer("Note \(number)")
+            try await pair.list(["Note \(number)"], "it is listed")
+            let soon = Date(timeIntervalSinceNow: 2).formatted(.iso8601)
+            pair.origin.send(#""do":"update","activity":"Note \#(number)","expirationDate":"\#(soon)""#)
+            try await pair.list([], "it has expired")
+            pair.origin.send(#""do":"update","activity":"Note \#(number)","expirationDate":null"#)
+            try await pair.list(["Note \(number)"], "it has more time")
+        }
+        #expect(pair.origin.count("failed") == 0)
+    }
+
     @Test("needsSave is asked for when the activity becomes current, and again at takeover; once each")
     func needsSave() async throws {
         let pair = try await LabPair()

@@ -31,4 +31,29 @@ struct LabSilentOriginTests {
         let told = try await reader.event("didFailToContinue")
         #expect(told.code == 4610 && told.device == "laptop", "\(told)")
     }
+
+    @Test("A stream to a device that says nothing fails in time, and names it")
+    func stream() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let silent = try await lab.startNode(1).command
+        // As every node, save that it waits 2 s in place of 10.
+        let node = try lab.startProgram(2, [Lab.product("node-probe"), "--answer", "2"])
+        try await node.event("ready")
+        for host in 1...2 { try await lab.awaitPeers(1, on: host) }
+        let reader = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.reader"))
+        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
+        origin.offer("Note", #","supportsContinuationStreams":true"#)
+        let accept = try lab.start(2, "accept", "--wait", "30", "--json")
+        try await reader.agree()
+        try await origin.save()
+        let activity = try #require(try await reader.continue().activity)
+        #expect(try await accept.end().status == 0)
+        silent.program.signal(SIGSTOP)
+        defer { silent.program.signal(SIGCONT) }
+        reader.send(#""do":"openStream","activity":"\#(activity)","stream":"s""#)
+        let failed = try await reader.event("streamFailed") { $0.stream == "s" }
+        #expect(failed.code == 4610 && failed.device == "laptop", "\(failed)")
+        #expect(failed.message?.contains("laptop did not answer within 2 s") == true, "\(failed)")
+    }
 }

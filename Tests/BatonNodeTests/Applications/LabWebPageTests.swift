@@ -21,7 +21,10 @@ struct LabWebPageTests {
         ///   - listed: the applications that the web host lists.
         ///   - signer: the host that has signed the list; by default nobody has.
         ///   - isSlow: whether it comes a byte at a time, for 100 s.
-        init(listed: String..., signedBy signer: String? = nil, isSlow: Bool = false) async throws {
+        ///   - choice: how many seconds the user has to choose an application; `nil` for as many as every node gives.
+        init(
+            listed: String..., signedBy signer: String? = nil, isSlow: Bool = false, choice: Int? = nil
+        ) async throws {
             let authority = try await WebAuthority()
             let holder = try await authority.issue(to: "reader.example")
             lab = try await HandoffLab()
@@ -55,9 +58,14 @@ struct LabWebPageTests {
                 mount --bind '\(path)/authority.pem' /etc/ssl/certs/ca-certificates.crt &&
                 mount --bind '\(path)/hosts' /etc/hosts && exec "$@"
                 """
-            node = try await lab.startNode(
-                2, "--private-sites", wrapper: ["unshare", "-m", "sh", "-c", mounts, "sh"]
-            ).command
+            let wrapper = ["unshare", "-m", "sh", "-c", mounts, "sh"]
+            if let choice {
+                let probe = [Lab.product("node-probe"), "--allow", "private-sites", "--choice", "\(choice)"]
+                node = try lab.startProgram(2, wrapper + probe)
+                try await node.event("ready")
+            } else {
+                node = try await lab.startNode(2, "--private-sites", wrapper: wrapper).command
+            }
             try await lab.awaitPeers(1, on: 2)
         }
 
@@ -231,29 +239,93 @@ struct LabWebPageTests {
         #expect(scene.requests.count == 1, "the host is asked once a day")
     }
 
-    @Test("A browser of the page's own team, which declares the type, has it rather than the default browser")
-    func browser() async throws {
-        let scene = try await Scene(listed: "EXAMPLE.org.example.reader")
+    @Test("A question that nobody answers ends the handoff in time, says so below itself, and opens nothing")
+    func unanswered() async throws {
+        let (first, second) = ("org.example.first", "org.example.second")
+        let scene = try await Scene(listed: "EXAMPLE." + first, "EXAMPLE." + second, choice: 5)
         defer { scene.lab.down() }
-        try await scene.registerReader()
-        func manifest(_ identifier: String) throws -> URL {
-            let file = try LabManifest.write(scene.lab, identifier)
-            let text = try String(contentsOf: file, encoding: .utf8)
-            try Data(text.replacingOccurrences(of: LabManifest.type, with: "NSUserActivityTypeBrowsingWeb").utf8)
-                .write(to: file)
-            return file
-        }
-        let browser = try await LabApplication(scene.lab, on: 2, manifest("org.example.browser"))
-        let origin = try await LabApplication(scene.lab, on: 1, manifest("org.example.origin"))
+        for identifier in [first, second] { try await scene.registerReader(as: identifier) }
+        let origin = try await offerPage(scene)
+        let accept = try scene.lab.start(
+            2, ["accept", "--wait", "30"], wrapper: scene.desktop.wrapper + LabTerminalAnswers.wrapper())
+        try await origin.answer("willSave", 1, #""do":"saved""#)
+        let accepted = try await accept.end()
+        #expect(accepted.status == 1, "\(accepted)")
+        let lines = accepted.lines.map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }
+        let question = try #require(lines.lastIndex { $0.hasSuffix("Continue it in which? (1-2)") }, "\(lines)")
+        #expect(
+            lines.dropFirst(question + 1).first { !$0.isEmpty }?
+                .hasSuffix("nobody chose an application for the web page within 5 s") == true, "\(lines)")
+        #expect(scene.desktop.opened == [])
+        #expect(scene.events(of: first).isEmpty && scene.events(of: second).isEmpty)
+        // Nobody has it: its application keeps it, and hears why.
+        let failed = try await origin.event("failed")
+        #expect(failed.code == 4610 && failed.device == "desktop", "\(failed)")
+        #expect(origin.count("wasContinued") == 0)
+    }
+
+    /// A manifest of an application that continues web pages.
+    private func browserManifest(_ scene: Scene, _ identifier: String) throws -> URL {
+        let file = try LabManifest.write(scene.lab, identifier)
+        let text = try String(contentsOf: file, encoding: .utf8)
+        try Data(text.replacingOccurrences(of: LabManifest.type, with: "NSUserActivityTypeBrowsingWeb").utf8)
+            .write(to: file)
+        return file
+    }
+
+    /// An application on the first host that is at the page.
+    private func offerPage(_ scene: Scene) async throws -> LabApplication {
+        let origin = try await LabApplication(scene.lab, on: 1, browserManifest(scene, "org.example.origin"))
         origin.send(
             #""do":"becomeCurrent","activity":"page","type":"NSUserActivityTypeBrowsingWeb","title":"Page","#
                 + #""webpageURL":"\#(Self.page)""#)
+        return origin
+    }
+
+    @Test("The application that a page's host lists has it, and not a browser of the page's team that is in front")
+    func beforeBrowser() async throws {
+        let scene = try await Scene(listed: "EXAMPLE.org.example.reader")
+        defer { scene.lab.down() }
+        try await scene.registerReader()
+        let browser = try await LabApplication(scene.lab, on: 2, browserManifest(scene, "org.example.browser"))
+        let origin = try await offerPage(scene)
         let accept = try scene.lab.start(2, ["accept", "--wait", "30"], wrapper: scene.desktop.wrapper)
-        try await browser.agree()
         try await origin.answer("willSave", 1, #""do":"saved""#)
-        try await browser.continue()
         #expect(try await accept.end().status == 0)
-        #expect(scene.requests.isEmpty && scene.desktop.opened.isEmpty && scene.events.isEmpty)
+        try await eventually("the application has it") { scene.events.contains { $0.event == "continue" } }
+        #expect(scene.requests.count == 1 && scene.desktop.opened.isEmpty)
+        #expect(browser.count("willContinue") == 0)
+    }
+
+    /// Why a page that an installed application claims goes on to a browser.
+    enum Passing: CaseIterable {
+        case unlisted, notStarted, browserDeclines
+    }
+
+    @Test(
+        "A page that its host's application does not get goes to a browser of its team, then to the default browser",
+        arguments: Passing.allCases)
+    func browser(_ why: Passing) async throws {
+        let scene = try await Scene(
+            listed: why == .notStarted ? "EXAMPLE.org.example.reader" : "EXAMPLE.org.example.else")
+        defer { scene.lab.down() }
+        switch why {
+        case .unlisted, .browserDeclines: try await scene.registerReader()
+        case .notStarted: try await scene.register("/nonexistent/reader")
+        }
+        let browser = try await LabApplication(scene.lab, on: 2, browserManifest(scene, "org.example.browser"))
+        let origin = try await offerPage(scene)
+        let accept = try scene.lab.start(2, ["accept", "--wait", "30"], wrapper: scene.desktop.wrapper)
+        try await origin.answer("willSave", 1, #""do":"saved""#)
+        switch why {
+        case .unlisted, .notStarted:
+            try await browser.agree()
+            try await browser.continue()
+        case .browserDeclines: try await browser.agree(#","refused":"a dialog is open""#)
+        }
+        #expect(try await accept.end().status == 0)
+        #expect(scene.requests.count == 1 && scene.events.isEmpty)
+        #expect(scene.desktop.opened == (why == .browserDeclines ? ["1:\(Self.page)"] : []))
     }
 
     /// What an application does in place of continuing a page.
