@@ -75,11 +75,13 @@ final class DocumentFiles: Sendable {
     ///
     /// - Throws: `sourceChanged`.
     func requireUnchanged(file index: Int) throws(DocumentError) {
-        guard case .folder(let folder) = root else { return }
         let entry = tree.entry(ofFile: index)
         let status: stat
         do {
-            status = try SystemCalls.status(ofName: entry.path.bytes, in: folder)
+            switch root {
+            case .file: return
+            case .folder(let folder): status = try SystemCalls.status(ofName: entry.path.bytes, in: folder)
+            }
         } catch {
             throw DocumentError(.sourceChanged, tree.displayed(entry.path), underlyingError: error)
         }
