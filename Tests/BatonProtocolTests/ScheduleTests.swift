@@ -58,7 +58,18 @@ import Testing
         let id = try lone.session.open(Buffer(1), now: lone.now)
         lone.session.send(id, Buffer(repeating: 1, count: 1 << 20))
         let frames = try #require(WireFrame.parse(lone.outputBytes(room: 65_536 + 10 + 11 + 2000)))
-        #expect(frames.map(\.payload.count) == [1, 65_536])
+        #expect(frames.map(\.payload.count) == [1, 65_526])
+    }
+
+    /// The OPEN takes eleven bytes that a turn would lack, and the next one after it as well, for ever.
+    @Test func turnIsNotTornForNextToNothingOfIt() throws {
+        let lone = Lone(.dialer, hello: .hello(connection: 1 << 30, stream: 1 << 30))
+        let id = try lone.session.open(Buffer(1), now: lone.now)
+        lone.session.send(id, Buffer(repeating: 1, count: 1 << 20))
+        let outputs = try (0..<4).map { _ in
+            try #require(WireFrame.parse(lone.outputBytes(room: 65_536))).map(\.payload.count)
+        }
+        #expect(outputs == [[1], [65_526], [65_526], [65_526]])
     }
 
     @Test(arguments: [128, 129, 200, 1000, 5000]) func anyRoomIsEnough(room: Int) throws {
