@@ -260,7 +260,8 @@ public actor Node {
                 documents: documents, handoffs: handoffs, policy: policy, applications: applications,
                 handoffSwitch: handoffSwitch, files: files, streams: budget.streams))
         await exchange.start(connections: connections, announcer: announcer)
-        let accepting = accept(from: listener, over: loops, by: context, for: account, into: connections)
+        let accepting = accept(
+            from: listener, over: loops, by: context, seams.hasGate ? gate : nil, for: account, into: connections)
         let discovering = Task { [logger] in
             await withDiscardingTaskGroup { group in
                 group.addTask {
@@ -325,13 +326,13 @@ public actor Node {
     }
 
     private func accept(
-        from listener: Listener, over loops: EventLoopGroup, by context: TLSContext, for account: CurrentAccount,
-        into connections: PeerConnections
+        from listener: Listener, over loops: EventLoopGroup, by context: TLSContext, _ gate: GateKeeper?,
+        for account: CurrentAccount, into connections: PeerConnections
     ) -> Accepting {
         let (admitted, continuation) = AsyncStream<Connection>.makeStream(bufferingPolicy: .bufferingNewest(64))
-        let doorkeeper = Doorkeeper(account, context: context, limits: limits, budget: connections.budget) {
-            continuation.yield($0)
-        }
+        let doorkeeper = Doorkeeper(
+            account, context: context, gate: gate, limits: limits, budget: connections.budget
+        ) { continuation.yield($0) }
         listener.start(
             socketsOn: loops,
             onTrouble: { [logger] in logger.warning("other devices cannot connect at the moment: \($0)") },
