@@ -99,7 +99,7 @@ struct RenderingTests {
                 handoff      off, because line 1 of /h is odd
                              until it is mended, or `baton handoff on`, nothing is offered or listed
                 policy       /p: line 2
-                             until it is mended, everything is asked about
+                             until it is mended, what it does not refuse is asked about
                 shared       /s: it is not UTF-8
                              until it is mended, no folder is shared
                 """)
