@@ -218,12 +218,14 @@ public actor Node {
         let budget = NodeBudget(limits)
         let documents = DocumentService(
             offers: offers, pool: budget.documents, ledger: ledger, limit: sending,
-            stallDeadline: limits.stallDeadline, leastProgress: limits.leastProgress)
+            stallDeadline: limits.stallDeadline, leastProgress: limits.leastProgress,
+            descriptions: budget.descriptions, olderCopies: budget.olderCopies)
         let directory = PeerDirectory(
             account: account, store: store, replayGuard: replayGuard, known: known, discovery: discovery,
             storage: storage, on: loop, logger: logger)
         let exchange = StateExchange(
-            account: account, store: store, storage: storage, directory: directory, on: loop, logger: logger)
+            account: account, store: store, storage: storage, directory: directory,
+            catchUpDeadline: limits.catchUpDeadline, on: loop, logger: logger)
         let connections = PeerConnections(
             context: context, account: account, exchange: exchange, directory: directory,
             service: PeerService(offers: offers, documents: documents, exchange: exchange, streams: budget.streams),
