@@ -72,6 +72,15 @@ struct RenderingTests {
             DeviceRendering.json(device)
                 == #"{"name":"laptop","deviceID":"x","addresses":["192.0.2.1:7","[2001:db8::1]:7"],"#
                 + #""seen":"1970-01-01T00:00:00Z","knows":false}"#)
+        #expect(DeviceRendering.unmet([device], hasList: false) == nil)
+        #expect(
+            DeviceRendering.unmet([device], hasList: true)
+                == "Not met since a device was revoked here: laptop. Where one was revoked on it as well meanwhile, the "
+                + "two cannot find each other: `baton devices revoke`, once more, on one of them brings them together.")
+        device.present = true
+        #expect(DeviceRendering.unmet([device], hasList: true) == nil)
+        (device.present, device.knows) = (false, true)
+        #expect(DeviceRendering.unmet([device], hasList: true) == nil)
         var status = WireStatusResponse()
         status.device = "laptop"
         status.port = 7
