@@ -1,9 +1,9 @@
-import BatonEventLoop
 import BatonProtocol
 
 /// Compresses chunks where the link is what a transfer waits for.
 struct ChunkCompression: ~Copyable {
-    private var policy = CompressionPolicy(now: Self.now)
+    private let now: @Sendable () -> Instant
+    private var policy: CompressionPolicy
     private var compressor: ChunkCompressor?
     /// What became of the chunks that were read since the caller told how long the link took.
     private var pending: [Made] = []
@@ -14,6 +14,12 @@ struct ChunkCompression: ~Copyable {
         let compressing: Duration?
     }
 
+    /// - Parameter now: the clock.
+    init(now: @escaping @Sendable () -> Instant) {
+        self.now = now
+        policy = CompressionPolicy(now: now())
+    }
+
     /// The link has taken what was made before, after so long.
     mutating func note(linkWait: Duration) {
         var waiting = linkWait
@@ -21,7 +27,7 @@ struct ChunkCompression: ~Copyable {
             policy.record(
                 .init(
                     contentSize: made.contentSize, wireSize: made.wireSize, compressing: made.compressing,
-                    waiting: waiting), now: Self.now)
+                    waiting: waiting), now: now())
             // Waited for once, however many chunks went together.
             waiting = .zero
         }
@@ -34,19 +40,15 @@ struct ChunkCompression: ~Copyable {
     mutating func compress(
         _ content: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
     ) -> Int? {
-        guard policy.shouldCompress(now: Self.now) else {
+        let start = now()
+        guard policy.shouldCompress(now: start) else {
             pending.append(Made(contentSize: content.count, wireSize: content.count, compressing: nil))
             return nil
         }
-        let start = MonotonicClock.nanoseconds()
         if compressor == nil { compressor = try? ChunkCompressor() }
         let count = compressor?.compress(content, into: room)
         pending.append(
-            Made(
-                contentSize: content.count, wireSize: count ?? content.count,
-                compressing: .nanoseconds(MonotonicClock.nanoseconds() - start)))
+            Made(contentSize: content.count, wireSize: count ?? content.count, compressing: now() - start))
         return count
     }
-
-    private static var now: Instant { Instant(nanoseconds: MonotonicClock.nanoseconds()) }
 }

@@ -16,9 +16,15 @@ struct ChunkEncoder: ~Copyable {
     private var bottleneck = Bottleneck.unknown
     private let zeros = ZeroChecksum()
 
-    init(_ encodings: consuming DocumentReader.Encodings) {
+    /// - Parameters:
+    ///   - encodings: what the receiver takes.
+    ///   - now: the clock by which is judged whether compressing pays.
+    init(
+        _ encodings: consuming DocumentReader.Encodings,
+        now: @escaping @Sendable () -> Instant = { Instant(nanoseconds: MonotonicClock.nanoseconds()) }
+    ) {
         delta = encodings.signatures.map { DeltaEncoder(index: $0) }
-        compression = encodings.takesCompressed ? ChunkCompression() : nil
+        compression = encodings.takesCompressed ? ChunkCompression(now: now) : nil
     }
 
     deinit {

@@ -135,6 +135,11 @@ public actor DocumentReader {
         encoder = ChunkEncoder(encodings)
     }
 
+    /// The same, by a clock that a test keeps.
+    func take(_ encodings: Encodings, now: @escaping @Sendable () -> Instant) {
+        encoder = ChunkEncoder(encodings, now: now)
+    }
+
     /// Where the time went so far.
     public var times: Times { encoder.times }
 

@@ -1,3 +1,4 @@
+import BatonEventLoop
 import BatonProtocol
 import BatonTestSupport
 import Glibc
@@ -49,15 +50,30 @@ struct ReaderEncodingTests {
         return try DocumentScan.scan(path)
     }
 
+    /// A link of 10 MB/s whose time passes when it carries something, and never otherwise.
+    private final class SimulatedLink: Sendable {
+        private let clock = Lock(ManualClock())
+
+        var now: Instant { clock.withLock { $0.now } }
+
+        func carry(_ count: Int) -> Duration {
+            let duration = Duration.nanoseconds(count * 100)
+            clock.withLock { $0.advance(by: duration) }
+            return duration
+        }
+    }
+
     /// Hands everything from a reader to a writer.
     ///
     /// - Returns: what crossed.
     private func pump(
-        _ reader: DocumentReader, to writer: DocumentWriter, linkWait: Duration = .zero
+        _ reader: DocumentReader, to writer: DocumentWriter, over link: SimulatedLink? = nil
     ) async throws -> [UInt8] {
         var wire: [UInt8] = []
+        var linkWait = Duration.zero
         while let records = try await reader.next(linkWait: linkWait) {
             wire += Array(records.buffer.bytes)
+            linkWait = link?.carry(records.buffer.count) ?? .zero
             try await writer.write(records.buffer)
             pool.release(records.buffer)
         }
@@ -151,8 +167,9 @@ struct ReaderEncodingTests {
         let document = try source(content)
         let writer = try await DocumentWriter.begun(document.tree, in: fixture.folder, ledger: fixture.ledger)
         let reader = try await DocumentReader.open(document, pool: pool)
-        await reader.take(.init(takesCompressed: true))
-        let wire = try await pump(reader, to: writer, linkWait: .seconds(2))
+        let link = SimulatedLink()
+        await reader.take(.init(takesCompressed: true), now: { link.now })
+        let wire = try await pump(reader, to: writer, over: link)
         #expect(try DocumentFixture.read(try await writer.commit()) == content)
         let layout = document.tree.layout
         let records = take(wire, of: layout.allChunks, in: layout)
