@@ -18,6 +18,8 @@ EXPECTED = {
     "documentChanged", "documentUnreadable", "destinationFull", "claimHeld", "limitExceeded", "cancelled", "refused",
 }
 ATTEMPTS = 12
+#: What has arrived before it could be cut is sent anew over a link so many times slower, one after the other.
+SLOWER = (1, 3, 9)
 ATTEMPT_SECONDS = 120
 PART = re.compile(rb"^\..*\.[a-z2-7]{8}\.baton-part$", re.DOTALL)
 
@@ -146,9 +148,16 @@ class Transfer:
 
     def run(self) -> None:
         self.offer()
-        before = self.origin.sent_bytes()
-        self.limit_link()
-        code = self.accept(cut_at=self.chance.random() * 0.95)
+        for slower in SLOWER:
+            before = self.origin.sent_bytes()
+            self.limit_link(slower)
+            code = self.accept(cut_at=self.chance.random() * 0.9)
+            if self.was_cut or code is not None or self.size == 0 or slower == SLOWER[-1]:
+                break
+            self.compare()
+            documents.remove(self.target)
+            if self.offering.poll() is not None:
+                self.offer()
         for _ in range(ATTEMPTS):
             if code is None:
                 break
@@ -180,11 +189,11 @@ class Transfer:
             # A part that stays is one to go on with.
             self.said.append("the node kept the part")
 
-    def limit_link(self) -> None:
-        # Long enough to be cut, and not much longer.
-        seconds = self.chance.uniform(0.5, 6)
-        rate = str(min(400, max(4, round(self.size * 8 / seconds / 1e6))))
-        if self.chance.random() < 0.1:
+    def limit_link(self, slower: int) -> None:
+        # Long enough to be cut, and not much longer. Holes, and what is there twice, hardly cross.
+        seconds = self.chance.uniform(1, 6)
+        rate = str(min(400, max(2, round(sum(self.distinct.values()) * 8 / seconds / 1e6 / slower))))
+        if slower == 1 and self.chance.random() < 0.1:
             rate = "off"
         self.said.append(f"link {rate}")
         faults.lab(self.continuing, "rate", rate)
