@@ -13,7 +13,8 @@ struct PolicyCommand: ParsableCommand {
             The accept policy is the file accept-policy in Baton's configuration folder (~/.config/baton), which you \
             write. One rule a line; the first that matches an activity decides, and what none matches is asked about. \
             Without the file nothing is ever taken over without you. The node reads it again when it has changed; while \
-            something in it is wrong, everything is asked about, and `baton status` says so.
+            something in it is wrong, nothing is accepted, what a readable line refuses stays refused, and `baton \
+            status` says so.
 
             A rule is accept, ask or refuse and its conditions; what is left out, or is *, matches everything:
 
@@ -98,7 +99,7 @@ enum PolicyReading {
         do {
             return try AcceptPolicyFile.read(path, userHome: ConfigurationFile.userHome)
         } catch {
-            let consequence = isInForce ? "; until it is mended, everything is asked about" : ""
+            let consequence = isInForce ? "; \(AcceptPolicyFile.meaningOfMistake)" : ""
             throw CommandError(
                 .usage, code: "policy", "\(path.shown): \(SafeText.escaped("\(error)"))\(consequence)")
         }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Baton
 import BatonMessages
+import BatonNode
 
 /// `baton status`
 struct StatusCommand: AsyncParsableCommand {
@@ -63,7 +64,7 @@ enum StatusRendering {
             + problem(
                 "handoff     ", status.handoffProblem.isEmpty ? "" : "off, because " + status.handoffProblem,
                 "until it is mended, or `baton handoff on`, nothing is offered or listed")
-            + problem("policy      ", status.policyProblem, "until it is mended, everything is asked about")
+            + problem("policy      ", status.policyProblem, AcceptPolicyFile.meaningOfMistake)
             + problem("shared      ", status.sharedRootsProblem, "until it is mended, no folder is shared")
     }
 

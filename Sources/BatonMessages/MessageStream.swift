@@ -71,6 +71,9 @@ extension Connection {
 }
 
 extension Stream {
+    /// Bytes of records that may wait to be sent before ``send(record:)`` waits: one record of the greatest size.
+    private static let recordQueueBound = MessageLimits.size
+
     /// Answers the request that opened the stream.
     public func respond(_ kind: WireResponse.OneOf_Kind) async throws(HandoffError) {
         var response = WireResponse()
@@ -94,18 +97,29 @@ extension Stream {
         }
     }
 
-    /// Sends one length-delimited record (a varint and the message).
-    public func send(record: some Message) async throws(HandoffError) {
-        let bytes = try record.encoded()
-        var framed: [UInt8] = []
-        var length = bytes.count
-        while length >= 0x80 {
-            framed.append(UInt8(length & 0x7F) | 0x80)
-            length >>= 7
-        }
-        framed.append(UInt8(length))
+    /// Answers the request that opened the stream with some records behind it, and ends the stream.
+    ///
+    /// - Throws: ``HandoffError`` with `limitExceeded` where there is no room to keep them for a peer that does not read.
+    public func answer(
+        _ kind: WireResponse.OneOf_Kind, following records: [some Message]
+    ) async throws(HandoffError) {
+        var buffers: [Buffer] = []
+        for record in records { buffers.append(Buffer(copying: try record.framed())) }
         do {
-            try await write(Buffer(copying: framed + bytes))
+            try await reserve(buffers.reduce(0) { $0 + $1.count })
+            try await respond(kind)
+            for buffer in buffers { try await write(buffer) }
+        } catch {
+            throw HandoffError(wrapping: error)
+        }
+        await finish()
+    }
+
+    /// Sends one length-delimited record (a varint and the message); waits while the peer does not read.
+    public func send(record: some Message) async throws(HandoffError) {
+        let bytes = try record.framed()
+        do {
+            try await write(Buffer(copying: bytes), queueBound: Self.recordQueueBound)
         } catch {
             throw HandoffError(error)
         }
@@ -166,6 +180,19 @@ public struct RecordSequence<Record: Message>: AsyncSequence {
 }
 
 extension Message {
+    /// The message behind a varint with its length.
+    fileprivate func framed() throws(HandoffError) -> [UInt8] {
+        let bytes = try encoded()
+        var framed: [UInt8] = []
+        var length = bytes.count
+        while length >= 0x80 {
+            framed.append(UInt8(length & 0x7F) | 0x80)
+            length >>= 7
+        }
+        framed.append(UInt8(length))
+        return framed + bytes
+    }
+
     /// The encoded message.
     ///
     /// - Throws: ``HandoffError`` with `limitExceeded` when it is over ``MessageLimits/size``.

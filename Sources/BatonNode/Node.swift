@@ -213,17 +213,21 @@ public actor Node {
         let files = SharedFiles(
             path: SharedRootsFile.path(in: home), userHome: ConfigurationFile.userHome,
             on: try Self.executor("baton-files"), logger: logger)
-        let offers = Offers(on: loop, files: files, bound: limits.offers) { changed.yield($0) }
-        let sending = TransferLimit(perDevice: limits.transfersPerDevice)
         let budget = NodeBudget(limits)
+        let offers = Offers(on: loop, files: files, bound: limits.offers, descriptions: budget.descriptions) {
+            changed.yield($0)
+        }
+        let sending = TransferLimit(perDevice: limits.transfersPerDevice)
         let documents = DocumentService(
             offers: offers, pool: budget.documents, ledger: ledger, limit: sending,
-            stallDeadline: limits.stallDeadline, leastProgress: limits.leastProgress)
+            stallDeadline: limits.stallDeadline, leastProgress: limits.leastProgress,
+            descriptions: budget.descriptions, olderCopies: budget.olderCopies)
         let directory = PeerDirectory(
             account: account, store: store, replayGuard: replayGuard, known: known, discovery: discovery,
             storage: storage, on: loop, logger: logger)
         let exchange = StateExchange(
-            account: account, store: store, storage: storage, directory: directory, on: loop, logger: logger)
+            account: account, store: store, storage: storage, directory: directory,
+            catchUpDeadline: limits.catchUpDeadline, on: loop, logger: logger)
         let connections = PeerConnections(
             context: context, account: account, exchange: exchange, directory: directory,
             service: PeerService(offers: offers, documents: documents, exchange: exchange, streams: budget.streams),
@@ -261,7 +265,8 @@ public actor Node {
                 documents: documents, handoffs: handoffs, policy: policy, applications: applications,
                 handoffSwitch: handoffSwitch, files: files, deadlines: seams.handoffs, streams: budget.streams))
         await exchange.start(connections: connections, announcer: announcer)
-        let accepting = accept(from: listener, over: loops, by: context, for: account, into: connections)
+        let accepting = accept(
+            from: listener, over: loops, by: context, seams.hasGate ? gate : nil, for: account, into: connections)
         let discovering = Task { [logger] in
             await withDiscardingTaskGroup { group in
                 group.addTask {
@@ -326,13 +331,13 @@ public actor Node {
     }
 
     private func accept(
-        from listener: Listener, over loops: EventLoopGroup, by context: TLSContext, for account: CurrentAccount,
-        into connections: PeerConnections
+        from listener: Listener, over loops: EventLoopGroup, by context: TLSContext, _ gate: GateKeeper?,
+        for account: CurrentAccount, into connections: PeerConnections
     ) -> Accepting {
         let (admitted, continuation) = AsyncStream<Connection>.makeStream(bufferingPolicy: .bufferingNewest(64))
-        let doorkeeper = Doorkeeper(account, context: context, limits: limits, budget: connections.budget) {
-            continuation.yield($0)
-        }
+        let doorkeeper = Doorkeeper(
+            account, context: context, gate: gate, limits: limits, budget: connections.budget
+        ) { continuation.yield($0) }
         listener.start(
             socketsOn: loops,
             onTrouble: { [logger] in logger.warning("other devices cannot connect at the moment: \($0)") },

@@ -5,10 +5,19 @@ import BatonTransport
 
 /// How the one budget for bytes that others make a node keep is divided.
 ///
-/// What is counted: received bytes that nobody has read, by what was promised to their senders; documents that are read
-/// ahead of who fetches them; and what continuation streams keep between the two that talk. Of every class a part is
-/// reserved, so that devices which fill theirs stop neither this user's applications nor documents, and the reverse; what
-/// is left goes to whoever comes first. Strangers get none of it (``NodeLimits/visitBytes`` bounds them).
+/// What is counted: received bytes that nobody has read, by what was promised to their senders; what is asked, as it came
+/// and as it was read, and what it is answered, for as long as the streams live; documents that are read ahead of who
+/// fetches them, what is in them, and which of their bytes the other side has; and what continuation streams keep between
+/// the two that talk. Of every class a part is reserved, so that devices which fill theirs stop neither this user's
+/// applications nor documents, and the reverse; what is left goes to whoever comes first. Strangers get none of it
+/// (``NodeLimits/visitBytes`` bounds them).
+///
+/// Beside it stand constants, each where it is bounded. A connection takes at the worst 1 MiB for TLS, its states and the
+/// two buffers of its socket (``NodeLimits/connections``, ``NodeLimits/handshakes``, ``NodeLimits/localConnections``: 192
+/// of them); a visitor 100 KiB (``NodeLimits/visitors``: 64). Activities keep a payload of at most 64 KiB: 64 that are
+/// offered (``NodeLimits/offers``), 128 that are claimed (``ClaimTable/bound``), and 160 that are taken over
+/// (``HandoffTable``), of which the 32 under way keep 4 MiB of emptied buffers for their documents. What programs are told
+/// and do not read, of 64 offers, 32 accepts and 31 watches, is 64 KiB of records each and at most 1,024 small events.
 ///
 /// It is the bound under attack. A transfer holds a fraction of it, one stream's window at the worst (8 MiB) and three
 /// chunks, so that a node stays below 64 MiB in all, of which its libraries take 23.
@@ -19,16 +28,28 @@ struct BufferLimits: Sendable {
         var ceiling: Int
     }
 
-    /// In all, in bytes. Default 64 MiB.
-    var total = 64 << 20
+    /// In all, in bytes. Default 144 MiB, of which 112 are reserved.
+    var total = 144 << 20
     /// What other devices send. Reserved by default: 256 KiB for each of 32 connections and 16 handshakes. At most 40 MiB.
     var devices = Part(reserved: 12 << 20, ceiling: 40 << 20)
     /// What this user's applications send, which another program of his may be. Reserved by default: 64 KiB for each of
     /// 144 connections. At most 18 MiB.
     var applications = Part(reserved: 9 << 20, ceiling: 18 << 20)
+    /// What other devices ask and are answered. Reserved by default: 192 KiB for each of 32 connections and 16
+    /// handshakes, which is one request and one answer of the greatest size. At most 18 MiB.
+    var deviceRequests = Part(reserved: 9 << 20, ceiling: 18 << 20)
+    /// The same of this user's applications. Reserved by default: 64 KiB for each of 144 connections. At most 24 MiB.
+    var applicationRequests = Part(reserved: 9 << 20, ceiling: 24 << 20)
     /// Documents on their way: see ``BatonDocuments/BufferPool``. Reserved by default: 15 buffers, of which one device can
-    /// hold nine. At most 24 MiB.
+    /// hold ten. At most 24 MiB.
     var documents = Part(reserved: 16 << 20, ceiling: 24 << 20)
+    /// What is in documents, while it is looked at, told, or held by a claim: the greatest takes 28 MiB. Each device has
+    /// half of what there is when it asks, this user's applications together as much as one device. By default 44 MiB,
+    /// and at most 64.
+    var descriptions = Part(reserved: 44 << 20, ceiling: 64 << 20)
+    /// Which bytes of documents the devices that fetch them have already: four tables, and at most six
+    /// (``BatonDocuments/SignatureIndex/memoryBound``). A document for which there is none is sent whole.
+    var olderCopies = Part(reserved: 10 << 20, ceiling: 15 << 20)
     /// What waits in continuation streams for who reads slowly. By default 3 MiB, and at most 12.
     var streams = Part(reserved: 3 << 20, ceiling: 12 << 20)
 }
@@ -39,6 +60,8 @@ struct NodeBudget: Sendable {
     let devices: ReceiveBudget
     let applications: ReceiveBudget
     let documents: BufferPool
+    let descriptions: SharedPart
+    let olderCopies: SharedPart
     let streams: ByteBudget.Part
 
     init(_ limits: NodeLimits) {
@@ -46,16 +69,23 @@ struct NodeBudget: Sendable {
         func part(_ part: BufferLimits.Part) -> ByteBudget.Part {
             whole.part(reserved: part.reserved, ceiling: part.ceiling)
         }
-        func received(_ limits: BufferLimits.Part, connections: Int, _ windows: Limits) -> ReceiveBudget {
+        func received(
+            _ bytes: BufferLimits.Part, _ requests: BufferLimits.Part, connections: Int, _ windows: Limits
+        ) -> ReceiveBudget {
             ReceiveBudget(
-                part: part(limits), connections: connections, initialWindow: windows.initialConnectionWindow,
-                maximumWindow: windows.maximumConnectionWindow)
+                part: part(bytes), connections: connections, initialWindow: windows.initialConnectionWindow,
+                maximumWindow: windows.maximumConnectionWindow, requests: part(requests))
         }
         self.whole = whole
         devices = received(
-            limits.buffers.devices, connections: limits.connections + limits.handshakes, limits.session)
-        applications = received(limits.buffers.applications, connections: limits.localConnections, .local)
+            limits.buffers.devices, limits.buffers.deviceRequests, connections: limits.connections + limits.handshakes,
+            limits.session)
+        applications = received(
+            limits.buffers.applications, limits.buffers.applicationRequests, connections: limits.localConnections,
+            .local)
         documents = BufferPool(part: part(limits.buffers.documents))
+        descriptions = SharedPart(part(limits.buffers.descriptions))
+        olderCopies = SharedPart(part(limits.buffers.olderCopies))
         streams = part(limits.buffers.streams)
     }
 }

@@ -4,8 +4,8 @@ import BatonProtocol
 /// bytes, activities and documents in one place.
 ///
 /// The bounds of what one connection carries (streams, requests, resets, pings, empty frames, bytes) are ``session``.
-/// What all together may make the node keep of what they send and fetch is one budget of 64 MiB (``buffers``), whoever
-/// tries.
+/// What all together may make the node keep of what they send, ask and fetch is one budget of 144 MiB (``buffers``),
+/// whoever tries.
 ///
 /// What a table of the node holds at the most stands with the table (``ClaimTable``, ``HandoffTable``, ``PeerTable``,
 /// ``PeerDirectory/watcherBound``), how long one answer may take with who asks, and what discovery spends in
@@ -34,23 +34,27 @@ struct NodeLimits: Sendable {
 
     // MARK: Bytes
 
-    /// The one budget for bytes that others make the node keep. Default 64 MiB.
+    /// The one budget for bytes that others make the node keep. Default 144 MiB.
     var buffers = BufferLimits()
 
     // MARK: Handshakes: the gate has let the other side in
 
     /// Connections that have not shown yet who they are. Default 16.
     var handshakes = 16
-    /// The same from one address: a device that says nothing keeps no other out. Default 4.
+    /// The same from one address: a device that says nothing keeps no other out, unless it has several addresses, as
+    /// whoever makes himself some in an IPv6 network has. Default 4.
     var handshakesPerAddress = 4
     /// How long a handshake may take, HELLO included. Default 10 s.
     var handshakeDeadline = Duration.seconds(10)
+
+    /// How long what a device asks waits for it to take over revocation lists that it lacks. Default 5 s.
+    var catchUpDeadline = Duration.seconds(5)
 
     // MARK: Visitors: the gate has not heard enough
 
     /// Connections that wait for the rest of their first message. Default 64.
     var visitors = 64
-    /// The same from one address: whoever sends it in crumbs keeps nobody out. Default 4.
+    /// The same from one address: whoever sends it in crumbs keeps nobody out, unless he has as many addresses. Default 4.
     var visitorsPerAddress = 4
     /// How long the first message may take; the kernel keeps those that have said nothing for about as long. Default
     /// 5 s.
@@ -67,7 +71,8 @@ struct NodeLimits: Sendable {
     /// `baton withdraw` always reach the node. One more is closed unread.
     var localConnections: Int { offers + HandoffTable.bound + PeerDirectory.watcherBound + 16 }
     /// Documents that one device is sent at once; one more is refused. Each takes a thread and at most three buffers of
-    /// 1 MiB. As many that an application looks at meanwhile, and as many that are described. Default 3.
+    /// 1 MiB. As many are described at once. Of those that its applications look at meanwhile one is read at a time, with
+    /// one buffer; as many wait in line. Default 3.
     var transfersPerDevice = 3
     /// How long a chunk may wait for a device that does not read, which holds buffers that others wait for; and how long
     /// nothing may come of a document. Default 30 s.

@@ -175,6 +175,44 @@ import Testing
         #expect(verdict(&gate, name(next)) == .success(0))
     }
 
+    /// One device that dials again and again takes nothing from devices at other addresses.
+    @Test func anAddressHasItsShareOfTheTokens() {
+        for isTimed in [false, true] {
+            var gate = gate()
+            func admit(from origin: [UInt8]?) -> Result<UInt32, Gate.Refusal> {
+                let name =
+                    isTimed
+                    ? GateToken.serverName(keys: keys[0], server: server, unixTime: time)
+                    : GateToken.serverName(keys: keys[0], server: server, gateNonce: nonce)
+                do throws(Gate.Refusal) {
+                    return .success(try gate.admit(name, from: origin, uptime: .seconds(100), unixTime: time))
+                } catch {
+                    return .failure(error)
+                }
+            }
+            for _ in 0..<Gate.tokenBoundPerOrigin { #expect(admit(from: [192, 0, 2, 1]) == .success(0)) }
+            #expect(admit(from: [192, 0, 2, 1]) == .failure(.crowded))
+            #expect(!gate.isCrowded)
+            #expect(admit(from: [192, 0, 2, 2]) == .success(0) && admit(from: nil) == .success(0))
+            let next = [UInt8](repeating: 9, count: GateToken.nonceCount)
+            gate.beginPeriod(nonce: next, keys: keys[0], uptime: .seconds(101))
+            let fresh = GateToken.serverName(keys: keys[0], server: server, gateNonce: next)
+            let isGood = gate.wouldAdmit(fresh, from: [192, 0, 2, 1], uptime: .seconds(102), unixTime: time)
+            #expect(isGood)
+        }
+    }
+
+    /// What is only asked about uses nothing up, and is refused where admitting would be.
+    @Test func askingUsesNothingUp() {
+        var gate = gate()
+        func isGood(_ name: String?) -> Bool { gate.wouldAdmit(name, uptime: .seconds(100), unixTime: time) }
+        let name = GateToken.serverName(keys: keys[0], server: server, gateNonce: nonce)
+        #expect(isGood(name) && isGood(name))
+        #expect(verdict(&gate, name) == .success(keys[0].generation))
+        #expect(!isGood(name) && !isGood(nil) && !isGood("example.org"))
+        #expect(!isGood(String(repeating: "a", count: 52) + GateToken.suffix))
+    }
+
     /// A revocation begins another generation: the keys of the last one are good for its own periods alone.
     @Test func otherKeysEndWhatWas() throws {
         var revoking = account.devices[0].account

@@ -1,3 +1,4 @@
+import BatonEventLoop
 import BatonMessages
 import BatonProtocol
 import Foundation
@@ -48,6 +49,30 @@ struct ClaimAttacks {
             #expect(failure.code == (claim.count == ClaimID.size ? .noSuchClaim : .invalidRequest) && data.isEmpty)
             return .refused
         case _: return .refused
+        }
+    }
+
+    /// A device that lets an origin look at a great folder for each claim that it can hold: what is in it is kept with the
+    /// claim, 28 MiB at the most.
+    @Test("Descriptions in a flood")
+    func descriptions() async throws {
+        try await attack("descriptions of as many claims as fill the memory for all") { defence in
+            let bytes = 16 << 10
+            let part = SharedPart(ByteBudget(bytes: bytes).part(reserved: bytes, ceiling: bytes))
+            let origin = try await Origin(isFolder: true, descriptions: defence.isOn ? part : nil)
+            func isDescribed(to device: PeerName) async throws -> Bool {
+                let claim = try await origin.offers.claim(origin.activity.id, by: device).claim
+                let answer = try await origin.answer(to: Request.manifest.kind(claim.bytes), from: device).answer
+                if case .documentManifest = answer { return true }
+                guard case .failure(let failure) = answer else { return false }
+                #expect(failure.code == .limitExceeded)
+                return false
+            }
+            var count = 0
+            for _ in 0..<16 where try await isDescribed(to: thief) { count += 1 }
+            // Another device is served all the same.
+            #expect(try await isDescribed(to: desktop))
+            return Outcome(succeeds: count == 16)
         }
     }
 

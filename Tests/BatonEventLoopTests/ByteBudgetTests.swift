@@ -35,6 +35,35 @@ import Testing
         withExtendedLifetime((second, third)) {}
     }
 
+    @Test("What grows takes as it grows, and gives all of it back with its last reference")
+    func growing() {
+        let part = ByteBudget(bytes: 100).part(reserved: 20, ceiling: 80)
+        var room: GrowingRoom? = GrowingRoom(in: part)
+        #expect(room?.grow(by: 50) == true && room?.grow(by: 31) == false && room?.grow(by: 30) == true)
+        #expect(part.held == 80 && room?.bytes == 80)
+        room?.shrink(by: 60)
+        #expect(part.held == 20 && room?.bytes == 20)
+        room = nil
+        #expect(part.held == 0)
+    }
+
+    @Test("Each owner leaves at least as much as it has for the others, in however many rooms")
+    func owners() {
+        let shared = SharedPart(ByteBudget(bytes: 100).part(reserved: 100, ceiling: 100))
+        var greedy = [shared.room(of: "a"), shared.room(of: "a")]
+        #expect(greedy[0].grow(by: 30) && greedy[1].grow(by: 20) && !greedy[1].grow(by: 1))
+        let second = shared.room(of: "b")
+        #expect(!second.grow(by: 26) && second.grow(by: 25))
+        let third = shared.room(of: "c")
+        #expect(third.grow(by: 12) && !third.grow(by: 1) && !greedy[0].grow(by: 1))
+        #expect(shared.held == 87)
+        // What it gave back it can have again.
+        greedy.removeLast()
+        #expect(shared.held == 67 && third.grow(by: 10) && !third.grow(by: 1))
+        greedy = []
+        #expect(second.grow(by: 14) && shared.held == 61)
+    }
+
     @Test("Whoever takes and gives back whatever, the total and what is reserved for the others hold")
     func anyOrder() {
         let seed = UInt64.random(in: 0 ... .max)

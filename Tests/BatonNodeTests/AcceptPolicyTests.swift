@@ -181,15 +181,60 @@ struct AcceptPolicyFileTests {
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
-    @Test("The file is read again when it has changed, and asks about everything while it is wrong")
+    @Test("With a mistake in it the file accepts nothing, and refuses what it refuses, in the order of its lines")
+    func mistaken() async throws {
+        let keeper = try keeper()
+        func actions(_ activities: (device: String, type: String)...) async -> [AcceptPolicy.Action?] {
+            let policy = await keeper.current()
+            return activities.map { activity in
+                policy.rule(
+                    for: AcceptPolicy.Subject(
+                        deviceID: String(repeating: "a", count: 32), deviceName: activity.device, type: activity.type,
+                        size: 1, interfaces: [], addresses: [])
+                )?.action
+            }
+        }
+        let (text, note) = ("public.text", "org.example.note")
+        let good = "accept device=scanner to=/scans\nask device=friend\nrefuse device=old\nrefuse type=org.example.*\n"
+        try scratch.write(good)
+        #expect(await actions(("scanner", text), ("old", text)) == [.accept, .refuse])
+        for mistake in ["allow\n", "refuse max=lots\n", "refuse device=\"open\n", "refuse \u{1}\n"] {
+            for content in [mistake + good, good + mistake] {
+                try scratch.write(content)
+                #expect(await keeper.currentProblem() != nil, "\(mistake)")
+                #expect(await actions(("scanner", text), ("friend", note)) == [.ask, .ask], "\(mistake)")
+                #expect(
+                    await actions(("old", text), ("new", note), ("new", text)) == [.refuse, .refuse, nil],
+                    "\(mistake)")
+                let destinations = await keeper.current().rules.compactMap(\.destination)
+                #expect(destinations.isEmpty)
+            }
+        }
+        // One byte that is no UTF-8, and a rule too many.
+        try Data(Array(good.utf8) + [0xFF]).write(to: URL(filePath: scratch.path.string))
+        #expect(await keeper.currentProblem() != nil)
+        #expect(await actions(("scanner", text), ("old", text)) == [.ask, .refuse])
+        try scratch.write(good + String(repeating: "ask\n", count: AcceptPolicy.ruleBound))
+        #expect(await keeper.currentProblem() != nil)
+        #expect(await actions(("scanner", text), ("old", text)) == [.ask, .refuse])
+        // What others could have written says nothing.
+        try scratch.write(good, mode: 0o622)
+        #expect(await keeper.currentProblem() != nil)
+        #expect(await keeper.current().rules.isEmpty)
+        try scratch.write(good + "\n")
+        #expect(await actions(("scanner", text)) == [.accept])
+        #expect(await keeper.currentProblem() == nil)
+    }
+
+    @Test("The file is read again when it has changed, and accepts nothing while it is wrong")
     func changes() async throws {
         let keeper = try keeper()
         #expect(await keeper.current().rules.isEmpty)
         #expect(await keeper.currentProblem() == nil)
         try scratch.write("refuse device=a\n")
         #expect(await keeper.current().rules.count == 1)
-        try scratch.write("refuse device=a\nallow\n")
-        #expect(await keeper.current().rules.isEmpty)
+        try scratch.write("accept to=/x\nallow\n")
+        #expect(await keeper.current().rules.map(\.action) == [.ask])
         let problem = try #require(await keeper.currentProblem())
         #expect(problem.contains("accept-policy: line 2, column 1:"))
         try scratch.write("ask\nask\nask\n")

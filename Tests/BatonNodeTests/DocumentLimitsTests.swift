@@ -1,6 +1,7 @@
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
+import BatonProtocol
 import BatonTestSupport
 import BatonTransport
 import Foundation
@@ -29,13 +30,42 @@ struct DocumentLimitsTests {
         await limit.end(for: desktop)
         try await limit.begin(for: desktop)
         await #expect(throws: HandoffError.self) { try await limit.begin(for: desktop) }
-        // What an application looks at, and what is described, have places of their own, as many.
-        for work in [TransferLimit.Work.preview, .description] {
-            for _ in 0..<bound { try await limit.begin(for: desktop, work) }
-            await #expect(throws: HandoffError.self) { try await limit.begin(for: desktop, work) }
-            await limit.end(for: desktop, work)
-            try await limit.begin(for: desktop, work)
+        // What is described has places of its own, as many.
+        for _ in 0..<bound { try await limit.begin(for: desktop, .description) }
+        await #expect(throws: HandoffError.self) { try await limit.begin(for: desktop, .description) }
+        await limit.end(for: desktop, .description)
+        try await limit.begin(for: desktop, .description)
+    }
+
+    @Test("What a device's applications look at is read one after the other, and so many wait in line")
+    func previews() async throws {
+        let bound = NodeLimits().transfersPerDevice
+        let limit = TransferLimit(perDevice: bound)
+        try await limit.begin(for: desktop, .preview)
+        let (served, serve) = AsyncStream<Int>.makeStream()
+        var order = served.makeAsyncIterator()
+        var waiting: [Task<Void, any Error>] = []
+        for number in 0..<bound {
+            waiting.append(
+                Task {
+                    try await limit.begin(for: desktop, .preview)
+                    serve.yield(number)
+                })
+            try await eventually("it waits") { await limit.lineCount == number + 1 }
         }
+        let error = await #expect(throws: HandoffError.self) { try await limit.begin(for: desktop, .preview) }
+        #expect(error?.code == .limitExceeded)
+        // Another device does not wait for them.
+        try await limit.begin(for: phone, .preview)
+        for (number, task) in waiting.enumerated() {
+            await limit.end(for: desktop, .preview)
+            #expect(await order.next() == number)
+            try await task.value
+            #expect(await limit.lineCount == bound - 1 - number)
+        }
+        await limit.end(for: desktop, .preview)
+        try await limit.begin(for: desktop, .preview)
+        #expect(await limit.lineCount == 0)
     }
 
     @Test("A description that nobody reads ends, and gives its place back")
@@ -60,7 +90,7 @@ struct DocumentLimitsTests {
             ledger: try PartFileLedger(stateFolder: FilePath(scratch.path + "/parts")), limit: limit,
             stallDeadline: .milliseconds(300))
         let (node, application) = try await connectedPair(on: loop)
-        let document = try await DocumentService.inspect(FilePath(source.path))
+        let document = try await DocumentService.inspect(FilePath(source.path), countedIn: nil)
         let activity = try OfferedActivity(.with { $0.type = "org.example.album" }, document: document)
         let events = try await offers.offer(activity, from: node)
         let (claim, _) = try await offers.claim(activity.id, by: desktop)
@@ -74,6 +104,52 @@ struct DocumentLimitsTests {
         #expect(error?.code == .timedOut)
         try await limit.begin(for: desktop, .description)
         withExtendedLifetime((asked, events)) {}
+        for connection in [near, far, node, application] { await connection.close() }
+        await offers.withdrawAll()
+    }
+
+    @Test("Looking at a document ends when whoever asked has gone")
+    func gone() async throws {
+        let scratch = FileManager.default.temporaryDirectory.appendingPathComponent("baton-gone-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: scratch) }
+        let source = scratch.appendingPathComponent("source")
+        try FileManager.default.createDirectory(at: source, withIntermediateDirectories: true)
+        for number in 0..<6000 {
+            #expect(FileManager.default.createFile(atPath: source.path + "/\(number)", contents: nil))
+        }
+        let loop = EventLoop(name: "node")
+        let files = SharedFiles(
+            path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let offers = Offers(on: loop, files: files) { _ in }
+        let part = ByteBudget(bytes: 64 << 20).part(reserved: 0, ceiling: 64 << 20)
+        let service = DocumentService(
+            offers: offers, pool: BufferPool(),
+            ledger: try PartFileLedger(stateFolder: FilePath(scratch.path + "/parts")), limit: TransferLimit(),
+            descriptions: SharedPart(part))
+        let (node, application) = try await connectedPair(on: loop)
+        let document = try await DocumentService.inspect(FilePath(source.path), countedIn: service.descriptions)
+        let activity = try OfferedActivity(.with { $0.type = "org.example.album" }, document: document)
+        let events = try await offers.offer(activity, from: node)
+        let (near, far) = try await connectedPair(on: loop)
+        let iterator = far.incoming.makeAsyncIterator()
+        // One that was looked at to its end is remembered with its claim. On a busy machine that may be over before the
+        // end of the stream was heard, but not each time.
+        var wasCutShort = false
+        for _ in 0..<20 where !wasCutShort {
+            let (claim, _) = try await offers.claim(activity.id, by: desktop)
+            let asked = try await near.open([1])
+            let incoming = try #require(await iterator.next())
+            await asked.reset(.cancelled)
+            await #expect(throws: HandoffError.self) {
+                try await service.manifest(of: claim, for: desktop, on: incoming.stream)
+            }
+            wasCutShort = try await offers.claim(claim, of: desktop).document == nil
+            await offers.release(claim, by: desktop)
+        }
+        #expect(wasCutShort)
+        try await eventually("nothing of it is kept") { part.held == 0 }
+        withExtendedLifetime(events) {}
         for connection in [near, far, node, application] { await connection.close() }
         await offers.withdrawAll()
     }

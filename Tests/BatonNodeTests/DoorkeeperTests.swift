@@ -12,7 +12,10 @@ import Testing
 @Suite("The door", .timeLimit(.minutes(3)))
 struct DoorkeeperTests {
     private let account: TestAccount
+    /// Leaves all to TLS.
     private let door: Door
+    /// Looks at most first messages before TLS does, as every node's.
+    private let watchful: Door
     private let nonce = [UInt8](repeating: 7, count: GateToken.nonceCount)
 
     init() throws {
@@ -24,6 +27,7 @@ struct DoorkeeperTests {
         var limits = NodeLimits()
         limits.visitDeadline = .seconds(3600)
         door = try Door(current, Self.context(account.devices[0]) { gate.admit($0) }, limits)
+        watchful = try Door(current, Self.context(account.devices[0]) { _ in nil }, limits, gate: gate)
     }
 
     /// A listener with the door behind it, and who has come in.
@@ -33,10 +37,13 @@ struct DoorkeeperTests {
         let doorkeeper: Doorkeeper
         let admitted: AsyncStream<Connection>
 
-        init(_ account: CurrentAccount, _ context: TLSContext, _ limits: NodeLimits = NodeLimits()) throws {
+        init(
+            _ account: CurrentAccount, _ context: TLSContext, _ limits: NodeLimits = NodeLimits(),
+            gate: GateKeeper? = nil
+        ) throws {
             let (admitted, continuation) = AsyncStream<Connection>.makeStream()
             self.admitted = admitted
-            let doorkeeper = Doorkeeper(account, context: context, limits: limits) {
+            let doorkeeper = Doorkeeper(account, context: context, gate: gate, limits: limits) {
                 continuation.yield($0)
             }
             self.doorkeeper = doorkeeper
@@ -95,8 +102,8 @@ struct DoorkeeperTests {
 
     @Test("A device of the account comes in, its first message whole or in crumbs")
     func admitted() async throws {
-        var arrivals = door.admitted.makeAsyncIterator()
-        for isWhole in [true, false] {
+        for (door, isWhole) in [(door, true), (door, false), (watchful, true), (watchful, false)] {
+            var arrivals = door.admitted.makeAsyncIterator()
             let socket = try await door.connect()
             let hello = try hello(token)
             if isWhole {
@@ -118,6 +125,10 @@ struct DoorkeeperTests {
 
     @Test("A stranger is closed without a byte, and so is a token that was used")
     func refused() async throws {
+        for door in [door, watchful] { try await refused(at: door) }
+    }
+
+    private func refused(at door: Door) async throws {
         let used = token
         let hello = try hello(used)
         let first = try await door.connect()
@@ -126,13 +137,56 @@ struct DoorkeeperTests {
         _ = await arrivals.next()
         for message in [
             hello, try self.hello(used), try self.hello("example.org"), Array("GET / HTTP/1.1\r\n\r\n".utf8),
-            [UInt8](repeating: 0, count: 20_000),
+            [UInt8](repeating: 0, count: 20_000), try self.hello(String(repeating: "a", count: 52) + GateToken.suffix),
+            try self.hello("x" + token),
         ] {
             let socket = try await door.connect()
             try send(message, on: socket)
             #expect(try await answer(on: socket) == 0)
         }
         #expect(door.doorkeeper.waitingCount == 0)
+    }
+
+    @Test("So many bytes of a first message are waited for, and with one more it is too long")
+    func bytes() async throws {
+        // A record of the greatest length, which with its header is longer than what is read.
+        let start: [UInt8] = [22, 3, 1, 0x40, 0, 1, 0, 0x3F, 0xFC]
+        for door in [door, watchful] {
+            let socket = try await door.connect()
+            let rest = NodeLimits().visitBytes - 1 - start.count
+            #expect(NodeLimits().visitBytes == 16 << 10)
+            try send(start + [UInt8](repeating: 0, count: rest), on: socket)
+            try await eventually("it waits", within: .seconds(60)) { door.doorkeeper.waitingCount == 1 }
+            // Another one has come and gone meanwhile, which takes the door at least as long as reading on would.
+            let other = try await door.connect()
+            try send(Array("GET /".utf8), on: other)
+            #expect(try await answer(on: other) == 0)
+            #expect(door.doorkeeper.waitingCount == 1)
+            try send([0], on: socket)
+            #expect(try await answer(on: socket) == 0)
+            try await eventually("nobody waits", within: .seconds(60)) { door.doorkeeper.waitingCount == 0 }
+        }
+    }
+
+    @Test("An address that has used up its tokens is sent away, and nothing of that is TLS's")
+    func perAddress() async throws {
+        let current = CurrentAccount(account.devices[0].account)
+        let gate = GateKeeper(of: account.devices[0].id, crowded: { Issue.record("another period was asked for") })
+        gate.beginPeriod(nonce: nonce, keys: account.devices[0].account.currentKeys)
+        var limits = NodeLimits()
+        limits.visitDeadline = .seconds(3600)
+        let door = try Door(current, Self.context(account.devices[0]) { _ in nil }, limits, gate: gate)
+        var arrivals = door.admitted.makeAsyncIterator()
+        let socket = try await door.connect()
+        try send(try hello(token), on: socket)
+        let first = try #require(await arrivals.next())
+        let address = try #require(first.remoteAddress.ipAddress)
+        for _ in 1..<Gate.tokenBoundPerOrigin { #expect(gate.admit(token, from: address) != nil) }
+        let late = try await door.connect()
+        try send(try hello(token), on: late)
+        #expect(try await answer(on: late) == 0)
+        #expect(gate.admit(token, from: IPAddress("192.0.2.1")) != nil)
+        await first.close()
     }
 
     @Test("Those who say half of it wait, in a bounded number for each address and for a bounded time")

@@ -79,8 +79,8 @@ extension LabHandoffTests {
             try await next.event("continued") { $0.device == "taker" }
             #expect(try lab.contents(of: scans) == ["second"])
 
-            // Wrong: everything is asked about, the node goes on and says so.
-            try write("accept device=origin to=\(scans.path)\nrefuse everything\n", home)
+            // Wrong: nothing is accepted, the node goes on and says so; what is refused stays refused.
+            try write("accept device=origin to=\(scans.path)\nrefuse everything\nrefuse type=public.url\n", home)
             let third = try lab.document("third", bytes: 1000, seed: 43)
             let asked = try lab.start(1, ["offer", "--json", third.path], home: origin)
             try await watch.listed("third")
@@ -88,7 +88,7 @@ extension LabHandoffTests {
             #expect(status.lines.contains { $0.contains("accept-policy: line 2, column 8") }, "\(status.lines)")
             let checked = try await lab.run(2, "policy", "check", home: home)
             #expect(checked.status == 64 && checked.errors.contains("line 2, column 8"), "\(checked.errors)")
-            #expect(again.errors.contains("everything is asked about"))
+            #expect(again.errors.contains("what it does not refuse is asked about"))
             #expect(try lab.contents(of: scans) == ["second"])
             #expect(try await lab.run(2, "accept", "--latest", "--to", folder.path, home: home).status == 0)
             #expect(try lab.contents(of: folder) == ["third"])

@@ -21,11 +21,28 @@ struct NodeLimitsTests {
         let account: TestAccount
         private let node: Node
         private let port: UInt16
+        /// What the node's gate takes.
+        private let keys: GenerationKeys
         private let localSocket: String
         private let loop = EventLoop(name: "peers")
 
-        init(devices: Int, _ limits: NodeLimits) async throws {
+        /// - Parameters:
+        ///   - clockDelay: how long the gate takes no token of the clock; `nil`: what every program has.
+        ///   - revokes: whether the node has a revocation list that no other device knows.
+        init(
+            devices: Int, _ limits: NodeLimits, clockDelay: Duration? = .zero, revokes: Bool = false
+        ) async throws {
             account = try TestAccount(devices: devices)
+            if revokes {
+                var own = account.devices[0].account
+                _ = try own.revoke(
+                    [try #require(DeviceID(bytes: [UInt8](repeating: 9, count: DeviceID.count)))],
+                    with: AccountSecrets(account.key))
+                try account.devices[0].store.save(stateOf: own)
+                keys = own.currentKeys
+            } else {
+                keys = account.devices[0].account.currentKeys
+            }
             let home = try Home(environment: ["BATON_HOME": account.root.appending("node").string])
             localSocket = home.socketPath
             // The node's home has the account in its state folder.
@@ -35,7 +52,7 @@ struct NodeLimitsTests {
             try FileManager.default.moveItem(atPath: account.devices[0].store.folder.string, toPath: own)
             var seams = NodeSeams()
             seams.limits = limits
-            seams.clockDelay = .zero
+            if let clockDelay { seams.clockDelay = clockDelay }
             node = Node(home: home, seams: seams, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             try await node.start()
             port = try #require(await node.port)
@@ -56,7 +73,7 @@ struct NodeLimitsTests {
         private func session(_ number: Int) throws -> TLSSession {
             let (device, server) = (account.devices[number], account.devices[0])
             let name = GateToken.serverName(
-                keys: device.account.currentKeys, server: server.id, unixTime: UInt64(Date().timeIntervalSince1970))
+                keys: keys, server: server.id, unixTime: UInt64(Date().timeIntervalSince1970))
             return try TLSSession(
                 client: TLSContext(identity: TLSIdentity(device.account.identity)), serverName: name,
                 expectedPeer: server.id.description)
@@ -78,6 +95,22 @@ struct NodeLimitsTests {
             }
             #expect(try message.withUnsafeBytes { try socket.write($0) } == message.count)
             return socket
+        }
+
+        /// Whether the node has ended a connection without a byte.
+        func wasSentAway(_ socket: Socket) async throws -> Bool {
+            let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 16, alignment: 16)
+            defer { buffer.deallocate() }
+            var wasSentAway = false
+            try await eventually("there is an answer or an end", within: .seconds(60)) {
+                switch try? socket.read(into: buffer) {
+                case .bytes: wasSentAway = false
+                case .wouldBlock: return false
+                case .endOfFile, nil: wasSentAway = true
+                }
+                return true
+            }
+            return wasSentAway
         }
 
         /// Whether the node serves the connection: what it closes as one too many ends without an answer.
@@ -128,6 +161,112 @@ struct NodeLimitsTests {
         await kept.removeLast().close()
         try await eventually("there is room again") { await scene.isServed(try await scene.connect(4)) }
         for connection in kept { await connection.close() }
+        await scene.close()
+    }
+
+    @Test("A node as every program has it answers no token of the clock right after its start")
+    func clockTokens() async throws {
+        for (delay, isAnswered) in [(Duration?.none, false), (.zero, true)] {
+            let scene = try await Scene(devices: 2, NodeLimits(), clockDelay: delay)
+            let socket = try await scene.hello(1)
+            #expect(try await scene.wasSentAway(socket) == !isAnswered)
+            socket.close()
+            await scene.close()
+        }
+    }
+
+    /// How requests were refused that tasks have sent.
+    private final class Refusals: Sendable {
+        private let all = Lock<[HandoffError.Code]>([])
+
+        var codes: [HandoffError.Code] { all.withLock { $0 } }
+
+        func add(_ code: HandoffError.Code) { all.withLock { $0.append(code) } }
+    }
+
+    @Test("So many requests wait for devices that lack revocation lists, in all and of each")
+    func waiters() async throws {
+        var limits = NodeLimits()
+        // They go on waiting for as long as this takes.
+        limits.catchUpDeadline = .seconds(3600)
+        let devices = StateExchange.waiterBound / StateExchange.waiterBoundPerDevice
+        #expect(StateExchange.waiterBound == 64 && devices == 8)
+        let scene = try await Scene(devices: devices + 2, limits, revokes: true)
+        var connections: [Connection] = []
+        for number in 1...devices + 1 {
+            let connection = try await scene.connect(number)
+            await connection.start()
+            try await connection.ready()
+            connections.append(connection)
+        }
+        let refusals = Refusals()
+        var asking: [Task<Void, Never>] = []
+        func ask(_ connection: Connection) {
+            asking.append(
+                Task { [refusals] in
+                    do {
+                        _ = try await connection.request(.activityList(.init()))
+                    } catch {
+                        refusals.add((error as? HandoffError)?.code ?? .internal)
+                    }
+                })
+        }
+        // One more than is its own of the first device, and as many as is theirs of the others but one.
+        for _ in 0...StateExchange.waiterBoundPerDevice { ask(connections[0]) }
+        try await eventually("one is refused") { refusals.codes == [.limitExceeded] }
+        for connection in connections[1..<devices] {
+            for _ in 0..<StateExchange.waiterBoundPerDevice { ask(connection) }
+        }
+        // The last device comes when all places are taken.
+        try await eventually("there is no place in all", within: .seconds(60)) {
+            let before = refusals.codes.count
+            ask(connections[devices])
+            try await Task.sleep(for: .milliseconds(100))
+            return refusals.codes.count > before
+        }
+        #expect(refusals.codes.allSatisfy { $0 == .limitExceeded })
+        for connection in connections { await connection.abort() }
+        for task in asking { await task.value }
+        await scene.close()
+    }
+
+    @Test("So many applications connected, and so many commands that watch")
+    func applications() async throws {
+        let limits = NodeLimits()
+        let scene = try await Scene(devices: 1, limits)
+        var connections: [Connection] = []
+        for _ in 0..<limits.localConnections {
+            let connection = try await scene.connectLocally()
+            try await connection.ready()
+            connections.append(connection)
+        }
+        #expect(connections.count == 144)
+        // One more is closed unread.
+        let late = try await scene.connectLocally()
+        await #expect(throws: TransportError.self) { try await late.ready() }
+        var watching: [BatonTransport.Stream] = []
+        // The node itself watches as well, for what rules accept.
+        for connection in connections.prefix(PeerDirectory.watcherBound - 1) {
+            watching.append(try await connection.request(.activities(.with { $0.watch = true })).1)
+        }
+        #expect(watching.count == 31)
+        let last = try #require(connections.last)
+        let error = await #expect(throws: HandoffError.self) {
+            _ = try await last.request(.activities(.with { $0.watch = true }))
+        }
+        #expect(error?.code == .limitExceeded)
+        await watching.removeLast().reset(.cancelled)
+        try await eventually("another may watch") {
+            (try? await last.request(.activities(.with { $0.watch = true }))) != nil
+        }
+        await connections.removeFirst().close()
+        try await eventually("there is room for another application") {
+            let next = try await scene.connectLocally()
+            let isServed = (try? await next.ready()) != nil
+            await next.close()
+            return isServed
+        }
+        for connection in connections { await connection.abort() }
         await scene.close()
     }
 
@@ -240,8 +379,15 @@ struct NodeLimitsTests {
             reserved: limits.localConnections * (32 << 10), ceiling: limits.localConnections * (32 << 10) + (1 << 20))
         limits.buffers.documents = .init(reserved: 2 << 20, ceiling: 3 << 20)
         limits.buffers.streams = .init(reserved: 256 << 10, ceiling: 1 << 20)
+        limits.buffers.deviceRequests = .init(reserved: 48 * (8 << 10), ceiling: 48 * (8 << 10))
+        limits.buffers.applicationRequests = .init(
+            reserved: limits.localConnections * (8 << 10), ceiling: limits.localConnections * (8 << 10))
+        limits.buffers.descriptions = .init(reserved: 256 << 10, ceiling: 256 << 10)
+        limits.buffers.olderCopies = .init(reserved: 0, ceiling: 0)
         let parts = [
-            limits.buffers.devices, limits.buffers.applications, limits.buffers.documents, limits.buffers.streams,
+            limits.buffers.devices, limits.buffers.applications, limits.buffers.deviceRequests,
+            limits.buffers.applicationRequests, limits.buffers.documents, limits.buffers.descriptions,
+            limits.buffers.streams,
         ]
         limits.buffers.total = parts.reduce(1 << 20) { $0 + $1.reserved }
         return limits

@@ -26,6 +26,8 @@ struct StateExchangeTests {
         let secrets: AccountSecrets
         let port: UInt16
         let loop = EventLoop(name: "member")
+        /// What the node logs.
+        let log = LineRecorder()
 
         /// - Parameter revocations: lists that the node has from the start.
         init(revocations: Int = 0) async throws {
@@ -44,7 +46,7 @@ struct StateExchangeTests {
             try store.save(stateOf: account)
             var seams = NodeSeams()
             seams.clockDelay = .zero
-            node = Node(home: home, seams: seams, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            node = Node(home: home, seams: seams, logger: Logger(label: "test") { [log] _ in log })
             try await node.start()
             port = try #require(await node.port)
         }
@@ -81,6 +83,49 @@ struct StateExchangeTests {
             await stream.finish()
             await connection.close()
         }
+    }
+
+    @Test("Lists that were signed apart are taken over by both, and both and the user are told so")
+    func apart() async throws {
+        let scene = try await Scene(revocations: 1)
+        var member = scene.member
+        let lost = try #require(DeviceID(bytes: [UInt8](repeating: 9, count: DeviceID.count)))
+        _ = try member.revoke([lost], with: scene.secrets)
+        #expect(member.state.number == (try scene.store.load().state.number))
+        let ofNode = try scene.store.load().state.revoked
+        #expect(!scene.log.lines.contains { $0.contains("signed apart") })
+
+        let connection = try await scene.connect(revision: member.state.revision)
+        try await connection.ready()
+        // The node asks, because what the member has is another list of the same number.
+        for await incoming in connection.incoming {
+            guard case .accountState = try WireRequest.decode(incoming.request) else { continue }
+            try await incoming.stream.answer(
+                .accountState(.with { $0.revision = member.state.revision }),
+                following: member.givenLists.map(WireSignedList.init))
+            break
+        }
+        let deadline = ContinuousClock.now + .seconds(30)
+        while try scene.store.load().state.lists.count < 2, ContinuousClock.now < deadline { await Task.yield() }
+        let merged = try scene.store.load()
+        #expect(merged.state.isApart && merged.state.number == 1)
+        #expect(merged.state.revoked == ofNode.union([lost]))
+        // What it gives now makes the same of the member.
+        let given = try await connection.accountState(asking: member.state.revision, within: .seconds(30))
+        let authority = member.identity.authorityKey
+        #expect(try member.take(given.lists.map { try GivenList($0, authority: authority) }))
+        #expect(member.state == merged.state && member.currentKeys == merged.currentKeys)
+        await connection.close()
+
+        #expect(scene.log.lines.contains { $0.contains("revocation lists were signed apart") })
+        let home = try Home(environment: ["BATON_HOME": scene.folder])
+        let local = try await Connection.connect(toLocalSocket: home.socketPath, on: scene.loop)
+        let (devices, listing) = try await local.request(.devices(.init()))
+        guard case .devices(let answer) = devices else { throw HandoffError(.internal, "another answer") }
+        #expect(answer.listsApart)
+        await listing.finish()
+        await local.close()
+        await scene.close()
     }
 
     @Test("A device that lacks lists is served the lists and their keys, and nothing else before")
@@ -167,5 +212,27 @@ struct StateExchangeTests {
         }
         #expect(try scene.store.load().state == ahead.state)
         await scene.close()
+    }
+}
+
+/// Keeps what is logged.
+private struct LineRecorder: LogHandler {
+    private final class Store: Sendable {
+        let lines = Lock<[String]>([])
+    }
+
+    private let store = Store()
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.trace
+
+    var lines: [String] { store.lines.withLock { $0 } }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        store.lines.withLock { $0.append("\(event.message)") }
     }
 }

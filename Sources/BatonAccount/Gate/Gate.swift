@@ -8,6 +8,9 @@ public struct Gate: Sendable {
     /// an hour is a few. At the bound nobody is admitted by that nonce or step any more, since a token could be one that
     /// was used: ``isCrowded`` asks for another period.
     public static let tokenBound = 4096
+    /// Those of them from one address, so that no device by itself keeps all others out; beyond it this address is not
+    /// admitted by that nonce or step any more. Who has eight addresses can still use all of them up.
+    public static let tokenBoundPerOrigin = 512
     /// Gate nonces that count at once: that of the present period, and of periods that ended in quick succession, as a
     /// machine that moves between networks has them.
     public static let periodBound = 4
@@ -25,7 +28,7 @@ public struct Gate: Sendable {
         case forged
         /// It was used before.
         case repeated
-        /// Too many have been used: see ``Gate/tokenBound``.
+        /// Too many have been used: see ``Gate/tokenBound``, and ``Gate/tokenBoundPerOrigin``.
         case crowded
         /// It is of the clock, and may have been used before this gate began, or before the clock was set back.
         case forgotten
@@ -34,11 +37,19 @@ public struct Gate: Sendable {
     /// The tokens used under one nonce or in one step.
     private struct Book {
         var used: Set<[UInt8]> = []
+        /// How many of them came from an address; no more entries than tokens.
+        private var byOrigin: [[UInt8]: Int] = [:]
 
-        mutating func enter(_ clientNonce: [UInt8]) throws(Refusal) {
+        func requireRoom(for clientNonce: [UInt8], from origin: [UInt8]?) throws(Refusal) {
             guard !used.contains(clientNonce) else { throw .repeated }
             guard used.count < Gate.tokenBound else { throw .crowded }
+            guard let origin else { return }
+            guard byOrigin[origin, default: 0] < Gate.tokenBoundPerOrigin else { throw .crowded }
+        }
+
+        mutating func enter(_ clientNonce: [UInt8], from origin: [UInt8]?) {
             used.insert(clientNonce)
+            if let origin { byOrigin[origin, default: 0] += 1 }
         }
     }
 
@@ -91,16 +102,45 @@ public struct Gate: Sendable {
         if periods.count > Self.periodBound { periods.removeFirst() }
     }
 
+    /// What a token is good by.
+    private enum Ground {
+        /// The nonce of a period, by its place.
+        case period(Int)
+        case step(UInt64)
+    }
+
     /// Judges the server name of a client, and remembers it as used. Computes at most seven tags, however many
     /// generations there were.
     ///
     /// - Parameters:
+    ///   - origin: The bytes of the address that it came from; nil, the default, counts for none.
     ///   - uptime: The clock of ``beginPeriod(nonce:keys:uptime:)``.
     ///   - unixTime: Seconds since 1970, for clients that dialled without an advertisement.
     /// - Returns: The generation of keys that the token was made with.
     public mutating func admit(
-        _ serverName: String?, uptime: Duration, unixTime: UInt64
+        _ serverName: String?, from origin: [UInt8]? = nil, uptime: Duration, unixTime: UInt64
     ) throws(Refusal) -> UInt32 {
+        let (clientNonce, ground, generation) = try judge(
+            serverName, from: origin, uptime: uptime, unixTime: unixTime)
+        switch ground {
+        case .period(let index): periods[index].book.enter(clientNonce, from: origin)
+        case .step(let step): steps[step, default: Book()].enter(clientNonce, from: origin)
+        }
+        return generation
+    }
+
+    /// Whether a server name would be admitted now. It is not remembered, and still has to be admitted.
+    ///
+    /// The parameters are those of ``admit(_:from:uptime:unixTime:)``.
+    public mutating func wouldAdmit(
+        _ serverName: String?, from origin: [UInt8]? = nil, uptime: Duration, unixTime: UInt64
+    ) -> Bool {
+        (try? judge(serverName, from: origin, uptime: uptime, unixTime: unixTime)) != nil
+    }
+
+    private mutating func judge(
+        _ serverName: String?, from origin: [UInt8]?, uptime: Duration, unixTime: UInt64
+    ) throws(Refusal) -> (clientNonce: [UInt8], Ground, generation: UInt32) {
         guard let serverName, let (clientNonce, tag) = Self.parse(serverName) else { throw .malformed }
         periods.removeAll { $0.endsAt.map { $0 <= uptime } ?? false }
         let step = unixTime / GateToken.stepSeconds
@@ -116,23 +156,24 @@ public struct Gate: Sendable {
         for index in periods.indices.reversed() {
             let period = periods[index]
             guard isTag(of: GateToken.message(to: device, gateNonce: period.nonce), period.keys) else { continue }
-            try periods[index].book.enter(clientNonce)
-            return period.keys.generation
+            try period.book.requireRoom(for: clientNonce, from: origin)
+            return (clientNonce, .period(index), period.keys.generation)
         }
         guard let keys = periods.last?.keys else { throw .forged }
         for step in window where isTag(of: GateToken.message(to: device, step: step), keys) {
             let isForgotten = lastForgottenStep.map { step <= $0 } ?? false
             guard let clockBegins, uptime >= clockBegins, !isForgotten else { throw .forgotten }
-            try steps[step, default: Book()].enter(clientNonce)
-            return keys.generation
+            try steps[step]?.requireRoom(for: clientNonce, from: origin)
+            return (clientNonce, .step(step), keys.generation)
         }
         throw .forged
     }
 
-    /// The client's nonce and the tag, of exactly 52 characters in front of the suffix.
+    /// The client's nonce and the tag.
     private static func parse(_ serverName: String) -> (clientNonce: [UInt8], tag: [UInt8])? {
-        guard serverName.utf8.count == 52 + GateToken.suffix.utf8.count, serverName.hasSuffix(GateToken.suffix),
-            let bytes = Base32.decode(String(serverName.prefix(52))),
+        guard serverName.utf8.count == GateToken.labelCount + GateToken.suffix.utf8.count,
+            serverName.hasSuffix(GateToken.suffix),
+            let bytes = Base32.decode(String(serverName.prefix(GateToken.labelCount))),
             bytes.count == GateToken.clientNonceCount + GateToken.tagCount
         else { return nil }
         return (Array(bytes[..<GateToken.clientNonceCount]), Array(bytes[GateToken.clientNonceCount...]))

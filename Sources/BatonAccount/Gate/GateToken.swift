@@ -26,8 +26,11 @@ public enum GateToken {
     /// How many bytes of the HMAC travel.
     static let tagCount = 16
 
+    /// How many characters of base32 a token has.
+    public static let labelCount = 52
+
     /// What follows the token in the server name.
-    static let suffix = ".baton.invalid"
+    public static let suffix = ".baton.invalid"
 
     /// A server name for a device whose advertisement was opened.
     ///

@@ -15,6 +15,10 @@ struct DevicesListCommand: AsyncParsableCommand {
             KNOWS says whether the device has the revocation list that this one has. One that does not gets it when the \
             two meet, and until then it still serves a device that was revoked.
 
+            Two devices on which others were revoked before either heard of it have different keys, and cannot find each \
+            other by themselves. A third one that meets both brings them together; so does `baton devices revoke`, once \
+            more, on one of the two.
+
             EXAMPLES:
               baton devices
               baton devices --json
@@ -24,7 +28,11 @@ struct DevicesListCommand: AsyncParsableCommand {
 
     func run() async throws {
         let (devices, listsApart) = try await NodeAccess.withNode { try await $0.devices() }
-        if listsApart { Output.say(try DeviceRendering.listsApart(CommandEnvironment.home())) }
+        if listsApart {
+            Output.say(try DeviceRendering.listsApart(CommandEnvironment.home()))
+        } else if let unmet = DeviceRendering.unmet(devices, hasList: try hasList()) {
+            Output.say(unmet)
+        }
         if output.json {
             for device in devices { try Output.line(DeviceRendering.json(device)) }
             return
@@ -40,6 +48,13 @@ struct DevicesListCommand: AsyncParsableCommand {
     }
 }
 
+extension DevicesListCommand {
+    private func hasList() throws -> Bool {
+        let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
+        return ((try? store.load().state.number) ?? 0) > 0
+    }
+}
+
 /// How devices are printed.
 enum DeviceRendering {
     static func listsApart(_ home: Home) -> String {
@@ -47,6 +62,17 @@ enum DeviceRendering {
         return """
             Devices were revoked apart, on devices that had not met: \(revoked.joined(separator: ", ")). All of them are \
             locked out. To give the others new keys as well, revoke one of them once more, by its id.
+            """
+    }
+
+    /// What is to be said of devices that are not here and do not know the revocation list; nil where there are none, or
+    /// no list.
+    static func unmet(_ devices: [WireDevice], hasList: Bool) -> String? {
+        let names = devices.filter { !$0.knows && !$0.present }.map { SafeText.escaped($0.name) }
+        guard hasList, !names.isEmpty else { return nil }
+        return """
+            Not met since a device was revoked here: \(names.joined(separator: ", ")). Where one was revoked on it as well \
+            meanwhile, the two cannot find each other: `baton devices revoke`, once more, on one of them brings them together.
             """
     }
 

@@ -1,7 +1,7 @@
 /// The signatures of what the other device has, made to be looked up: which of its bytes are these?
 ///
-/// At most `PieceSignature.limit` entries of 32 bytes, and a table of 4 bytes for twice as many: 2.5 MiB, which grows
-/// with what came. The other device chooses the digests, so the place in the table depends on a random number of this
+/// At most `PieceSignature.limit` entries of 32 bytes, and a table of 4 bytes for twice as many: ``memoryBound``, up to
+/// which it grows with what came. The other device chooses the digests, so the place in the table depends on a random number of this
 /// process too (`Hasher`), and nobody can make all of them collide. A value; copies share their memory.
 public struct SignatureIndex: Sendable {
     /// A run of bytes in one of the other device's files.
@@ -18,6 +18,10 @@ public struct SignatureIndex: Sendable {
         let length: UInt32
         let basis: UInt32
     }
+
+    /// The most bytes that an index takes: 2.5 MiB.
+    public static let memoryBound =
+        PieceSignature.limit * (MemoryLayout<Entry>.stride + 2 * MemoryLayout<UInt32>.stride)
 
     /// How the other device cut its files.
     public let size: PieceSize

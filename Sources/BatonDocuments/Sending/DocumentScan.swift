@@ -1,4 +1,4 @@
-import BatonEventLoop
+public import BatonEventLoop
 import Glibc
 public import SystemPackage
 
@@ -13,9 +13,11 @@ public enum DocumentScan {
     /// in a folder are not followed. File systems that are mounted in the folder belong to it. Nothing is opened but
     /// folders, and files that say they have no bytes.
     ///
+    /// - Parameter room: what the tree takes of a budget; nil, the default, takes nothing.
     /// - Throws: `missing`, `unreadable` (with the name of what cannot be read), `notRegularFile`, `badName`,
-    ///   `tooManyEntries`, `tooDeep`, `tooLarge`, `sourceChanged` for a folder that changed each time it was walked.
-    public static func scan(_ path: FilePath) throws(DocumentError) -> ScannedDocument {
+    ///   `tooManyEntries`, `tooDeep`, `tooLarge`, `sourceChanged` for a folder that changed each time it was walked;
+    ///   `busy` where the budget has no room; `cancelled` when the task is.
+    public static func scan(_ path: FilePath, room: GrowingRoom? = nil) throws(DocumentError) -> ScannedDocument {
         let status: stat
         do {
             status = try SystemCalls.status(at: path)
@@ -26,12 +28,14 @@ public enum DocumentScan {
         let label = try label(ofFolder: path)
         for _ in 1..<attempts {
             do {
-                return try scanFolder(path, label)
+                return try scanFolder(path, label, room)
             } catch {
                 guard error.code == .sourceChanged else { throw error }
+                // What the last walk took is for the next one.
+                if let room { room.shrink(by: room.bytes) }
             }
         }
-        return try scanFolder(path, label)
+        return try scanFolder(path, label, room)
     }
 
     private static func scanFile(_ path: FilePath) throws(DocumentError) -> ScannedDocument {
@@ -48,14 +52,16 @@ public enum DocumentScan {
         return ScannedDocument(path: path, tree: tree, leftOut: .init())
     }
 
-    private static func scanFolder(_ path: FilePath, _ label: DocumentLabel) throws(DocumentError) -> ScannedDocument {
+    private static func scanFolder(
+        _ path: FilePath, _ label: DocumentLabel, _ room: GrowingRoom?
+    ) throws(DocumentError) -> ScannedDocument {
         let root: OwnedDescriptor
         do {
             root = try SystemCalls.open(path, O_RDONLY | O_DIRECTORY | O_NONBLOCK)
         } catch {
             throw DocumentError(openingFailed: error, path)
         }
-        var walk = FolderWalk(path, label)
+        var walk = FolderWalk(path, label, room)
         try walk.walk(root, at: .root)
         return try walk.finish()
     }

@@ -1,4 +1,4 @@
-import BatonEventLoop
+public import BatonEventLoop
 import Glibc
 public import SystemPackage
 
@@ -30,16 +30,17 @@ public struct DocumentSource: Sendable, Hashable {
     /// Looks at a file, or at a folder and everything in it, that a user wants to offer, and makes sure that it can be
     /// read.
     ///
-    /// Blocking, as ``DocumentScan/scan(_:)``.
+    /// Blocking, as ``DocumentScan/scan(_:room:)``.
     ///
-    /// - Throws: as ``inspect(_:)`` and ``DocumentScan/scan(_:)``.
-    public static func survey(_ path: FilePath) throws(DocumentError) -> DocumentSource {
+    /// - Parameter room: what looking at a folder takes of a budget meanwhile; nil, the default, takes nothing.
+    /// - Throws: as ``inspect(_:)`` and ``DocumentScan/scan(_:room:)``.
+    public static func survey(_ path: FilePath, room: GrowingRoom? = nil) throws(DocumentError) -> DocumentSource {
         do {
             return try inspect(path)
         } catch {
             guard error.code == .isFolder else { throw error }
         }
-        let document = try DocumentScan.scan(path)
+        let document = try DocumentScan.scan(path, room: room)
         let status: stat
         do {
             status = try SystemCalls.status(at: path)

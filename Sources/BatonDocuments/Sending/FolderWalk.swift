@@ -5,8 +5,12 @@ import SystemPackage
 /// One walk through a folder, in the order of a manifest.
 ///
 /// It holds one descriptor for each level, 65 at most, and the names of the folders on the way; with the entries that is
-/// bounded by the limits of ``DocumentTree``.
+/// bounded by the limits of ``DocumentTree``, and taken of its room. It ends at the next entry when its task is
+/// cancelled.
 struct FolderWalk {
+    /// Bytes that a list of names takes for each, beside the name.
+    private static let nameOverhead = 48
+
     private struct Place: Equatable {
         let device: dev_t
         let inode: ino_t
@@ -14,6 +18,7 @@ struct FolderWalk {
 
     private let path: FilePath
     private let label: DocumentLabel
+    private let room: GrowingRoom?
     private var builder: DocumentTree.Builder
     private var leftOut = ScannedDocument.LeftOut()
     /// Names that were read, with those that are still to be looked at.
@@ -21,10 +26,11 @@ struct FolderWalk {
     /// The folders that are being walked: what is among them again is a loop, which mounts can make.
     private var open: [Place] = []
 
-    init(_ path: FilePath, _ label: DocumentLabel) {
+    init(_ path: FilePath, _ label: DocumentLabel, _ room: GrowingRoom? = nil) {
         self.path = path
         self.label = label
-        builder = DocumentTree.Builder(label)
+        self.room = room
+        builder = DocumentTree.Builder(label, room: room)
     }
 
     /// The document, once the root was walked.
@@ -41,9 +47,14 @@ struct FolderWalk {
         guard !open.contains(place) else { return leftOut.add(entry) }
         open.append(place)
         try builder.append(DocumentEntry(path: entry, kind: .folder, modified: FileIdentity(before).modified))
-        for name in try names(in: folder, at: entry) {
+        let names = try names(in: folder, at: entry)
+        let listSize = names.reduce(0) { $0 + $1.count + Self.nameOverhead }
+        guard room?.grow(by: listSize) ?? true else { throw DocumentError(.busy, path.displayed) }
+        for name in names {
+            guard !Task.isCancelled else { throw DocumentError(.cancelled, path.displayed) }
             try take(name, in: folder, at: entry)
         }
+        room?.shrink(by: listSize)
         open.removeLast()
         let (then, now) = (FileIdentity(before), FileIdentity(try status(of: folder, at: entry)))
         guard then.modified == now.modified, then.changed == now.changed else {

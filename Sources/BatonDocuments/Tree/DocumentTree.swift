@@ -1,3 +1,5 @@
+public import BatonEventLoop
+
 /// All that a document consists of, without its bytes: one file, or a folder and what is in it.
 ///
 /// A value that is made by a ``Builder`` and does not change. Entries are kept packed, some 60 bytes and their path each:
@@ -17,6 +19,8 @@ public struct DocumentTree: Sendable {
     private let entries: [PackedEntry]
     /// The indices of the entries that are files.
     private let files: [UInt32]
+    /// What it takes of a budget, for as long as somebody holds it.
+    private let room: GrowingRoom?
 
     /// How many entries there are, the document itself included: at least 1.
     public var entryCount: Int { entries.count }
@@ -51,18 +55,29 @@ public struct DocumentTree: Sendable {
     }
 
     private init(
-        _ label: DocumentLabel, _ layout: ChunkLayout, _ names: [UInt8], _ entries: [PackedEntry], _ files: [UInt32]
+        _ label: DocumentLabel, _ layout: ChunkLayout, _ names: [UInt8], _ entries: [PackedEntry], _ files: [UInt32],
+        _ room: GrowingRoom?
     ) {
         self.label = label
         self.layout = layout
         self.names = names
         self.entries = entries
         self.files = files
+        self.room = room
     }
 
     /// Takes entries one after the other, as a scan or another device gives them, and refuses what is no tree.
     public struct Builder {
+        /// Bytes of an entry without its names, with what its place in the layout takes.
+        private static let entrySize =
+            MemoryLayout<PackedEntry>.stride + MemoryLayout<UInt32>.stride + 3 * MemoryLayout<UInt64>.stride
+        /// How many entries, and bytes of names, room is made for at once at the most.
+        private static let step = (entries: 8192, names: 1 << 20)
+
         private let label: DocumentLabel
+        private let room: GrowingRoom?
+        /// What there is room for, and what that takes.
+        private var capacity = (entries: 0, names: 0)
         private var names: [UInt8] = []
         private var entries: [PackedEntry] = []
         private var files: [UInt32] = []
@@ -72,19 +87,24 @@ public struct DocumentTree: Sendable {
         private var lastIsFolder = false
 
         /// A builder of the document of this name.
-        public init(_ label: DocumentLabel) {
+        ///
+        /// - Parameter room: what the tree takes of a budget, taken as it grows; nil, the default, takes nothing.
+        public init(_ label: DocumentLabel, room: GrowingRoom? = nil) {
             self.label = label
+            self.room = room
         }
 
         /// Takes the next entry: first the document itself, then what is in it, in the order of
         /// ``EntryPath/follows(_:)``, each in a folder that came before.
         ///
-        /// - Throws: `badName` for what is out of order, in no folder or there already; `tooManyEntries`.
+        /// - Throws: `badName` for what is out of order, in no folder or there already; `tooManyEntries`; `busy` where the
+        ///   budget has no room for it.
         public mutating func append(_ entry: DocumentEntry) throws(DocumentError) {
             guard entries.count < DocumentTree.entryLimit, names.count <= DocumentTree.nameByteLimit else {
                 throw DocumentError(.tooManyEntries, label.description)
             }
             guard isNext(entry) else { throw DocumentError(.badName, entry.path.description) }
+            try makeRoom(for: entry)
             if let file = entry.file {
                 files.append(UInt32(entries.count))
                 sizes.append(file.size)
@@ -100,7 +120,30 @@ public struct DocumentTree: Sendable {
         public func finish() throws(DocumentError) -> DocumentTree {
             guard !entries.isEmpty else { throw DocumentError(.incomplete, label.description) }
             guard let layout = ChunkLayout(fileSizes: sizes) else { throw DocumentError(.tooLarge, label.description) }
-            return DocumentTree(label, layout, names, entries, files)
+            return DocumentTree(label, layout, names, entries, files, room)
+        }
+
+        /// Grows what entries and names have, by so much at once that a tree of any size is copied a few times only.
+        private mutating func makeRoom(for entry: DocumentEntry) throws(DocumentError) {
+            if entries.count == capacity.entries {
+                let more = min(max(16, capacity.entries), Self.step.entries)
+                try take(more * Self.entrySize)
+                capacity.entries += more
+                entries.reserveCapacity(capacity.entries)
+                files.reserveCapacity(capacity.entries)
+                sizes.reserveCapacity(capacity.entries)
+            }
+            var length = entry.path.bytes.count
+            if case .link(let target) = entry.kind { length += target.bytes.count }
+            guard names.count + length > capacity.names else { return }
+            let more = max(length, min(max(1024, capacity.names), Self.step.names))
+            try take(more)
+            capacity.names += more
+            names.reserveCapacity(capacity.names)
+        }
+
+        private func take(_ bytes: Int) throws(DocumentError) {
+            guard room?.grow(by: bytes) ?? true else { throw DocumentError(.busy, label.description) }
         }
 
         private func isNext(_ entry: DocumentEntry) -> Bool {

@@ -16,14 +16,14 @@ import SwiftProtobuf
 actor StateExchange {
     /// How long a device may take to answer.
     private static let answerDeadline = Duration.seconds(5)
-    /// How long a request of a device that lacks lists waits for it to take them over.
-    private static let catchUpDeadline = Duration.seconds(5)
     /// A device that could not be told is not tried again before.
     private static let retryInterval = Duration.seconds(20)
     /// Devices of which is remembered what they have, about 200 bytes each; beyond it anyone is forgotten.
     private static let bound = 256
     /// Requests that wait for their device to catch up; one more is refused.
-    private static let waiterBound = 64
+    static let waiterBound = 64
+    /// Those of one device, so that none uses up the places of the others.
+    static let waiterBoundPerDevice = 8
 
     /// What is known of another device.
     private struct Other {
@@ -46,16 +46,19 @@ actor StateExchange {
     private let storage: BlockingExecutor
     private let directory: PeerDirectory
     private let logger: Logger
+    /// See ``NodeLimits/catchUpDeadline``.
+    private let catchUpDeadline: Duration
     private var connections: PeerConnections?
     private var announcer: Announcer?
     private var others: [String: Other] = [:]
-    private var waiters: [UUID: AsyncStream<Void>.Continuation] = [:]
+    private var waiters: [UUID: (device: String, change: AsyncStream<Void>.Continuation)] = [:]
 
     init(
         account: CurrentAccount, store: AccountStore, storage: BlockingExecutor, directory: PeerDirectory,
-        on loop: EventLoop, logger: Logger
+        catchUpDeadline: Duration = NodeLimits().catchUpDeadline, on loop: EventLoop, logger: Logger
     ) {
         self.loop = loop
+        self.catchUpDeadline = catchUpDeadline
         self.account = account
         self.store = store
         self.storage = storage
@@ -85,9 +88,9 @@ actor StateExchange {
         of connection: Connection
     ) async throws(HandoffError) {
         let current = account.value
-        try await stream.respond(.accountState(.with { $0.revision = current.state.revision }))
-        for list in current.givenLists { try await stream.send(record: WireSignedList(list)) }
-        await stream.finish()
+        try await stream.answer(
+            .accountState(.with { $0.revision = current.state.revision }),
+            following: current.givenLists.map(WireSignedList.init))
         await note(request.revision, of: device)
         await askIfNeeded(connection, of: device)
         // It has at least this now. What it has beyond was asked for just before.
@@ -97,16 +100,18 @@ actor StateExchange {
     /// Refuses what a device asks that lacks revocation lists: first it takes them over, which it is given some time for.
     func requireCurrent(_ device: String) async throws(HandoffError) {
         guard isBehind(device) else { return }
-        guard waiters.count < Self.waiterBound else {
+        guard waiters.count < Self.waiterBound,
+            waiters.values.count(where: { $0.device == device }) < Self.waiterBoundPerDevice
+        else {
             throw HandoffError(.limitExceeded, "too much waits for devices to take over revocation lists")
         }
         let id = UUID()
         let (changes, change) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        waiters[id] = change
+        waiters[id] = (device, change)
         defer { waiters[id] = nil }
         // One that does not know that it lacks anything is told.
         Task { await inform(device) }
-        let isCurrent = try? await withDeadline(Self.catchUpDeadline, "it did not take over the revocation lists") {
+        let isCurrent = try? await withDeadline(catchUpDeadline, "it did not take over the revocation lists") {
             for await _ in changes where await !self.isBehind(device) { return true }
             return false
         }
@@ -123,7 +128,7 @@ actor StateExchange {
     private func note(_ revision: UInt64, of device: String) async {
         if others[device] == nil, others.count >= Self.bound, let anyone = others.keys.first { others[anyone] = nil }
         others[device, default: Other()].revision = revision
-        for waiter in waiters.values { waiter.yield() }
+        for waiter in waiters.values { waiter.change.yield() }
         if let id = DeviceID(device) { await directory.note(revision, of: id) }
     }
 

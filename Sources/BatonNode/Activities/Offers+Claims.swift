@@ -149,7 +149,7 @@ extension Offers {
         guard !state.documentPath.isEmpty else { return activity.document }
         let path = try OfferedActivity.documentPath(state.documentPath)
         if let document = activity.document, document.path == path { return document }
-        return try await DocumentService.inspect(path, calledInErrors: "the document")
+        return try await DocumentService.inspect(path, calledInErrors: "the document", countedIn: descriptions)
     }
 
     /// What the application says that the state is now, and the document that goes with it.

@@ -39,6 +39,7 @@ actor Offers {
     var claims: ClaimTable
     let checks: ClaimChecks
     private let bound: Int
+    let descriptions: SharedPart?
     /// The applications behind activities that were withdrawn while devices hold claims on them: these may still open
     /// streams. As many as there are claims at the most.
     var applicationsOfClaimed: [ActivityID: Connection] = [:]
@@ -70,16 +71,18 @@ actor Offers {
     ///   - files: what the files of this device are for others.
     ///   - checks: what a claim is looked at for.
     ///   - bound: see ``NodeLimits/offers``.
+    ///   - descriptions: where the memory of looking at a document is counted; `nil` counts it nowhere.
     ///   - lapse: how long a claim outlives the connection of its holder.
     ///   - changed: called on the loop after each change of what is offered.
     init(
         on loop: EventLoop, files: SharedFiles, checks: ClaimChecks = .all, bound: Int = NodeLimits().offers,
-        lapse: Duration = ClaimTable.lapse, changed: @escaping @Sendable (Change) -> Void
+        descriptions: SharedPart? = nil, lapse: Duration = ClaimTable.lapse, changed: @escaping @Sendable (Change) -> Void
     ) {
         self.loop = loop
         self.files = files
         self.checks = checks
         self.bound = bound
+        self.descriptions = descriptions
         claims = ClaimTable(checks: checks, lapse: lapse)
         self.changed = changed
     }

@@ -228,7 +228,8 @@ struct ControlService: Sendable {
 
     private func document(of request: WireOfferRequest) async throws(HandoffError) -> DocumentSource? {
         guard !request.documentPath.isEmpty else { return nil }
-        return try await DocumentService.inspect(OfferedActivity.documentPath(request.documentPath))
+        return try await DocumentService.inspect(
+            OfferedActivity.documentPath(request.documentPath), countedIn: documents.descriptions)
     }
 
     private func withdraw(

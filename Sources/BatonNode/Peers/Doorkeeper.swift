@@ -17,6 +17,7 @@ final class Doorkeeper: Sendable {
 
     private let account: CurrentAccount
     private let context: TLSContext
+    private let gate: GateKeeper?
     private let limits: NodeLimits
     private let budget: ReceiveBudget?
     private let isSilent: Bool
@@ -25,17 +26,20 @@ final class Doorkeeper: Sendable {
 
     /// - Parameters:
     ///   - context: has the gate.
+    ///   - gate: the same gate, which is then told where each visitor is, and looks at most of them before TLS does;
+    ///     `nil`, the default, leaves all to TLS.
     ///   - limits: how many may wait and for how long, and those of the connections.
     ///   - budget: what all connections share for what they receive.
     ///   - isSilent: says nothing to whoever is refused. Every program is; only the tests of attacks see what TLS itself
     ///     would say.
     ///   - admitted: gets each connection that was let in, not started yet; on any loop.
     init(
-        _ account: CurrentAccount, context: TLSContext, limits: NodeLimits = NodeLimits(),
+        _ account: CurrentAccount, context: TLSContext, gate: GateKeeper? = nil, limits: NodeLimits = NodeLimits(),
         budget: ReceiveBudget? = nil, isSilent: Bool = true, admitted: @escaping @Sendable (Connection) -> Void
     ) {
         self.account = account
         self.context = context
+        self.gate = gate
         self.limits = limits
         self.budget = budget
         self.isSilent = isSilent
@@ -47,8 +51,7 @@ final class Doorkeeper: Sendable {
 
     /// Takes a connection that was just accepted. Never blocks.
     func receive(_ socket: Socket) {
-        guard let session = try? TLSSession(server: context) else { return socket.close() }
-        let visitor = Visitor(socket, session, bound: limits.visitBytes)
+        let visitor = Visitor(socket, context, gate, bound: limits.visitBytes)
         guard !settle(visitor) else { return }
         guard enter(visitor) else { return socket.close() }
         visitor.wait(for: limits.visitDeadline) { [weak self] in
@@ -123,15 +126,21 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
 
     let socket: Socket
     let address: IPAddress?
-    private let session: TLSSession
+    private let context: TLSContext
+    private let gate: GateKeeper?
+    /// Made when TLS is needed, which is for few.
+    private var session: TLSSession?
     /// The most that is read of a first message, in bytes.
     private let bound: Int
     private var received = 0
+    /// What came before TLS was needed, where that was not all at once.
+    private var kept: [UInt8] = []
     private var deadline: Timer?
 
-    init(_ socket: Socket, _ session: TLSSession, bound: Int) {
+    init(_ socket: Socket, _ context: TLSContext, _ gate: GateKeeper?, bound: Int) {
         self.socket = socket
-        self.session = session
+        self.context = context
+        self.gate = gate
         self.bound = bound
         address = socket.remoteAddress.ipAddress
     }
@@ -144,9 +153,9 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
                     switch try socket.read(into: buffer) {
                     case .bytes(let count):
                         received += count
-                        try session.receive(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
-                        _ = try session.handshake()
-                        if session.admission != nil { return .admitted(session) }
+                        let verdict = try hear(
+                            UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
+                        if let verdict { return verdict }
                     case .wouldBlock:
                         return .unclear
                     case .endOfFile:
@@ -160,8 +169,43 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
         }
     }
 
+    /// - Returns: `nil` while it is unclear.
+    private func hear(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> Verdict? {
+        guard session == nil, let gate else { return try hand(bytes) }
+        if !kept.isEmpty { kept += bytes }
+        let message = kept.isEmpty ? FirstMessage(bytes) : kept.withUnsafeBytes { FirstMessage($0) }
+        switch message {
+        case .unclear:
+            if kept.isEmpty { kept += bytes }
+            return nil
+        case .stranger: return .refused
+        case .token(let name): guard gate.wouldAdmit(name, from: address) else { return .refused }
+        case .undecided: break
+        }
+        guard !kept.isEmpty else { return try hand(bytes) }
+        let all = kept
+        kept = []
+        return try all.withUnsafeBufferPointer { (all) throws(TLSError) in try hand(UnsafeRawBufferPointer(all)) }
+    }
+
+    /// Hands bytes to TLS.
+    private func hand(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> Verdict? {
+        let session: TLSSession
+        if let made = self.session { session = made } else { session = try makeSession() }
+        self.session = session
+        try session.receive(bytes)
+        _ = try session.handshake()
+        return session.admission == nil ? nil : .admitted(session)
+    }
+
+    private func makeSession() throws(TLSError) -> TLSSession {
+        guard let gate else { return try TLSSession(server: context) }
+        return try TLSSession(server: context, gate: { [address] in gate.admit($0, from: address) })
+    }
+
     /// Sends what TLS has to say to a first message that it cannot take: an alert.
     func sayWhy() {
+        guard let session else { return }
         withUnsafeTemporaryAllocation(byteCount: 2048, alignment: 16) { buffer in
             let alert = UnsafeRawBufferPointer(rebasing: buffer[..<session.nextOutput(into: buffer)])
             if !alert.isEmpty { _ = try? socket.write(alert) }

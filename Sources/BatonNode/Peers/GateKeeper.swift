@@ -23,12 +23,21 @@ final class GateKeeper: Sendable {
         gate.withLock { $0.beginPeriod(nonce: nonce, keys: keys, uptime: Self.uptime) }
     }
 
+    /// Whether a client's server name would be admitted now; nothing is remembered of it.
+    func wouldAdmit(_ serverName: String, from address: IPAddress?) -> Bool {
+        gate.withLock {
+            $0.wouldAdmit(serverName, from: address?.bytes, uptime: Self.uptime, unixTime: Self.unixTime)
+        }
+    }
+
     /// The generation of the account's keys that a client showed to have; `nil` for a stranger.
-    func admit(_ serverName: String?) -> UInt32? {
+    ///
+    /// - Parameter address: where he is; `nil`, the default, counts for no address.
+    func admit(_ serverName: String?, from address: IPAddress? = nil) -> UInt32? {
         let (generation, hasBecomeCrowded) = gate.withLock { gate in
             let wasCrowded = gate.isCrowded
             let generation = try? gate.admit(
-                serverName, uptime: Self.uptime, unixTime: UInt64(Date().timeIntervalSince1970))
+                serverName, from: address?.bytes, uptime: Self.uptime, unixTime: Self.unixTime)
             return (generation, gate.isCrowded && !wasCrowded)
         }
         if hasBecomeCrowded { crowded() }
@@ -36,4 +45,5 @@ final class GateKeeper: Sendable {
     }
 
     private static var uptime: Duration { .nanoseconds(Int64(clamping: Instant.now.nanoseconds)) }
+    private static var unixTime: UInt64 { UInt64(Date().timeIntervalSince1970) }
 }

@@ -11,7 +11,7 @@ import Logging
 ///
 /// Lives on the node's control loop. Nothing that it cannot open changes any state, and it never dials.
 actor PeerDirectory {
-    /// Those who watch at once; one more is refused.
+    /// Those who watch at once, the node's own acceptance by rules among them; one more is refused.
     static let watcherBound = 32
     /// Sequence numbers are saved at most this often: a crash lets in no older advertisement than that.
     private static let saveInterval = Duration.seconds(30)
@@ -54,8 +54,8 @@ actor PeerDirectory {
         for device in account.value.state.revoked { table.remove(device: device) }
     }
 
-    /// Devices whose advertisements were sealed with other keys than this device's: they may lack revocation lists, or
-    /// have more. To be iterated once.
+    /// Devices whose advertisements were sealed with other keys than this device's, and while lists are apart every one
+    /// that is heard: they may lack revocation lists, or have more. To be iterated once.
     nonisolated var otherwiseKeyed: AsyncStream<String> { heard }
 
     /// The devices that are announced now.
@@ -197,7 +197,8 @@ actor PeerDirectory {
         }
         let device = opened.advertisement.device.description
         for waiting in awaiting.values where waiting.device == device { waiting.heard.yield() }
-        if opened.keys.id != current.currentKeys.id { hearing.yield(device) }
+        // Of lists that are apart the same keys seal what a device says that has only one of them.
+        if opened.keys.id != current.currentKeys.id || current.state.isApart { hearing.yield(device) }
         scheduleSave()
     }
 

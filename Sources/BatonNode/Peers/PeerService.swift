@@ -44,6 +44,7 @@ struct PeerService: Sendable {
         do {
             let request = try WireRequest.decode(incoming.request)
             if !request.hasInput { await stream.ignoreInput() }
+            try requireServed(request)
             if case .accountState = request {} else { try await exchange.requireCurrent(device.id) }
             switch request {
             case .accountState(let request):
@@ -68,15 +69,30 @@ struct PeerService: Sendable {
                 await stream.finish()
             case .status, .devices, .activities, .offer, .withdraw, .accept, .adoptState, .register, .handoffSwitch,
                 .documentRead, .access, .willSave, .willContinue, .continueActivity, .didFail:
-                guard let localRequests else {
-                    throw HandoffError(.unsupported, "this request is for the local socket only")
-                }
-                try await localRequests(request, stream)
+                try await localRequests?(request, stream)
             }
         } catch let error as HandoffError {
             await stream.fail(error)
         } catch {
             await stream.fail(HandoffError(.internal, "\(error)"))
+        }
+    }
+
+    /// Refuses what no device is served, before anything waits: such a request may take many times what it took to send.
+    private func requireServed(_ request: WireRequest.OneOf_Kind) throws(HandoffError) {
+        switch request {
+        case .documentRanges(let request):
+            guard request.ranges.count <= DocumentWriter.rangeLimit else {
+                throw HandoffError(
+                    .invalidRequest, "1 to \(DocumentWriter.rangeLimit) ranges can be asked for at once")
+            }
+        case .accountState, .activityList, .payload, .documentManifest, .continuationStream, .continued, .release:
+            break
+        case .status, .devices, .activities, .offer, .withdraw, .accept, .adoptState, .register, .handoffSwitch,
+            .documentRead, .access, .willSave, .willContinue, .continueActivity, .didFail:
+            guard localRequests != nil else {
+                throw HandoffError(.unsupported, "this request is for the local socket only")
+            }
         }
     }
 
@@ -88,10 +104,7 @@ struct PeerService: Sendable {
 
     private func list(on stream: BatonTransport.Stream) async throws(HandoffError) {
         await offers.replaced()
-        let summaries = await offers.summaries
-        try await stream.respond(.activityList(.init()))
-        for summary in summaries { try await stream.send(record: summary) }
-        await stream.finish()
+        try await stream.answer(.activityList(.init()), following: await offers.summaries)
     }
 
     private func payload(

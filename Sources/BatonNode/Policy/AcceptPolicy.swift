@@ -5,7 +5,8 @@ public import struct SystemPackage.FilePath
 /// What the user has written about activities of other devices: taken over by themselves, asked about, or refused.
 ///
 /// The first rule that matches decides; what none matches is asked about. Without rules nothing is ever taken over or
-/// written without the user's own action.
+/// written without the user's own action, and neither while there is a mistake in them; what they refuse stays refused
+/// then.
 public struct AcceptPolicy: Sendable, Hashable {
     /// What a rule says to do.
     public enum Action: String, Sendable, Hashable, CaseIterable {
@@ -98,6 +99,14 @@ public struct AcceptPolicy: Sendable, Hashable {
 }
 
 extension AcceptPolicy.Rule {
+    /// The same conditions, about which the user is asked.
+    var asking: AcceptPolicy.Rule {
+        var rule = AcceptPolicy.Rule(line: line, action: .ask)
+        (rule.device, rule.type, rule.maximumSize, rule.network) = (device, type, maximumSize, network)
+        rule.conditions = conditions
+        return rule
+    }
+
     func matches(_ subject: AcceptPolicy.Subject) -> Bool {
         matchesDevice(subject) && (type.map { Wildcard.matches($0, subject.type) } ?? true)
             && (maximumSize.map { subject.size <= $0 } ?? true) && matchesNetwork(subject)

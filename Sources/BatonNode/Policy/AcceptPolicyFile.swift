@@ -3,6 +3,9 @@ public import SystemPackage
 
 /// The file that the user writes the policy into: `accept-policy` in the configuration folder.
 public enum AcceptPolicyFile {
+    /// What it means that something in the file is wrong, as people are told.
+    public static let meaningOfMistake = "until it is mended, what it does not refuse is asked about"
+
     /// Where a home has it.
     public static func path(in home: Home) -> FilePath {
         FilePath(home.configurationFolder).appending("accept-policy")
@@ -16,5 +19,20 @@ public enum AcceptPolicyFile {
     public static func read(_ path: FilePath, userHome: FilePath?) throws(ConfigurationError) -> AcceptPolicy? {
         guard let content = try ConfigurationFile.contents(of: path) else { return nil }
         return try AcceptPolicy(parsing: content, home: userHome)
+    }
+
+    /// What holds of the file as it is; blocks.
+    ///
+    /// - Returns: the policy, and what is wrong with the file. With a mistake in it the file accepts nothing any more, and
+    ///   still refuses what it says that it refuses; one that cannot be read, or that others could have written, says
+    ///   nothing at all.
+    static func inForce(_ path: FilePath, userHome: FilePath?) -> (policy: AcceptPolicy, problem: ConfigurationError?) {
+        var content: [UInt8] = []
+        do throws(ConfigurationError) {
+            content = try ConfigurationFile.contents(of: path) ?? []
+            return (try AcceptPolicy(parsing: content, home: userHome), nil)
+        } catch {
+            return (AcceptPolicy(refusalsOf: content, home: userHome), error)
+        }
     }
 }

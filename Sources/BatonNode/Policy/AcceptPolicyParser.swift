@@ -25,6 +25,23 @@ extension AcceptPolicy {
         self.init(rules: rules)
     }
 
+    /// What holds of a text with a mistake in it: what it refuses stays refused, and nothing is accepted. What it would
+    /// accept is asked about, in its place, and lines that cannot be read say nothing.
+    init(refusalsOf text: some Collection<UInt8>, home: FilePath?) {
+        var rules: [Rule] = []
+        for (index, line) in text.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
+            guard rules.count < Self.ruleBound else { break }
+            guard String(validating: line, as: UTF8.self) != nil else { continue }
+            var parser = RuleParser(line: index + 1, rest: Array(line), home: home)
+            guard let rule = try? parser.parse() else { continue }
+            switch rule.action {
+            case .refuse, .ask: rules.append(rule)
+            case .accept: rules.append(rule.asking)
+            }
+        }
+        self.init(rules: rules)
+    }
+
     /// Whether a text is a device's identifier rather than a name.
     static func isDeviceID(_ text: String) -> Bool { DeviceID(text.lowercased()) != nil }
 }

@@ -6,7 +6,7 @@ import Logging
 
 import struct SystemPackage.FilePath
 
-/// The policy in force: the file's, read again when it has changed; "ask about everything" while it is wrong.
+/// The policy in force: the file's, read again when it has changed; while something in it is wrong, only what it refuses.
 ///
 /// It lives on the node's storage thread, because a configuration folder may be on a disk that blocks.
 actor PolicyKeeper {
@@ -48,14 +48,13 @@ actor PolicyKeeper {
         let isFirst = !hasLooked
         hasLooked = true
         self.version = version
-        do {
-            policy = try AcceptPolicyFile.read(path, userHome: userHome) ?? AcceptPolicy()
-            problem = nil
-            if !isFirst || !policy.rules.isEmpty { logger.notice("accept policy: \(policy.rules.count) rules") }
-        } catch {
-            policy = AcceptPolicy()
-            problem = "\(path): \(error)"
-            logger.warning("accept policy: \(path): \(error); until it is mended, everything is asked about")
+        let (policy, error) = AcceptPolicyFile.inForce(path, userHome: userHome)
+        self.policy = policy
+        problem = error.map { "\(path): \($0)" }
+        if let error {
+            logger.warning("accept policy: \(path): \(error); \(AcceptPolicyFile.meaningOfMistake)")
+        } else if !isFirst || !policy.rules.isEmpty {
+            logger.notice("accept policy: \(policy.rules.count) rules")
         }
     }
 }

@@ -1,4 +1,5 @@
 import BatonDocuments
+import BatonEventLoop
 import BatonMessages
 import FoundationEssentials
 import SwiftProtobuf
@@ -59,15 +60,16 @@ extension WireDocumentEntry {
 extension DocumentTree {
     /// Makes the tree of the entries that come, refusing what is none.
     ///
-    /// - Throws: `incomplete` where nothing came.
+    /// - Parameter room: what it takes of a budget.
+    /// - Throws: `incomplete` where nothing came, `busy` where there is no room.
     static func received(
-        _ records: RecordSequence<WireDocumentEntry>
+        _ records: RecordSequence<WireDocumentEntry>, room: GrowingRoom?
     ) async throws -> DocumentTree {
         var records = records.makeAsyncIterator()
         guard let root = try await records.next() else {
             throw HandoffError(.internal, "the other side described no document")
         }
-        var builder = Builder(try DocumentLabel(root.name))
+        var builder = Builder(try DocumentLabel(root.name), room: room)
         try builder.append(root.entry(at: .root))
         while let record = try await records.next() {
             try builder.append(record.entry(at: EntryPath(record.name)))

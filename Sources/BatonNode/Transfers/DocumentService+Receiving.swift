@@ -76,10 +76,12 @@ extension DocumentService {
         let (_, stream) = try await withDeadline(Self.descriptionDeadline, late) {
             try await connection.request(.documentManifest(.with { $0.claimID = Data(claim.bytes) }))
         }
-        return try await withDeadline(Self.descriptionDeadline, late) {
+        var room: GrowingRoom?
+        if case .device(let device) = await connection.peer { room = descriptions?.room(of: device) }
+        return try await withDeadline(Self.descriptionDeadline, late) { [room] in
             await stream.finish()
             do {
-                return try await DocumentTree.received(stream.records(of: WireDocumentEntry.self))
+                return try await DocumentTree.received(stream.records(of: WireDocumentEntry.self), room: room)
             } catch let error as DocumentError {
                 await stream.reset(.protocolError)
                 throw HandoffError(error)

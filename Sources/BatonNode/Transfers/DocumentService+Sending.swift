@@ -19,7 +19,10 @@ extension DocumentService {
         try await limit.begin(for: device, .description)
         do {
             // The other device is told the title, and not in which folder of this one the document is.
-            let document = try await scan(source.path, calledInErrors: activity.title)
+            // Nobody waits for it any more once the stream is gone: then looking ends as well.
+            let document = try await whileOpen(stream) { () throws(HandoffError) in
+                try await scan(source.path, for: device, calledInErrors: activity.title)
+            }
             await offers.setDocument(document, of: claimID)
             try await tell(document, on: stream)
             await limit.end(for: device, .description)
@@ -31,6 +34,11 @@ extension DocumentService {
 
     /// Tells what a document consists of; who does not read it is not waited for.
     private func tell(_ document: ScannedDocument, on stream: BatonTransport.Stream) async throws(HandoffError) {
+        do {
+            try await stream.reserve(2 * Self.entriesQueueBound)
+        } catch {
+            throw HandoffError(error)
+        }
         try await stream.respond(
             .documentManifest(
                 .with {
@@ -38,12 +46,22 @@ extension DocumentService {
                     $0.totalSize = document.tree.size
                     $0.leftOut = UInt64(document.leftOut.count)
                 }))
-        for first in stride(from: 0, to: document.tree.entryCount, by: Self.entriesAtOnce) {
-            try await withDeadline(stallDeadline, "the other side did not read") {
-                for index in first..<min(first + Self.entriesAtOnce, document.tree.entryCount) {
-                    try await stream.send(record: WireDocumentEntry(document.tree[index], of: document.tree))
+        var index = 0
+        while index < document.tree.entryCount {
+            let first = index
+            index = try await withDeadline(stallDeadline, "the other side did not read") {
+                var (next, bytes) = (first, 0)
+                while next < document.tree.entryCount, next - first < Self.entriesAtOnce,
+                    bytes < Self.entriesQueueBound / 2
+                {
+                    let entry = document.tree[next]
+                    try await stream.send(record: WireDocumentEntry(entry, of: document.tree))
+                    bytes += entry.path.bytes.count
+                    if case .link(let target) = entry.kind { bytes += target.bytes.count }
+                    next += 1
                 }
                 try await stream.drained(to: Self.entriesQueueBound)
+                return next
             }
         }
         await stream.finish()
@@ -67,7 +85,11 @@ extension DocumentService {
             if request.preview {
                 await show(reader, on: stream)
             } else {
-                await transfer(reader, request, for: claim, claimID, on: stream)
+                // Where there is none the document is sent whole.
+                let room = olderCopies?.room(of: device.id)
+                let keepsCopies = room?.grow(by: request.pieceSize > 0 ? SignatureIndex.memoryBound : 0) ?? true
+                await transfer(reader, request, keepingCopies: keepsCopies, for: claim, claimID, on: stream)
+                withExtendedLifetime(room) {}
             }
             await limit.end(for: device, work)
         } catch {
@@ -75,6 +97,27 @@ extension DocumentService {
             throw error
         }
         if pool.lentCount == 0 { pool.trim() }
+    }
+
+    /// Does something for whoever opened a stream, until he is gone.
+    private func whileOpen<Value: Sendable>(
+        _ stream: BatonTransport.Stream, _ work: @escaping @Sendable () async throws(HandoffError) -> Value
+    ) async throws(HandoffError) -> Value {
+        let working = Task { try await work() }
+        let watching = Task {
+            await stream.gone()
+            working.cancel()
+        }
+        defer { watching.cancel() }
+        do {
+            return try await withTaskCancellationHandler {
+                try await working.value
+            } onCancel: {
+                working.cancel()
+            }
+        } catch {
+            throw HandoffError(wrapping: error)
+        }
     }
 
     private func open(
@@ -93,20 +136,22 @@ extension DocumentService {
         let report = TransferReport(of: reader.document.tree.size)
         // Somebody waits for it now; a document in full has time.
         await stream.setWeight(Limits.heaviest)
-        try? await withStallWatch(stallDeadline) { try await pump(reader, to: stream, report: report, within: $0) }
+        try? await withStallWatch(stallDeadline) {
+            try await pump(reader, to: stream, buffers: 1, report: report, within: $0)
+        }
         await reader.close()
     }
 
     private func transfer(
-        _ reader: DocumentReader, _ request: WireDocumentRangesRequest, for claim: Claim, _ claimID: ClaimID,
-        on stream: BatonTransport.Stream
+        _ reader: DocumentReader, _ request: WireDocumentRangesRequest, keepingCopies keepsCopies: Bool,
+        for claim: Claim, _ claimID: ClaimID, on stream: BatonTransport.Stream
     ) async {
         let report = TransferReport(of: reader.document.tree.size)
         do {
             let upstream = UpstreamRecords(stream, stallDeadline: stallDeadline)
             await reader.take(
                 DocumentReader.Encodings(
-                    signatures: try await upstream.signatures(pieceSize: request.pieceSize),
+                    signatures: try await upstream.signatures(pieceSize: request.pieceSize, areKept: keepsCopies),
                     takesCompressed: request.takesCompressed))
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
@@ -131,8 +176,8 @@ extension DocumentService {
     /// Hands chunk after chunk to the stream while the disk reads the next, on the reader's own thread; aborts the stream
     /// before it throws.
     private func pump(
-        _ reader: isolated DocumentReader, to stream: BatonTransport.Stream, report: TransferReport,
-        within watch: StallWatch
+        _ reader: isolated DocumentReader, to stream: BatonTransport.Stream, buffers: Int = buffersOfTransfer,
+        report: TransferReport, within watch: StallWatch
     ) async throws(HandoffError) {
         let unread: StaticString = "the other side did not read"
         var lent: [Buffer] = []
@@ -143,7 +188,7 @@ extension DocumentService {
             while true {
                 let start = Instant.now
                 // Buffers that hold little must not all be on their way: the next one comes from the same pool.
-                if lent.count >= Self.buffersOfTransfer, let first = lent.first {
+                if lent.count >= buffers, let first = lent.first {
                     let bound = lentBytes - first.count
                     _ = try await watch.bound(unread) { try await stream.drained(to: bound) }
                     lentBytes -= first.count

@@ -32,24 +32,39 @@ struct DocumentService: Sendable {
     var stallDeadline = NodeLimits().stallDeadline
     /// See ``NodeLimits/leastProgress``.
     var leastProgress = NodeLimits().leastProgress
+    /// See ``BufferLimits/descriptions``; `nil` bounds them by ``BatonDocuments/DocumentTree`` alone.
+    var descriptions: SharedPart?
+    /// See ``BufferLimits/olderCopies``; `nil` bounds them by the number of transfers alone.
+    var olderCopies: SharedPart?
+
+    /// Whose descriptions this user's own applications ask for.
+    private static let applications = ""
 
     /// Looks at a file or folder of this device that is offered.
     ///
-    /// - Parameter name: what an error calls the document, its path if `nil`.
+    /// - Parameters:
+    ///   - name: what an error calls the document, its path if `nil`.
+    ///   - descriptions: where the memory that looking takes is counted; `nil` counts it nowhere.
     static func inspect(
-        _ path: FilePath, calledInErrors name: String? = nil
+        _ path: FilePath, calledInErrors name: String? = nil, countedIn descriptions: SharedPart?
     ) async throws(HandoffError) -> DocumentSource {
-        try await looking(calledInErrors: name) { (inspector) throws(DocumentError) in
-            try await inspector.inspect(path)
+        let room = descriptions?.room(of: Self.applications)
+        return try await looking(calledInErrors: name) { (inspector) throws(DocumentError) in
+            try await inspector.inspect(path, room)
         }
     }
 
-    /// Looks at a file or folder of this device, and at all that is in it.
+    /// Looks at a file or folder of this device, and at all that is in it. Ends early when the task is cancelled.
     ///
-    /// - Parameter name: what an error calls the document, its path if `nil`.
-    func scan(_ path: FilePath, calledInErrors name: String? = nil) async throws(HandoffError) -> ScannedDocument {
-        try await Self.looking(calledInErrors: name) { (inspector) throws(DocumentError) in
-            try await inspector.scan(path)
+    /// - Parameters:
+    ///   - device: who asks; `nil`: an application of this user.
+    ///   - name: what an error calls the document, its path if `nil`.
+    func scan(
+        _ path: FilePath, for device: PeerName? = nil, calledInErrors name: String? = nil
+    ) async throws(HandoffError) -> ScannedDocument {
+        let room = descriptions?.room(of: device?.id ?? Self.applications)
+        return try await Self.looking(calledInErrors: name) { (inspector) throws(DocumentError) in
+            try await inspector.scan(path, room)
         }
     }
 
@@ -89,12 +104,12 @@ private actor DocumentInspector {
         executor = try BlockingExecutor(name: "baton-inspector")
     }
 
-    func inspect(_ path: FilePath) throws(DocumentError) -> DocumentSource {
-        try DocumentSource.survey(path)
+    func inspect(_ path: FilePath, _ room: GrowingRoom?) throws(DocumentError) -> DocumentSource {
+        try DocumentSource.survey(path, room: room)
     }
 
-    func scan(_ path: FilePath) throws(DocumentError) -> ScannedDocument {
-        try DocumentScan.scan(path)
+    func scan(_ path: FilePath, _ room: GrowingRoom?) throws(DocumentError) -> ScannedDocument {
+        try DocumentScan.scan(path, room: room)
     }
 }
 

@@ -16,39 +16,22 @@ actor UpstreamRecords {
 
     /// The signatures that come first.
     ///
-    /// - Parameter pieceSize: of the pieces, in bytes; 0 where none come.
-    /// - Returns: nil where none come.
-    func signatures(pieceSize: UInt64) async throws(HandoffError) -> SignatureIndex? {
-        guard pieceSize > 0 else { return nil }
-        guard let size = PieceSize(average: pieceSize) else {
-            throw HandoffError(.invalidRequest, "pieces cannot be of this size")
-        }
-        var index = SignatureIndex(size: size)
+    /// - Parameters:
+    ///   - pieceSize: of the pieces, in bytes; 0 where none come.
+    ///   - areKept: whether there is room for them; without, they are read and forgotten.
+    /// - Returns: nil where none come, or none are kept.
+    func signatures(pieceSize: UInt64, areKept: Bool = true) async throws(HandoffError) -> SignatureIndex? {
+        guard var order = try UpstreamSignatures(pieceSize: pieceSize, areKept: areKept) else { return nil }
         while let kind = try await next(within: stallDeadline) {
-            switch kind {
-            case .signatures(let batch):
-                do {
-                    let pieces = Array(batch.pieces)
-                    try pieces.withUnsafeBufferPointer { (pieces) throws(DeltaError) in
-                        try index.append(UnsafeRawBufferPointer(pieces), basis: Int(batch.basis))
-                    }
-                } catch {
-                    throw HandoffError(.invalidRequest, "the signatures cannot be read: \(error)")
-                }
-            case .signaturesEnd: return index
-            case .report: throw HandoffError(.invalidRequest, "a report came before the end of the signatures")
-            }
+            if try order.take(kind) { return order.index }
         }
         throw HandoffError(.invalidRequest, "the signatures ended early")
     }
 
     /// The next report; nil when no more come.
     func report(deadline: Duration) async throws(HandoffError) -> WireDocumentUpstream.Report? {
-        switch try await next(within: deadline) {
-        case .report(let report)?: report
-        case .signatures?, .signaturesEnd?: throw HandoffError(.invalidRequest, "signatures came after their end")
-        case nil: nil
-        }
+        guard let kind = try await next(within: deadline) else { return nil }
+        return try UpstreamSignatures.report(kind)
     }
 
     private func next(within deadline: Duration) async throws(HandoffError) -> WireDocumentUpstream.OneOf_Kind? {
@@ -59,5 +42,63 @@ actor UpstreamRecords {
         var iterator = records
         defer { records = iterator }
         return try await iterator.next(isolation: self)?.kind
+    }
+}
+
+/// In which order what the continuing device says may come: signatures, their end, and from then on reports. A value.
+struct UpstreamSignatures {
+    /// What came, where it is kept.
+    private(set) var index: SignatureIndex?
+    /// How many came, kept or not.
+    private var count = 0
+
+    /// - Returns: `nil` where no signatures come (a piece size of 0).
+    /// - Throws: `invalidRequest` for a size that pieces cannot have.
+    init?(pieceSize: UInt64, areKept: Bool) throws(HandoffError) {
+        guard pieceSize > 0 else { return nil }
+        guard let size = PieceSize(average: pieceSize) else {
+            throw HandoffError(.invalidRequest, "pieces cannot be of this size")
+        }
+        index = areKept ? SignatureIndex(size: size) : nil
+    }
+
+    /// Takes what came next.
+    ///
+    /// - Returns: whether it was the signatures' end.
+    mutating func take(_ kind: WireDocumentUpstream.OneOf_Kind) throws(HandoffError) -> Bool {
+        switch kind {
+        case .signatures(let batch):
+            try take(Array(batch.pieces), basis: Int(batch.basis))
+            return false
+        case .signaturesEnd: return true
+        case .report: throw HandoffError(.invalidRequest, "a report came before the end of the signatures")
+        }
+    }
+
+    /// What came after the signatures' end, or where there are none.
+    static func report(_ kind: WireDocumentUpstream.OneOf_Kind) throws(HandoffError) -> WireDocumentUpstream.Report {
+        switch kind {
+        case .report(let report): return report
+        case .signatures, .signaturesEnd:
+            throw HandoffError(.invalidRequest, "signatures came after their end")
+        }
+    }
+
+    private mutating func take(_ pieces: [UInt8], basis: Int) throws(HandoffError) {
+        guard index != nil else {
+            // As many as would be kept, so that nobody goes on for ever.
+            count += pieces.count / PieceSignature.byteCount
+            guard count <= PieceSignature.limit else {
+                throw HandoffError(.invalidRequest, "there are too many signatures")
+            }
+            return
+        }
+        do {
+            try pieces.withUnsafeBufferPointer { (pieces) throws(DeltaError) in
+                try index?.append(UnsafeRawBufferPointer(pieces), basis: basis)
+            }
+        } catch {
+            throw HandoffError(.invalidRequest, "the signatures cannot be read: \(error)")
+        }
     }
 }

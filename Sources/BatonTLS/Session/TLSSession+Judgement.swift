@@ -30,7 +30,7 @@ extension TLSSession {
     /// Asks the gate, once: after a HelloRetryRequest the same client says the same name again (RFC 8446, section 4.1.2),
     /// and a token is good for one connection.
     private func admit(_ serverName: String?) -> Bool {
-        guard let gate = context.gate else { return true }
+        guard let gate else { return true }
         if admission != nil { return serverName == receivedServerName }
         admission = gate(serverName)
         bio.isMuted = admission == nil

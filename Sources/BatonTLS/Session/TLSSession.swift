@@ -37,6 +37,7 @@ public final class TLSSession {
     let pointer: OpaquePointer
     let bio: MemoryBIO
     let context: TLSContext
+    let gate: TLSContext.Gate?
     let isServer: Bool
     /// The device id that a client dialled; nil on a server.
     let expectedPeer: String?
@@ -74,7 +75,7 @@ public final class TLSSession {
         guard (1...255).contains(serverName.utf8.count), serverName.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
             throw TLSError(.invalidName, "A server name is 1 to 255 printable ASCII characters.")
         }
-        try self.init(context: client, isServer: false, expectedPeer: expectedPeer)
+        try self.init(context: client, gate: nil, isServer: false, expectedPeer: expectedPeer)
         guard shim_SSL_set_server_name(pointer, serverName) == 1 else {
             throw ErrorQueue.libraryFailure("setting the server name")
         }
@@ -90,14 +91,18 @@ public final class TLSSession {
 
     /// Makes the accepting end.
     ///
+    /// - Parameter gate: judges this client in place of the context's gate, such as one that knows where he is; nil, the
+    ///   default, leaves it to that one.
     /// - Throws: `library`.
-    public convenience init(server: TLSContext) throws(TLSError) {
-        try self.init(context: server, isServer: true, expectedPeer: nil)
-        bio.isMuted = server.gate != nil
+    public convenience init(server: TLSContext, gate: TLSContext.Gate? = nil) throws(TLSError) {
+        try self.init(context: server, gate: gate ?? server.gate, isServer: true, expectedPeer: nil)
+        bio.isMuted = self.gate != nil
         SSL_set_accept_state(pointer)
     }
 
-    private init(context: TLSContext, isServer: Bool, expectedPeer: String?) throws(TLSError) {
+    private init(
+        context: TLSContext, gate: TLSContext.Gate?, isServer: Bool, expectedPeer: String?
+    ) throws(TLSError) {
         ErrorQueue.clear()
         let bio = try MemoryBIO(limits: context.limits)
         guard let ssl = SSL_new(context.pointer) else {
@@ -105,6 +110,7 @@ public final class TLSSession {
             throw ErrorQueue.libraryFailure("making a TLS session")
         }
         self.context = context
+        self.gate = gate
         self.isServer = isServer
         self.expectedPeer = expectedPeer
         self.bio = bio

@@ -1,3 +1,4 @@
+import BatonEventLoop
 import BatonProtocol
 
 /// The movement of bytes between the wire and the protocol, and what the protocol says of it.
@@ -59,8 +60,7 @@ extension Connection {
             takeShare()
             wakeReadyWaiters()
         case .opened(let id, let request):
-            streams.insert(id, StreamState(isLocal: false))
-            arrivals.append(id, request)
+            receive(request, opening: id)
         case .responded(let id, let message):
             streams[id]?.response = message
             streams[id]?.responseWaiter.wake()
@@ -84,6 +84,17 @@ extension Connection {
         case .dead(let error):
             endTellingPeer(TransportError(connectionError: error))
         }
+    }
+
+    /// Takes a stream of the peer's, unless there is no room for what it asks.
+    private func receive(_ request: [UInt8], opening id: StreamID) {
+        var room: GrowingRoom?
+        if let requests {
+            room = requests.room(of: 2 * request.count)
+            guard room != nil else { return session.reset(id, code: .limitExceeded) }
+        }
+        streams.insert(id, StreamState(isLocal: false, room: room))
+        arrivals.append(id, request)
     }
 
     /// Sends what there is to send, until the socket takes no more.

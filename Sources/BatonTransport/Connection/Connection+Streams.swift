@@ -57,12 +57,19 @@ extension Connection {
     func respond(_ id: StreamID, _ message: [UInt8]) throws(TransportError) {
         let state = try stream(id)
         if let failure = state.failure { throw failure }
+        try reserve(id, message.count)
         do {
             try session.respond(id, Buffer(copying: message))
         } catch {
             throw TransportError(respondError: error)
         }
         flush()
+    }
+
+    func reserve(_ id: StreamID, _ bytes: Int) throws(TransportError) {
+        guard try stream(id).room?.grow(by: bytes) ?? true else {
+            throw TransportError(.limitExceeded, "there is no room for the answer: too much is being asked at once")
+        }
     }
 
     func read(
@@ -145,6 +152,22 @@ extension Connection {
                 self.park(continuation, unless: !self.session.holds(id) || self.hasEnded, cancelled: false) {
                     self.placeWaiters.add($0)
                 }
+            }
+        }
+    }
+
+    /// Waits until a stream has given its place back, or the task is cancelled.
+    func gone(_ id: StreamID) async {
+        while session.holds(id), !hasEnded, !Task.isCancelled {
+            let ticket = placeWaiters.ticket()
+            await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in
+                    self.park(continuation, unless: !self.session.holds(id) || self.hasEnded) {
+                        self.placeWaiters.add($0, ticket)
+                    }
+                }
+            } onCancel: {
+                loop.execute { [weak self] in self?.assumeIsolated { $0.placeWaiters.wake(ticket) } }
             }
         }
     }

@@ -33,6 +33,8 @@ public actor Connection {
     var streams: StreamTable
     var arrivals = Arrivals()
     private let budget: ReceiveBudget?
+    /// What the peer's requests may hold; `nil` without a budget.
+    let requests: RequestShare?
     /// What the peer may make this connection hold: given back when nobody holds the connection any more, because what
     /// has arrived can be read after its end.
     private var share: ReceiveShare?
@@ -70,7 +72,8 @@ public actor Connection {
     ///   - limits: what this side allows; the peer's come with its HELLO.
     ///   - revocationNumber: what HELLO tells of the revocation lists held here; 0, the default, where there is none.
     ///   - budget: what all connections share for what they receive. With one, the connection's window begins at its
-    ///     floor and becomes this connection's share, within `limits`, once the peer is known.
+    ///     floor and becomes this connection's share, within `limits`, once the peer is known; and a stream is refused
+    ///     (`limitExceeded`) for whose request there is no room.
     public init(
         socket: sending Socket, channel: sending any Channel, role: Role, limits: Limits = Limits(),
         revocationNumber: UInt64 = 0, budget: ReceiveBudget? = nil, on loop: EventLoop
@@ -79,6 +82,7 @@ public actor Connection {
         self.loop = loop
         self.limits = limits
         self.budget = budget
+        requests = budget?.requestShare()
         self.socket = socket
         wire = Wire(socket: socket, channel: channel)
         session = Session(role: role, limits: limits, revocationNumber: revocationNumber, now: .now)

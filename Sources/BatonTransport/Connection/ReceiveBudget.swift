@@ -19,13 +19,21 @@ public final class ReceiveBudget: Sendable {
 
     private let maximumWindow: Int
     private let part: ByteBudget.Part
+    private let requests: ByteBudget.Part?
+    /// Of what is reserved for requests, each connection's.
+    private let requestFloor: Int
 
     /// - Parameters:
     ///   - part: of these connections alone; what is reserved in it is their floors.
     ///   - connections: the most that there are at once, those in their handshake included. Their owner sees to that.
     ///   - initialWindow: what a connection's window begins with, where its share allows it.
     ///   - maximumWindow: the greatest share.
-    public init(part: ByteBudget.Part, connections: Int, initialWindow: Int, maximumWindow: Int) {
+    ///   - requests: for what the peers ask and are answered, of these connections alone; what is reserved in it is
+    ///     theirs in equal floors as well. Without one, the default, only the protocol bounds that.
+    public init(
+        part: ByteBudget.Part, connections: Int, initialWindow: Int, maximumWindow: Int,
+        requests: ByteBudget.Part? = nil
+    ) {
         precondition(connections > 0 && part.reserved >= connections, "every connection has a floor")
         self.part = part
         floor = part.reserved / connections
@@ -33,6 +41,15 @@ public final class ReceiveBudget: Sendable {
         self.maximumWindow = maximumWindow
         let isThere = part.take(connections * floor)
         precondition(isThere, "nobody else uses the part")
+        self.requests = requests
+        requestFloor = (requests?.reserved ?? 0) / connections
+        let isThereToo = requests?.take(connections * requestFloor) ?? true
+        precondition(isThereToo, "nobody else uses the part")
+    }
+
+    /// What one connection's requests may hold, its floor included.
+    func requestShare() -> RequestShare? {
+        requests.map { RequestShare(floor: requestFloor, above: $0) }
     }
 
     /// Bytes that are left above the floors of all connections.

@@ -29,6 +29,15 @@ public final class Stream: Sendable {
         try await connection.respond(id, message)
     }
 
+    /// Takes room of the connection's budget for bytes that will be queued behind the answer, until the stream is gone.
+    ///
+    /// For answers that are no bulk: documents and continuation streams have budgets of their own.
+    ///
+    /// - Throws: ``TransportError/Code/limitExceeded`` where there is not so much.
+    public func reserve(_ bytes: Int) async throws(TransportError) {
+        try await connection.reserve(id, bytes)
+    }
+
     /// The bytes that came since the last call; waits for some. `nil` at the peer's END.
     ///
     /// The peer is given credit for a buffer when the next one is asked for: who reads slowly slows the sender.
@@ -93,6 +102,12 @@ public final class Stream: Sendable {
     /// (`Limits.sentResets`): see ``left()``.
     public func reset(_ code: ApplicationErrorCode) async {
         await connection.reset(id, code)
+    }
+
+    /// Waits until the stream was aborted, has ended in both directions, or its connection has; or until the task is
+    /// cancelled. For work that nobody wants any more then.
+    public func gone() async {
+        await connection.gone(id)
     }
 
     /// Waits until the stream, which has ended or was aborted, no longer takes a place among those that may be open.

@@ -1,3 +1,4 @@
+import BatonEventLoop
 import BatonProtocol
 import DequeModule
 
@@ -41,6 +42,8 @@ final class StreamState {
     /// Why the stream cannot go on; it goes before what is unread.
     var failure: TransportError?
     var response: [UInt8]?
+    /// What the peer's request and its answer take of the budget; `nil` of this side's own streams, and without a budget.
+    let room: GrowingRoom?
 
     /// The task that writes goes on when no more bytes than this are queued.
     var writerBound = 0
@@ -50,8 +53,9 @@ final class StreamState {
     var writer = Waiter()
     var responseWaiter = Waiter()
 
-    init(isLocal: Bool) {
+    init(isLocal: Bool, room: GrowingRoom? = nil) {
         self.isLocal = isLocal
+        self.room = room
     }
 
     /// Where the next bytes that arrive will be kept: whoever puts them there before ``append(_:)`` saves a copy.

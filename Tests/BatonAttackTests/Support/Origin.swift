@@ -61,22 +61,27 @@ final class Origin: Sendable {
 
     /// - Parameters:
     ///   - bytes: the least size of the document, which begins with ``secret``.
+    ///   - isFolder: whether the document is a folder with that in it.
+    ///   - descriptions: what is in the documents of its claims takes room here; it is unbounded if nil.
     ///   - stallDeadline: how long a device may read nothing of it.
     ///   - checks: what it looks at of a claim.
     ///   - local: serves what is for this user's own programs; nobody does if nil.
     init(
-        bytes: Int = 0, stallDeadline: Duration = .seconds(30), checks: ClaimChecks = .all, local: LocalService? = nil
+        bytes: Int = 0, isFolder: Bool = false, descriptions: SharedPart? = nil,
+        stallDeadline: Duration = .seconds(30), checks: ClaimChecks = .all, local: LocalService? = nil
     ) async throws {
         scratch = try Scratch()
-        let file = try scratch.file("report.txt", Self.secret + String(repeating: ".", count: bytes))
+        let folder = try scratch.folder("reports")
+        let file = try scratch.file("reports/report.txt", Self.secret + String(repeating: ".", count: bytes))
         var request = WireOfferRequest()
         request.supportsContinuationStreams = true
-        activity = try OfferedActivity(request, document: DocumentSource.inspect(FilePath(file.path)))
+        let document = try DocumentSource.survey(FilePath((isFolder ? folder : file).path))
+        activity = try OfferedActivity(request, document: document)
         offers = Offers(on: loop, files: try .none(), checks: checks) { _ in }
         let documents = DocumentService(
             offers: offers, pool: BufferPool(),
             ledger: try PartFileLedger(stateFolder: FilePath(scratch.url.appendingPathComponent("parts").path)),
-            limit: TransferLimit(), stallDeadline: stallDeadline)
+            limit: TransferLimit(), stallDeadline: stallDeadline, descriptions: descriptions)
         account = try TestAccount()
         service = PeerService(
             offers: offers, documents: documents, exchange: try Self.exchange(account.devices[0], on: loop),

@@ -72,6 +72,15 @@ struct RenderingTests {
             DeviceRendering.json(device)
                 == #"{"name":"laptop","deviceID":"x","addresses":["192.0.2.1:7","[2001:db8::1]:7"],"#
                 + #""seen":"1970-01-01T00:00:00Z","knows":false}"#)
+        #expect(DeviceRendering.unmet([device], hasList: false) == nil)
+        #expect(
+            DeviceRendering.unmet([device], hasList: true)
+                == "Not met since a device was revoked here: laptop. Where one was revoked on it as well meanwhile, the "
+                + "two cannot find each other: `baton devices revoke`, once more, on one of them brings them together.")
+        device.present = true
+        #expect(DeviceRendering.unmet([device], hasList: true) == nil)
+        (device.present, device.knows) = (false, true)
+        #expect(DeviceRendering.unmet([device], hasList: true) == nil)
         var status = WireStatusResponse()
         status.device = "laptop"
         status.port = 7
@@ -99,7 +108,7 @@ struct RenderingTests {
                 handoff      off, because line 1 of /h is odd
                              until it is mended, or `baton handoff on`, nothing is offered or listed
                 policy       /p: line 2
-                             until it is mended, everything is asked about
+                             until it is mended, what it does not refuse is asked about
                 shared       /s: it is not UTF-8
                              until it is mended, no folder is shared
                 """)

@@ -1,3 +1,4 @@
+import BatonEventLoop
 import BatonTestSupport
 import Testing
 
@@ -96,6 +97,31 @@ struct LinkTargetTests {
 struct DocumentTreeTests {
     private enum Shape {
         case file, folder, link
+    }
+
+    @Test func roomIsTakenAsATreeGrowsAndGivenBackWithIt() throws {
+        let part = ByteBudget(bytes: 7 << 20).part(reserved: 0, ceiling: 7 << 20)
+        func build(_ count: Int) throws -> DocumentTree {
+            var builder = DocumentTree.Builder(
+                try DocumentLabel(Array("folder".utf8)), room: GrowingRoom(in: part))
+            try builder.append(entry("", .folder))
+            for number in 0..<count {
+                // In the order of a manifest.
+                try builder.append(entry(String(String(100_000_000 + number).dropFirst()), .file))
+            }
+            return try builder.finish()
+        }
+        for (count, bytes) in [(1, 1000), (1000, 120_000), (50_000, 6_000_000)] {
+            let tree = try build(count)
+            // 8 bytes of a name, 24 of the layout, and more than 48 of the entry.
+            #expect(part.held > count * 80 && part.held < max(bytes, 4096), "\(count): \(part.held)")
+            let copy = tree
+            withExtendedLifetime((tree, copy)) {}
+        }
+        #expect(part.held == 0)
+        let error = #expect(throws: DocumentError.self) { _ = try build(90_000) }
+        #expect(error?.code == .busy && part.held == 0)
+        withExtendedLifetime(try build(50_000)) { #expect(part.held > 0) }
     }
 
     private func entry(_ text: String, _ shape: Shape) throws -> DocumentEntry {

@@ -14,8 +14,8 @@ private let targets: [any FuzzTarget.Type] = [
     SessionTarget.self, MessagesTarget.self, RecordsTarget.self, UserInfoMessageTarget.self, UserInfoJSONTarget.self,
     AdvertisementTarget.self, AccountKeyTarget.self, TextRecordTarget.self, ReplayGuardTarget.self,
     RevocationTarget.self, JoiningTarget.self, LocalRequestTarget.self, DocumentTarget.self,
-    ChunkRecordsTarget.self, TreeTarget.self, JournalTarget.self, DeltaTarget.self, CompressionTarget.self,
-    NamesTarget.self, SharedFilesTarget.self, ManifestTarget.self, TLSTarget.self,
+    ChunkRecordsTarget.self, TreeTarget.self, JournalTarget.self, DeltaTarget.self, UpstreamTarget.self,
+    CompressionTarget.self, NamesTarget.self, SharedFilesTarget.self, ManifestTarget.self, TLSTarget.self,
     CMSTarget.self, SiteAssociationTarget.self,
 ]
 

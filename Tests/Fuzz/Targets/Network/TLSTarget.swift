@@ -1,8 +1,9 @@
 @testable import BatonAccount
+@testable import BatonNode
 @testable import BatonTLS
 
 /// The first bytes of a stranger on the port: ClientHello, server name, and whatever else the TLS session takes before
-/// anybody is known.
+/// anybody is known; and what is told of them before TLS, which refuses nobody whom TLS and the gate would let in.
 ///
 /// The first byte of an input is the size of the pieces; its highest bit opens the gate to everybody, so that what lies
 /// behind it is reached as well.
@@ -35,10 +36,11 @@ enum TLSTarget: FuzzTarget {
         let (size, isOpen) = (Int(first & 0x7F), first & 0x80 != 0)
         // A token of the seeds is good in each input.
         gate = freshGate()
+        let said = input.remainder()
         let session = try TLSSession(server: isOpen ? contexts.open : contexts.guarded)
         var written = 0
         do throws(TLSError) {
-            for piece in input.remainder().pieces(of: size) {
+            for piece in said.pieces(of: size) {
                 // Not `withUnsafeBytes`, which does not carry the type of the error.
                 let result = try piece.withUnsafeBufferPointer { (bytes) throws(TLSError) in
                     try session.receive(
@@ -55,6 +57,15 @@ enum TLSTarget: FuzzTarget {
         written += session.nextOutput(into: wire)
         expect(written < 65_536, "\(written) bytes for a stranger")
         expect(session.admission != nil || written == 0, "\(written) bytes in front of the gate")
+        if !isOpen, session.admission != nil, said.first == 22 {
+            switch said.withUnsafeBytes({ FirstMessage($0) }) {
+            case .unclear, .stranger: fatalError("somebody was let in who would have been sent away")
+            case .token(let name):
+                var gate = freshGate()
+                expect(gate.wouldAdmit(name, uptime: .seconds(2), unixTime: time), "another token is seen: \(name)")
+            case .undecided: break
+            }
+        }
         expect(session.verifiedPeer == nil, "a stranger has an identity")
         expect((session.receivedServerName?.utf8.count ?? 0) <= 255, "a long server name")
     }

@@ -1,0 +1,67 @@
+import BatonAccount
+import Glibc
+
+/// What the first message of a connection shows without TLS: enough to send most strangers away before anything is made
+/// for them.
+///
+/// It lets nobody in. What it does not refuse TLS reads as ever, and the gate judges what TLS has read.
+enum FirstMessage: Equatable {
+    /// Not all of it has come.
+    case unclear
+    /// No ClientHello, or one without a token.
+    case stranger
+    /// A whole ClientHello in one record, with a name in it that has a token's form.
+    case token(String)
+    /// Of more than one record, or with several such names: this is for TLS to tell.
+    case undecided
+
+    /// Bytes of a record's header (RFC 8446, section 5.1), and of that of the handshake message in it (section 4).
+    private static let headers = 9
+
+    /// - Parameter bytes: all that have come.
+    init(_ bytes: UnsafeRawBufferPointer) {
+        // u8 type 22, u16 version of which the first byte never changes, u16 length; u8 type 1, u24 length.
+        for (place, value) in [(0, 22), (1, 3), (5, 1)] where place < bytes.count && bytes[place] != UInt8(value) {
+            self = .stranger
+            return
+        }
+        guard bytes.count >= Self.headers else {
+            self = .unclear
+            return
+        }
+        let record = Int(bytes[3]) << 8 | Int(bytes[4])
+        let message = Int(bytes[6]) << 16 | Int(bytes[7]) << 8 | Int(bytes[8])
+        guard message + 4 == record else {
+            self = .undecided
+            return
+        }
+        guard bytes.count >= record + 5 else {
+            self = .unclear
+            return
+        }
+        self = Self.token(in: UnsafeRawBufferPointer(rebasing: bytes[Self.headers..<record + 5]))
+    }
+
+    private static func token(in message: UnsafeRawBufferPointer) -> FirstMessage {
+        guard let first = place(of: suffix, in: message, from: 0) else { return .stranger }
+        guard place(of: suffix, in: message, from: first + 1) == nil else { return .undecided }
+        guard first >= GateToken.labelCount else { return .stranger }
+        let name = message[first - GateToken.labelCount..<first + suffix.count]
+        guard name.allSatisfy({ $0 < 0x80 }) else { return .stranger }
+        return .token(String(decoding: name, as: UTF8.self))
+    }
+
+    private static let suffix = Array(GateToken.suffix.utf8)
+
+    private static func place(of bytes: [UInt8], in text: UnsafeRawBufferPointer, from start: Int) -> Int? {
+        guard let base = text.baseAddress else { return nil }
+        var start = start
+        while start + bytes.count <= text.count,
+            let found = memchr(base + start, Int32(bytes[0]), text.count - bytes.count + 1 - start)
+        {
+            if memcmp(found, bytes, bytes.count) == 0 { return base.distance(to: UnsafeRawPointer(found)) }
+            start = base.distance(to: UnsafeRawPointer(found)) + 1
+        }
+        return nil
+    }
+}
