@@ -62,7 +62,8 @@ struct HandoffTableTests {
         func handoff() -> Handoff {
             Handoff(
                 Handoff.Plan(activity: .init(), origin: PeerName(id: "a", name: "a"), destination: nil),
-                connections: connections, documents: documents, applications: applications, files: files)
+                connections: connections, documents: documents, applications: applications, files: files,
+                deadlines: HandoffDeadlines())
         }
     }
 
