@@ -196,6 +196,24 @@ extension PartPlace {
     }
 }
 
+extension PartFile {
+    /// All steps of a commit.
+    func commit(withLink: Bool) throws(DocumentError) -> FilePath {
+        try prepare()
+        try synchronize()
+        return try place(withLink: withLink)
+    }
+}
+
+extension PartFolder {
+    /// All steps of a commit.
+    func commit() throws(DocumentError) -> FilePath {
+        try prepare()
+        try synchronize()
+        return try place()
+    }
+}
+
 /// A small file system, mounted for the length of a test.
 struct MountedFolder: ~Copyable {
     let path: FilePath

@@ -138,10 +138,11 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
                         handle: { (event) throws(DocumentError) in try content.take(event) })
                 }
             } catch {
-                content.note()
+                // What has come before it is kept, where the disk has not failed as well.
+                try? content.note()
                 throw error
             }
-            content.note()
+            try content.note()
             return try self.currentProgress()
         }
     }

@@ -78,6 +78,7 @@ enum JournalTarget: FuzzTarget {
                 written.insert(number % chunkCount)
             case 3: journal.mark(number)
             case 4: journal.lose(number % chunkCount)
+            case 5 where kind & 8 != 0: _ = journal.distrust()
             case 5: try journal.flush()
             case _: damage.append((Int(number) << 3 | Int(kind >> 5), input.byte()))
             }
