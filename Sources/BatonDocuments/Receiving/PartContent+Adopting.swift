@@ -36,6 +36,12 @@ extension PartContent {
             folder.keep()
             throw error
         }
+        do {
+            try place.synchronize(stale.record)
+        } catch {
+            folder.keep()
+            throw DocumentError(.stateUnavailable, tree.label.description, underlyingError: error)
+        }
         let journal = try? TransferJournal.create(at: stale.journal, header)
         for range in verified.ranges {
             for chunk in range { journal?.append(chunk, ChunkChecksum(high: 0, low: 0)) }

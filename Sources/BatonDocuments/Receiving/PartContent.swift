@@ -10,6 +10,15 @@ struct PartPlace: Sendable {
     let umask: mode_t
     /// The present run of the system. A confined thread cannot ask for it.
     let boot: BootID
+    /// The folder of the ledger. A confined thread cannot open it.
+    let records: RecordFolder
+
+    /// Makes durable who a part is of, and that it, its record and its journal have names: what a journal vouches for is of
+    /// no use where a power cut takes these away.
+    func synchronize(_ record: PartFileRecord) throws(Errno) {
+        try ledger.synchronize(record, in: records)
+        try folder.synchronize()
+    }
 }
 
 /// A part together with its journal: what of the document is there, and for how long.
@@ -52,7 +61,7 @@ final class PartContent {
     ) {
         self.tree = tree
         self.part = part
-        self.journal = PartJournal(journal, of: part, size: tree.size)
+        self.journal = PartJournal(journal, of: part, size: tree.size, at: place)
         self.verified = verified
         verifiedByteCount = verified.byteCount(in: tree.layout)
         requiresAll = place.folder.checks.contains(.whole)

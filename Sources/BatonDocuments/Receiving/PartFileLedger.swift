@@ -128,9 +128,9 @@ public final class PartFileLedger: Sendable {
     }
 
     /// The folder of the records, to be named in the rules of a confined thread.
-    func openFolder() throws(DocumentError) -> OwnedDescriptor {
+    func openFolder() throws(DocumentError) -> RecordFolder {
         do {
-            return try SystemCalls.open(folder, O_RDONLY | O_DIRECTORY)
+            return RecordFolder(try SystemCalls.open(folder, O_RDONLY | O_DIRECTORY))
         } catch {
             throw DocumentError(.stateUnavailable, folder.displayed, underlyingError: error)
         }
@@ -152,6 +152,12 @@ public final class PartFileLedger: Sendable {
             remove(record)
             throw DocumentError(.stateUnavailable, folder.displayed, underlyingError: error)
         }
+    }
+
+    /// Makes a record durable, and the names in the folder of the records.
+    func synchronize(_ record: PartFileRecord, in records: RecordFolder) throws(Errno) {
+        try SystemCalls.synchronize(try SystemCalls.open(folder.appending(record.recordName), O_WRONLY | O_NOFOLLOW))
+        try SystemCalls.synchronize(records.file)
     }
 
     /// Forgets a part file that does not exist any more under its name.

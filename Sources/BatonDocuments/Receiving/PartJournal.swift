@@ -7,6 +7,7 @@ import SystemPackage
 /// Belongs to the thread of the part.
 final class PartJournal {
     private let part: any Part
+    private let place: PartPlace
     /// Nil where it could not be written: then a transfer that is interrupted begins anew.
     private var journal: TransferJournal?
     private let marker: DiskMarker?
@@ -15,10 +16,12 @@ final class PartJournal {
     private var witness: DescriptorToSynchronize?
     private var unmarkedByteCount: UInt64 = 0
     private var lastMark = MonotonicClock.nanoseconds()
+    private var isRecordDurable = false
 
     /// - Parameter size: bytes of the document.
-    init(_ journal: TransferJournal?, of part: any Part, size: UInt64) {
+    init(_ journal: TransferJournal?, of part: any Part, size: UInt64, at place: PartPlace) {
         self.part = part
+        self.place = place
         self.journal = journal
         // Small documents are on the disk before a mark would be due.
         marker = size > DiskMarker.byteInterval / 2 ? try? DiskMarker() : nil
@@ -42,6 +45,10 @@ final class PartJournal {
         guard let journal, let marker, unmarkedByteCount > 0, isMarkDue, marker.isIdle else { return }
         unmarkedByteCount = 0
         lastMark = MonotonicClock.nanoseconds()
+        if !isRecordDurable {
+            guard (try? place.synchronize(part.record)) != nil else { return }
+            isRecordDurable = true
+        }
         if let witness = witness.take() { marker.begin(covering: journal.entryCount, witness) }
         witness = try? part.descriptorToSynchronize()
     }

@@ -45,11 +45,12 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         try thread.perform { () throws(DocumentError) in
             let records = try ledger.openFolder()
             do throws(Errno) {
-                try folder.confineThread(recordingIn: records, readingIn: copies.compactMap(\.folder))
+                try folder.confineThread(recordingIn: records.file, readingIn: copies.compactMap(\.folder))
             } catch {
                 throw DocumentError(.notConfinable, folder.path.displayed, underlyingError: error)
             }
-            let place = PartPlace(folder: folder, ledger: ledger, umask: umask, boot: header.boot)
+            let place = PartPlace(
+                folder: folder, ledger: ledger, umask: umask, boot: header.boot, records: records)
             self.content = try self.content(of: header, goingOnWith: found, at: place)
             self.findBases(copies)
         }

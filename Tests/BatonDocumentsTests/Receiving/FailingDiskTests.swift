@@ -167,9 +167,9 @@ struct FailingDiskTests {
     @Test("A failure aside ends the transfer, and no later mark covers what came before it")
     func aside() async throws {
         let tree = try tree(400)
-        let (part, journal, _) = try make(tree)
+        let (part, journal, place) = try make(tree)
         part.failuresAside = 1
-        let noted = PartJournal(journal, of: part, size: tree.size)
+        let noted = PartJournal(journal, of: part, size: tree.size, at: place)
         func append(_ chunks: Range<UInt64>) {
             for chunk in chunks { noted.append(chunk, ChunkChecksum(ofZeros: 1 << 20), size: 1 << 20) }
         }
