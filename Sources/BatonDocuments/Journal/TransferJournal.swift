@@ -77,6 +77,37 @@ final class TransferJournal {
         return TransferJournal(file, header, start: UInt64(bytes.count))
     }
 
+    /// Begins a journal in place of another one, which stays what it is until the new one is whole and durable.
+    ///
+    /// - Parameter chunks: what it begins with: chunks that are there and durable, of which no checksum is known.
+    /// - Throws: what writing threw; then the other one is there still.
+    static func replace(
+        at path: FilePath, _ header: JournalHeader, beginningWith chunks: ChunkSet
+    ) throws(Errno) -> TransferJournal {
+        let aside = asidePath(of: path)
+        do throws(Errno) {
+            let journal = try create(at: aside, header)
+            for chunk in chunks.ranges.joined() { journal.append(chunk, ChunkChecksum(high: 0, low: 0)) }
+            journal.mark(journal.entryCount)
+            try journal.flush()
+            try journal.synchronize()
+            try SystemCalls.call {
+                aside.withPlatformString { aside in path.withPlatformString { rename(aside, $0) } }
+            }
+            return journal
+        } catch {
+            _ = try? SystemCalls.call { aside.withPlatformString { unlink($0) } }
+            throw error
+        }
+    }
+
+    /// Where a journal is written that is to replace the one at a path.
+    static func asidePath(of path: FilePath) -> FilePath {
+        var aside = path
+        aside.extension = "journal-to-be"
+        return aside
+    }
+
     /// Opens a journal to go on with it.
     ///
     /// - Parameter boot: the present run of the system.

@@ -36,17 +36,15 @@ extension PartContent {
             folder.keep()
             throw error
         }
+        let journal: TransferJournal
         do {
+            journal = try TransferJournal.replace(at: stale.journal, header, beginningWith: verified)
             try place.synchronize(stale.record)
         } catch {
+            // Without a journal of its own nothing may be written: the old one would vouch for it.
             folder.keep()
             throw DocumentError(.stateUnavailable, tree.label.description, underlyingError: error)
         }
-        let journal = try? TransferJournal.create(at: stale.journal, header)
-        for range in verified.ranges {
-            for chunk in range { journal?.append(chunk, ChunkChecksum(high: 0, low: 0)) }
-        }
-        if let journal { journal.mark(journal.entryCount) }
         self.init(of: tree, in: folder, journal, verified: verified, at: place)
     }
 }

@@ -168,7 +168,8 @@ public final class PartFileLedger: Sendable {
 
     private func forget(_ name: String) {
         // A record that stays is looked at again at the next start, and fits nothing then.
-        for file in [folder.appending(name), journal(ofRecord: name)] {
+        let journal = journal(ofRecord: name)
+        for file in [folder.appending(name), journal, TransferJournal.asidePath(of: journal)] {
             _ = try? SystemCalls.call { file.withPlatformString { unlink($0) } }
         }
     }
