@@ -183,7 +183,10 @@ final class TransferJournal {
         _ = try? SystemCalls.call { ftruncate(number, 0) }
     }
 
-    /// Writes what was taken note of.
+    /// Whether nothing waits to be written.
+    var isFlushed: Bool { pending.isEmpty }
+
+    /// Writes what was taken note of. What cannot be written waits for the next time.
     func flush() throws(Errno) {
         guard !pending.isEmpty else { return }
         let (bytes, start) = (pending, end)

@@ -8,7 +8,8 @@ import SystemPackage
 final class PartJournal {
     private let part: any Part
     private let place: PartPlace
-    /// Nil where it could not be written: then a transfer that is interrupted begins anew.
+    /// Nil where it could not be made: then a transfer that is interrupted begins anew. What a full disk does not take of
+    /// it waits, and is written when there is room.
     private var journal: TransferJournal?
     private let marker: DiskMarker?
     /// What the next mark is made through. It was opened before what that is to cover was written: Linux tells an error of
@@ -17,6 +18,8 @@ final class PartJournal {
     private var unmarkedByteCount: UInt64 = 0
     private var lastMark = MonotonicClock.nanoseconds()
     private var isRecordDurable = false
+    /// Whether a mark was made that is not durable yet.
+    private var isMarkPending = false
 
     /// - Parameter size: bytes of the document.
     init(_ journal: TransferJournal?, of part: any Part, size: UInt64, at place: PartPlace) {
@@ -61,10 +64,11 @@ final class PartJournal {
         marker?.settle()
         do {
             try flush()
-            return journal == nil ? ChunkSet() : chunks
         } catch {
             return verified()
         }
+        guard let journal else { return ChunkSet() }
+        return journal.isFlushed ? chunks : verified()
     }
 
     /// What the journal vouches for, as it is on the disk.
@@ -111,9 +115,10 @@ final class PartJournal {
     /// - Throws: that a synchronisation aside has failed.
     private func flush() throws(Errno) {
         guard let journal else { return }
-        let outcome = marker?.takeOutcome()
-        switch outcome {
-        case .covered(let count)?: journal.mark(count)
+        switch marker?.takeOutcome() {
+        case .covered(let count)?:
+            journal.mark(count)
+            isMarkPending = true
         case .failed(let error)?:
             distrust()
             throw error
@@ -121,11 +126,12 @@ final class PartJournal {
         }
         do {
             try journal.flush()
+            guard isMarkPending else { return }
             // A mark that a power cut takes away vouches for nothing.
-            if outcome != nil { try journal.synchronize() }
+            try journal.synchronize()
+            isMarkPending = false
         } catch {
-            // The state folder's disk may be full: the document still arrives.
-            self.journal = nil
+            // The state folder's disk may be full: the document still arrives, and what was written before counts.
         }
     }
 
