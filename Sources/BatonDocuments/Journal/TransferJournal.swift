@@ -23,8 +23,9 @@ final class TransferJournal {
     /// The most bytes of a journal that is read: entries of chunks of 128 TiB.
     static let sizeLimit: UInt64 = 6 << 30
 
-    private static let magic: [UInt8] = Array("baton journal 1\n".utf8)
-    /// Magic, the header's length and its checksum.
+    private static let magic: [UInt8] = Array("baton journal 2\n".utf8)
+    /// Magic, the summary's length and its checksum. Then come the summary, which has the length and the checksum of the
+    /// tree, the tree, and the entries.
     private static let prefixSize = 16 + 8 + 16
 
     /// What a journal says.
@@ -64,13 +65,14 @@ final class TransferJournal {
     /// Begins a journal, in place of what is there.
     static func create(at path: FilePath, _ header: JournalHeader) throws(Errno) -> TransferJournal {
         let file = try SystemCalls.open(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: 0o600)
-        let fields = header.encoded
-        let checksum = fields.withUnsafeBytes { ChunkChecksum(of: $0) }
+        let tree = header.encodedTree
+        let summary = JournalSummary(header, tree).encoded
+        let checksum = summary.withUnsafeBytes { ChunkChecksum(of: $0) }
         var writer = FieldWriter()
-        writer.append(UInt64(fields.count))
+        writer.append(UInt64(summary.count))
         writer.append(checksum.high)
         writer.append(checksum.low)
-        let bytes = magic + writer.bytes + fields
+        let bytes = magic + writer.bytes + summary + tree
         try bytes.withUnsafeBufferPointer { (bytes) throws(Errno) in
             try SystemCalls.write(UnsafeRawBufferPointer(bytes), to: file, at: 0)
         }
@@ -133,6 +135,21 @@ final class TransferJournal {
     static func header(at path: FilePath) -> JournalHeader? {
         guard let file = try? SystemCalls.open(path, O_RDONLY | O_NOFOLLOW) else { return nil }
         return (try? readHeader(file))??.header
+    }
+
+    /// What stands first in a journal; nil where there is none.
+    static func summary(at path: FilePath) -> JournalSummary? {
+        guard let file = try? SystemCalls.open(path, O_RDONLY | O_NOFOLLOW) else { return nil }
+        return (try? readSummary(file))??.summary
+    }
+
+    /// Whether a journal's header is what was written.
+    static func isIntact(at path: FilePath) -> Bool {
+        guard
+            let file = try? SystemCalls.open(path, O_RDONLY | O_NOFOLLOW),
+            let (summary, end) = (try? readSummary(file)) ?? nil
+        else { return false }
+        return (try? readTree(file, summary, at: end)).flatMap(\.self) != nil
     }
 
     /// Takes note of a chunk that was verified and written. It is kept with the next ``flush()``.
@@ -207,22 +224,43 @@ final class TransferJournal {
         entryCount += 1
     }
 
-    private static func readHeader(
+    private static func readSummary(
         _ file: borrowing OwnedDescriptor
-    ) throws(Errno) -> (header: JournalHeader, end: UInt64)? {
+    ) throws(Errno) -> (summary: JournalSummary, end: UInt64)? {
         let prefix = try read(file, at: 0, count: prefixSize)
         var reader = FieldReader(prefix.dropFirst(magic.count))
         guard
             prefix.count == prefixSize, prefix.starts(with: magic), let length = reader.number(),
-            length <= UInt64(headerLimit), let high = reader.number(), let low = reader.number()
+            length <= UInt64(JournalSummary.limit), let high = reader.number(), let low = reader.number()
         else { return nil }
         let fields = try read(file, at: UInt64(prefixSize), count: Int(length))
         guard
             fields.count == Int(length),
             fields.withUnsafeBytes({ ChunkChecksum(of: $0) }) == ChunkChecksum(high: high, low: low),
-            let header = JournalHeader(decoding: fields[...])
+            let summary = JournalSummary(decoding: fields[...])
         else { return nil }
-        return (header, UInt64(prefixSize) + length)
+        return (summary, UInt64(prefixSize) + length)
+    }
+
+    /// The description of the tree; nil where it is not what was written.
+    private static func readTree(
+        _ file: borrowing OwnedDescriptor, _ summary: JournalSummary, at start: UInt64
+    ) throws(Errno) -> [UInt8]? {
+        let tree = try read(file, at: start, count: summary.treeSize)
+        guard
+            tree.count == summary.treeSize, tree.withUnsafeBytes({ ChunkChecksum(of: $0) }) == summary.treeChecksum
+        else { return nil }
+        return tree
+    }
+
+    private static func readHeader(
+        _ file: borrowing OwnedDescriptor
+    ) throws(Errno) -> (header: JournalHeader, end: UInt64)? {
+        guard
+            let (summary, start) = try readSummary(file), let tree = try readTree(file, summary, at: start),
+            let header = JournalHeader(summary, decodingTree: tree[...])
+        else { return nil }
+        return (header, start + UInt64(tree.count))
     }
 
     private static func readEntries(

@@ -59,7 +59,7 @@ public final class PartFileLedger: Sendable {
         for name in try recordNames().prefix(Self.recordLimit) where !isInUse(name) {
             let journal = journal(ofRecord: name)
             let age = self.age(of: journal) ?? Self.unfinishedLifetime
-            if age < Self.unfinishedLifetime, TransferJournal.header(at: journal) != nil {
+            if age < Self.unfinishedLifetime, TransferJournal.isIntact(at: journal) {
                 kept.append((name, age))
             } else if removeLeftover(name) {
                 removed += 1
@@ -71,12 +71,17 @@ public final class PartFileLedger: Sendable {
     }
 
     /// Unfinished documents that nobody goes on with at this moment, the newest first.
-    func unfinished() throws(DocumentError) -> [UnfinishedDocument] {
+    ///
+    /// - Parameter isWanted: whether one is looked for. What the others consist of is not read.
+    func unfinished(
+        where isWanted: (PartFileRecord, JournalSummary) -> Bool = { _, _ in true }
+    ) throws(DocumentError) -> [UnfinishedDocument] {
         var found: [(document: UnfinishedDocument, age: Duration)] = []
         for name in try recordNames().prefix(Self.recordLimit) where !isInUse(name) {
             let journal = journal(ofRecord: name)
             guard
                 let record = PartFileRecord(readingFrom: folder.appending(name)),
+                let summary = TransferJournal.summary(at: journal), isWanted(record, summary),
                 let header = TransferJournal.header(at: journal), let age = age(of: journal)
             else { continue }
             found.append((UnfinishedDocument(record: record, header: header, journal: journal), age))

@@ -39,7 +39,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         // The thread itself cannot read these any more.
         let umask = ProcessUmask.current
         let header = JournalHeader(origin: origin, boot: .current, tree: tree)
-        let found = try ledger.unfinished().filter { $0.isOf(tree, from: origin, in: folder) }
+        let found = try ledger.unfinished(of: tree, from: origin, in: folder)
         bases = Bases(of: tree)
         decoder = ChunkDecoder(label: tree.label)
         try thread.perform { () throws(DocumentError) in
