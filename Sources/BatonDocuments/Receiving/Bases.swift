@@ -139,6 +139,21 @@ final class Bases {
         stale = []
     }
 
+    /// Builds upon nothing, and removes the parts of other versions: there is no room for them.
+    ///
+    /// - Returns: whether there were any.
+    func giveUp() -> Bool {
+        guard !stale.isEmpty else { return false }
+        // What is open takes room as well.
+        opened = nil
+        reader = nil
+        roots = []
+        bases = []
+        sizes = []
+        removeStale()
+        return true
+    }
+
     /// Removes the parts of other versions: the new one is whole.
     func removeStale() {
         for (record, place) in stale {

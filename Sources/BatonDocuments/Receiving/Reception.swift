@@ -75,7 +75,13 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
             bases.add(stale, at: place)
         }
         if let content { return content }
-        return try PartContent(creating: header, at: place)
+        do {
+            return try PartContent(creating: header, at: place)
+        } catch {
+            // There is no room for two: better anew than never.
+            guard error.code == .destinationFull, bases.giveUp() else { throw error }
+            return try PartContent(creating: header, at: place)
+        }
     }
 
     /// Looks for what the missing files can be built upon.
