@@ -226,4 +226,22 @@ struct FailingDiskTests {
         #expect(content.verified.ranges == (hasFailedBefore ? [] : [0..<5]))
         #expect(content.end() == (hasFailedBefore ? 0 : 5 << 20))
     }
+
+    @Test("Where room was reserved, a write that failed says that the disk has, whatever it says of those before")
+    func reserved() async throws {
+        let tree = try DocumentFixture.tree(8 << 20, version: 1)
+        let (part, journal, place) = try make(tree)
+        let content = PartContent(of: tree, in: part, journal, at: place)
+        try receive(0..<5, content)
+        try content.note()
+        part.writeFailures = 1
+        let bytes = DocumentFixture.content(1 << 20, seed: 7)
+        let code = await DocumentFixture.code {
+            try bytes.withUnsafeBytes { try content.take(.content(chunk: 5, offset: 0, bytes: $0)) }
+        }
+        #expect(code == .writeFailed)
+        #expect(content.verified.ranges.isEmpty)
+        #expect(content.end() == 0)
+        fixture.expectOnly([])
+    }
 }
