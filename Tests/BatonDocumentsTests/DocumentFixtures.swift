@@ -149,10 +149,10 @@ enum DocumentFixture {
     }
 
     /// Waits until a condition holds, at most 60 s.
-    static func eventually(_ condition: () async -> Bool) async -> Bool {
+    static func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
         let clock = ContinuousClock()
         let deadline = clock.now + .seconds(60)
-        while await !condition() {
+        while try await !condition() {
             if clock.now > deadline { return false }
             await Task.yield()
         }
@@ -192,7 +192,27 @@ enum DocumentFixture {
 extension PartPlace {
     /// Where the tests make parts by themselves.
     init(_ folder: FilePath, _ ledger: PartFileLedger) throws(DocumentError) {
-        self.init(folder: try DestinationFolder(folder), ledger: ledger, umask: ProcessUmask.current, boot: .current)
+        self.init(
+            folder: try DestinationFolder(folder), ledger: ledger, umask: ProcessUmask.current, boot: .current,
+            records: try ledger.openFolder())
+    }
+}
+
+extension PartFile {
+    /// All steps of a commit.
+    func commit(withLink: Bool) throws(DocumentError) -> FilePath {
+        try prepare()
+        try synchronize()
+        return try place(withLink: withLink)
+    }
+}
+
+extension PartFolder {
+    /// All steps of a commit.
+    func commit() throws(DocumentError) -> FilePath {
+        try prepare()
+        try synchronize()
+        return try place()
     }
 }
 

@@ -91,6 +91,45 @@ struct PartFileLedgerTests {
         #expect(try nextStart().removeLeftovers() == 0)
     }
 
+    @Test("What others consist of is not read")
+    func manyOthers() async throws {
+        var builder = DocumentTree.Builder(try DocumentLabel(Array("other".utf8)))
+        try builder.append(DocumentEntry(path: .root, kind: .folder))
+        for number in 0..<20_000 {
+            try builder.append(
+                DocumentEntry(path: try EntryPath(Array("\(100_000 + number)".utf8)), kind: .file(.init(size: 1))))
+        }
+        let header = JournalHeader(origin: DocumentFixture.origin, boot: .current, tree: try builder.finish())
+        let parts = fixture.scratch.path.appending("parts")
+        let ledger = try nextStart()
+        var journal: [UInt8] = []
+        for number in 0..<30 {
+            let record = PartFileRecord(
+                folder: fixture.folder, name: Array("part \(number)".utf8), tag: "part \(number)", inode: 1)
+            try ledger.enter(record)
+            let path = ledger.journal(of: record)
+            if number == 0 {
+                _ = try TransferJournal.create(at: path, header)
+                journal = try DocumentFixture.read(path)
+            } else {
+                try DocumentFixture.write(journal, to: path)
+            }
+        }
+        let clock = ContinuousClock()
+        let path = parts.appending("part 0.journal")
+        // All that is done with one of them takes longer than to find that it is none of all of them.
+        let reading = clock.measure { #expect(TransferJournal.header(at: path) != nil) }
+        let (folder, next) = (try DestinationFolder(fixture.folder), try nextStart())
+        let tree = try DocumentFixture.tree(5)
+        let looking = try clock.measure {
+            let found = try next.unfinished(of: tree, from: DocumentFixture.origin, in: folder)
+            #expect(found.isEmpty)
+        }
+        #expect(looking < reading * 3, "\(looking) for 30 of them, \(reading) for one")
+        #expect(try next.unfinished(of: header.tree, from: DocumentFixture.origin, in: folder).count == 30)
+        for file in DocumentFixture.names(in: parts) { unlink(parts.appending(file).string) }
+    }
+
     @Test func runningTransfersAreLeftAlone() async throws {
         let writer = try await fixture.writer(3)
         #expect(try fixture.ledger.removeLeftovers() == 0)

@@ -68,32 +68,25 @@ extension JournalHeader {
         case file, folder, link
     }
 
-    /// The header as fields.
-    var encoded: [UInt8] {
+    /// What the document consists of, as fields.
+    var encodedTree: [UInt8] {
         var writer = FieldWriter()
-        writer.append(Array(origin.utf8))
-        writer.append(Array(boot.text.utf8))
-        writer.append(tree.label.bytes)
         writer.append(UInt64(tree.entryCount))
         for index in 0..<tree.entryCount { Self.append(tree[index], to: &writer) }
         return writer.bytes
     }
 
-    /// Reads a header; nil for what is none.
-    init?(decoding bytes: ArraySlice<UInt8>) {
+    /// Reads what the document of a summary consists of; nil for what is no tree of it.
+    init?(_ summary: JournalSummary, decodingTree bytes: ArraySlice<UInt8>) {
         var reader = FieldReader(bytes)
-        guard
-            let origin = reader.field(limit: 255), let boot = reader.field(limit: 255),
-            let name = reader.field(limit: DocumentLabel.maximumLength), let label = try? DocumentLabel(name),
-            let count = reader.number(), count <= DocumentTree.entryLimit
-        else { return nil }
-        var builder = DocumentTree.Builder(label)
+        guard let count = reader.number(), count <= DocumentTree.entryLimit else { return nil }
+        var builder = DocumentTree.Builder(summary.label)
         for _ in 0..<count {
             guard let entry = Self.entry(from: &reader), (try? builder.append(entry)) != nil else { return nil }
         }
-        guard reader.isAtEnd, let tree = try? builder.finish() else { return nil }
-        self.origin = String(decoding: origin, as: UTF8.self)
-        self.boot = BootID(text: String(decoding: boot, as: UTF8.self))
+        guard reader.isAtEnd, let tree = try? builder.finish(), tree.isFolder == summary.isFolder else { return nil }
+        origin = summary.origin
+        boot = summary.boot
         self.tree = tree
     }
 

@@ -10,64 +10,23 @@ import SystemPackage
 /// away that it has written, so within one run of the system every entry counts. After a power cut those count that a
 /// mark covers; the chunks of the others are read again and compared (``Content/unsure``). What is not there any more
 /// keeps its entry, so a mark of a later run covers the entries of that run alone. What is found to be gone gets an entry
-/// that says so. Each entry guards itself: a damaged one
-/// costs its chunk, and a damaged header the document.
+/// that says so. Each entry guards itself: a damaged one costs its chunk, and a damaged header the document.
+///
+/// A disk that fails says so once: what it was given before may be gone although it can still be read, from memory, and
+/// the next synchronisation ends well. So when one has failed, an entry says that of those before it only what a mark
+/// covers counts (``distrust()``), in every run of the system, and no later mark covers them.
 ///
 /// Belongs to one thread; every call blocks on the disk.
 final class TransferJournal {
-    /// Bytes of an entry.
-    static let entrySize = 40
     /// The most bytes of a header: 100,000 entries with names of 16 MiB in all.
     static let headerLimit = 40 << 20
     /// The most bytes of a journal that is read: entries of chunks of 128 TiB.
     static let sizeLimit: UInt64 = 6 << 30
 
-    private static let magic: [UInt8] = Array("baton journal 1\n".utf8)
-    /// Magic, the header's length and its checksum.
+    private static let magic: [UInt8] = Array("baton journal 2\n".utf8)
+    /// Magic, the summary's length and its checksum. Then come the summary, which has the length and the checksum of the
+    /// tree, the tree, and the entries.
     private static let prefixSize = 16 + 8 + 16
-
-    private enum Kind: UInt64 {
-        case chunk = 1
-        case mark = 2
-        case loss = 3
-    }
-
-    /// An entry: kind, number and checksum, and a guard that is a checksum of these and of the entry's place.
-    private struct Entry {
-        let kind: Kind
-        let number: UInt64
-        let checksum: ChunkChecksum
-
-        init(kind: Kind, number: UInt64, checksum: ChunkChecksum) {
-            self.kind = kind
-            self.number = number
-            self.checksum = checksum
-        }
-
-        /// Reads the entry at a place; nil for a damaged one.
-        init?(_ bytes: ArraySlice<UInt8>, at index: UInt64) {
-            var reader = FieldReader(bytes)
-            guard
-                let kind = reader.number().flatMap(Kind.init(rawValue:)), let number = reader.number(),
-                let high = reader.number(), let low = reader.number(), reader.number() != nil
-            else { return nil }
-            self.init(kind: kind, number: number, checksum: ChunkChecksum(high: high, low: low))
-            guard withBytes(at: index, { $0.elementsEqual(bytes) }) else { return nil }
-        }
-
-        func withBytes<Result>(at index: UInt64, _ body: (UnsafeRawBufferPointer) -> Result) -> Result {
-            withUnsafeTemporaryAllocation(byteCount: TransferJournal.entrySize, alignment: 8) { bytes in
-                let fields = (
-                    kind.rawValue.bigEndian, number.bigEndian, checksum.high.bigEndian, checksum.low.bigEndian
-                )
-                withUnsafeBytes(of: fields) { bytes.copyMemory(from: $0) }
-                bytes.storeBytes(of: index.bigEndian, toByteOffset: 32, as: UInt64.self)
-                let guardian = ChunkChecksum(of: UnsafeRawBufferPointer(bytes)).low
-                bytes.storeBytes(of: guardian.bigEndian, toByteOffset: 32, as: UInt64.self)
-                return body(UnsafeRawBufferPointer(bytes))
-            }
-        }
-    }
 
     /// What a journal says.
     struct Content {
@@ -79,16 +38,26 @@ final class TransferJournal {
     }
 
     private let file: OwnedDescriptor
+    private let chunkCount: UInt64
+    /// Where its entries begin.
+    private let start: UInt64
     private var end: UInt64
     /// Entries that are written, counted from the header on.
     private(set) var entryCount: UInt64
-    /// The entries before this one are of another run of the system: no mark of this one can vouch for them.
-    private let markStart: UInt64
+    /// The entries before this one are of another run of the system, or of before the disk failed: no mark can vouch for
+    /// them.
+    private var markStart: UInt64
+    /// At most an entry for each chunk, and a few more: what a full disk did not take yet.
     private var pending: [UInt8] = []
 
-    private init(_ file: consuming OwnedDescriptor, end: UInt64, entryCount: UInt64, markStart: UInt64 = 0) {
+    private init(
+        _ file: consuming OwnedDescriptor, _ header: JournalHeader, start: UInt64, entryCount: UInt64 = 0,
+        markStart: UInt64 = 0
+    ) {
         self.file = file
-        self.end = end
+        chunkCount = header.tree.layout.chunkCount
+        self.start = start
+        end = start + entryCount * UInt64(JournalEntry.size)
         self.entryCount = entryCount
         self.markStart = markStart
     }
@@ -96,17 +65,49 @@ final class TransferJournal {
     /// Begins a journal, in place of what is there.
     static func create(at path: FilePath, _ header: JournalHeader) throws(Errno) -> TransferJournal {
         let file = try SystemCalls.open(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, mode: 0o600)
-        let fields = header.encoded
-        let checksum = fields.withUnsafeBytes { ChunkChecksum(of: $0) }
+        let tree = header.encodedTree
+        let summary = JournalSummary(header, tree).encoded
+        let checksum = summary.withUnsafeBytes { ChunkChecksum(of: $0) }
         var writer = FieldWriter()
-        writer.append(UInt64(fields.count))
+        writer.append(UInt64(summary.count))
         writer.append(checksum.high)
         writer.append(checksum.low)
-        let bytes = magic + writer.bytes + fields
+        let bytes = magic + writer.bytes + summary + tree
         try bytes.withUnsafeBufferPointer { (bytes) throws(Errno) in
             try SystemCalls.write(UnsafeRawBufferPointer(bytes), to: file, at: 0)
         }
-        return TransferJournal(file, end: UInt64(bytes.count), entryCount: 0)
+        return TransferJournal(file, header, start: UInt64(bytes.count))
+    }
+
+    /// Begins a journal in place of another one, which stays what it is until the new one is whole and durable.
+    ///
+    /// - Parameter chunks: what it begins with: chunks that are there and durable, of which no checksum is known.
+    /// - Throws: what writing threw; then the other one is there still.
+    static func replace(
+        at path: FilePath, _ header: JournalHeader, beginningWith chunks: ChunkSet
+    ) throws(Errno) -> TransferJournal {
+        let aside = asidePath(of: path)
+        do throws(Errno) {
+            let journal = try create(at: aside, header)
+            for chunk in chunks.ranges.joined() { journal.append(chunk, ChunkChecksum(high: 0, low: 0)) }
+            journal.mark(journal.entryCount)
+            try journal.flush()
+            try journal.synchronize()
+            try SystemCalls.call {
+                aside.withPlatformString { aside in path.withPlatformString { rename(aside, $0) } }
+            }
+            return journal
+        } catch {
+            _ = try? SystemCalls.call { aside.withPlatformString { unlink($0) } }
+            throw error
+        }
+    }
+
+    /// Where a journal is written that is to replace the one at a path.
+    static func asidePath(of path: FilePath) -> FilePath {
+        var aside = path
+        aside.extension = "journal-to-be"
+        return aside
     }
 
     /// Opens a journal to go on with it.
@@ -120,13 +121,14 @@ final class TransferJournal {
         guard let (header, start) = try readHeader(file) else { return nil }
         let size = UInt64(clamping: try SystemCalls.status(of: file).st_size)
         guard size >= start, size <= sizeLimit else { return nil }
-        let count = (size - start) / UInt64(entrySize)
-        let isSameRun = header.boot == boot
-        let content = try readEntries(of: file, from: start, count: count, header, trustsAll: isSameRun)
+        let count = (size - start) / UInt64(JournalEntry.size)
+        let isOfThisRun = header.boot == boot
+        let reading = try readEntries(of: file, from: start, count: count, header.tree.layout.chunkCount)
+        let (verified, unsure) = reading.result(trustsAll: isOfThisRun)
         // What was cut in the middle is written over.
         let journal = TransferJournal(
-            file, end: start + count * UInt64(entrySize), entryCount: count, markStart: isSameRun ? 0 : count)
-        return (journal, content)
+            file, header, start: start, entryCount: count, markStart: isOfThisRun ? reading.distrusted : count)
+        return (journal, Content(header: header, verified: verified, unsure: unsure))
     }
 
     /// The header of a journal, without its entries; nil where there is none.
@@ -135,9 +137,24 @@ final class TransferJournal {
         return (try? readHeader(file))??.header
     }
 
+    /// What stands first in a journal; nil where there is none.
+    static func summary(at path: FilePath) -> JournalSummary? {
+        guard let file = try? SystemCalls.open(path, O_RDONLY | O_NOFOLLOW) else { return nil }
+        return (try? readSummary(file))??.summary
+    }
+
+    /// Whether a journal's header is what was written.
+    static func isIntact(at path: FilePath) -> Bool {
+        guard
+            let file = try? SystemCalls.open(path, O_RDONLY | O_NOFOLLOW),
+            let (summary, end) = (try? readSummary(file)) ?? nil
+        else { return false }
+        return (try? readTree(file, summary, at: end)).flatMap(\.self) != nil
+    }
+
     /// Takes note of a chunk that was verified and written. It is kept with the next ``flush()``.
     func append(_ chunk: UInt64, _ checksum: ChunkChecksum) {
-        appendEntry(.chunk, chunk, checksum)
+        append(JournalEntry(kind: .chunk, number: chunk, checksum: checksum))
     }
 
     /// Takes note that the document's bytes of the first `count` entries are synchronised with the disk, as far as they
@@ -145,15 +162,48 @@ final class TransferJournal {
     func mark(_ count: UInt64) {
         guard count > markStart else { return }
         // Where an entry of a chunk has its checksum, a mark has the first entry that it covers.
-        appendEntry(.mark, count, ChunkChecksum(high: 0, low: markStart))
+        append(JournalEntry(kind: .mark, number: count, checksum: ChunkChecksum(high: 0, low: markStart)))
     }
 
     /// Takes note that a chunk is not there any more, whatever was said before.
     func lose(_ chunk: UInt64) {
-        appendEntry(.loss, chunk, ChunkChecksum(high: 0, low: 0))
+        append(JournalEntry(kind: .loss, number: chunk))
     }
 
-    /// Writes what was taken note of.
+    /// Writes down, durably, that the disk has failed: of all that came so far only what a mark covers counts from now on,
+    /// and no later mark covers more of it. Where that cannot be written, the journal is made to say nothing.
+    ///
+    /// - Returns: whether it is of use still.
+    func distrust() -> Bool {
+        markStart = entryCount
+        append(JournalEntry(kind: .distrust, number: entryCount))
+        do {
+            try flush()
+            try synchronize()
+            return true
+        } catch {
+            void()
+            return false
+        }
+    }
+
+    /// What its entries speak of that are flushed, as long as the system runs.
+    func verified() throws(Errno) -> ChunkSet {
+        let count = (end - start) / UInt64(JournalEntry.size)
+        return try Self.readEntries(of: file, from: start, count: count, chunkCount).result(trustsAll: true).verified
+    }
+
+    /// Makes it say nothing any more, which takes no room on the disk.
+    func void() {
+        let number = file.rawValue
+        // One that does not even take this is removed with the part.
+        _ = try? SystemCalls.call { ftruncate(number, 0) }
+    }
+
+    /// Whether nothing waits to be written.
+    var isFlushed: Bool { pending.isEmpty }
+
+    /// Writes what was taken note of. What cannot be written waits for the next time.
     func flush() throws(Errno) {
         guard !pending.isEmpty else { return }
         let (bytes, start) = (pending, end)
@@ -169,72 +219,67 @@ final class TransferJournal {
         try SystemCalls.synchronize(file)
     }
 
-    private func appendEntry(_ kind: Kind, _ number: UInt64, _ checksum: ChunkChecksum) {
-        Entry(kind: kind, number: number, checksum: checksum).withBytes(at: entryCount) {
-            pending.append(contentsOf: $0)
-        }
+    private func append(_ entry: JournalEntry) {
+        entry.withBytes(at: entryCount) { pending.append(contentsOf: $0) }
         entryCount += 1
     }
 
-    private static func readHeader(
+    private static func readSummary(
         _ file: borrowing OwnedDescriptor
-    ) throws(Errno) -> (header: JournalHeader, end: UInt64)? {
+    ) throws(Errno) -> (summary: JournalSummary, end: UInt64)? {
         let prefix = try read(file, at: 0, count: prefixSize)
         var reader = FieldReader(prefix.dropFirst(magic.count))
         guard
             prefix.count == prefixSize, prefix.starts(with: magic), let length = reader.number(),
-            length <= UInt64(headerLimit), let high = reader.number(), let low = reader.number()
+            length <= UInt64(JournalSummary.limit), let high = reader.number(), let low = reader.number()
         else { return nil }
         let fields = try read(file, at: UInt64(prefixSize), count: Int(length))
         guard
             fields.count == Int(length),
             fields.withUnsafeBytes({ ChunkChecksum(of: $0) }) == ChunkChecksum(high: high, low: low),
-            let header = JournalHeader(decoding: fields[...])
+            let summary = JournalSummary(decoding: fields[...])
         else { return nil }
-        return (header, UInt64(prefixSize) + length)
+        return (summary, UInt64(prefixSize) + length)
+    }
+
+    /// The description of the tree; nil where it is not what was written.
+    private static func readTree(
+        _ file: borrowing OwnedDescriptor, _ summary: JournalSummary, at start: UInt64
+    ) throws(Errno) -> [UInt8]? {
+        let tree = try read(file, at: start, count: summary.treeSize)
+        guard
+            tree.count == summary.treeSize, tree.withUnsafeBytes({ ChunkChecksum(of: $0) }) == summary.treeChecksum
+        else { return nil }
+        return tree
+    }
+
+    private static func readHeader(
+        _ file: borrowing OwnedDescriptor
+    ) throws(Errno) -> (header: JournalHeader, end: UInt64)? {
+        guard
+            let (summary, start) = try readSummary(file), let tree = try readTree(file, summary, at: start),
+            let header = JournalHeader(summary, decodingTree: tree[...])
+        else { return nil }
+        return (header, start + UInt64(tree.count))
     }
 
     private static func readEntries(
-        of file: borrowing OwnedDescriptor, from start: UInt64, count: UInt64, _ header: JournalHeader, trustsAll: Bool
-    ) throws(Errno) -> Content {
-        var content = Content(header: header, verified: ChunkSet(), unsure: [])
-        var unmarked: [(index: UInt64, chunk: UInt64, checksum: ChunkChecksum)] = []
-        let batch: UInt64 = 4096
+        of file: borrowing OwnedDescriptor, from start: UInt64, count: UInt64, _ chunkCount: UInt64
+    ) throws(Errno) -> JournalReading {
+        var reading = JournalReading(chunkCount: chunkCount)
+        let (batch, size) = (UInt64(4096), JournalEntry.size)
         var index: UInt64 = 0
         while index < count {
             let part = min(batch, count - index)
-            let bytes = try read(file, at: start + index * UInt64(entrySize), count: Int(part) * entrySize)
-            for entry in 0..<bytes.count / entrySize {
-                let number = index + UInt64(entry)
-                guard let found = Entry(bytes[entry * entrySize..<(entry + 1) * entrySize], at: number) else {
-                    continue
-                }
-                switch found.kind {
-                case .chunk:
-                    guard found.number < header.tree.layout.chunkCount else { continue }
-                    if trustsAll {
-                        content.verified.insert(found.number)
-                    } else {
-                        unmarked.append((number, found.number, found.checksum))
-                    }
-                case .loss:
-                    guard found.number < header.tree.layout.chunkCount else { continue }
-                    content.verified.remove(found.number..<found.number + 1)
-                    unmarked.removeAll { $0.chunk == found.number }
-                case .mark:
-                    guard found.checksum.low < found.number else { continue }
-                    let covered = found.checksum.low..<found.number
-                    for entry in unmarked where covered.contains(entry.index) { content.verified.insert(entry.chunk) }
-                    unmarked.removeAll { covered.contains($0.index) }
-                }
+            let bytes = try read(file, at: start + index * UInt64(size), count: Int(part) * size)
+            for place in 0..<bytes.count / size {
+                let number = index + UInt64(place)
+                guard let entry = JournalEntry(bytes[place * size..<(place + 1) * size], at: number) else { continue }
+                reading.take(entry, at: number)
             }
             index += part
         }
-        // One that was lost, and has come again since, is not looked at.
-        for entry in unmarked where !content.verified.contains(entry.chunk) {
-            content.unsure.append((entry.chunk, entry.checksum))
-        }
-        return content
+        return reading
     }
 
     private static func read(

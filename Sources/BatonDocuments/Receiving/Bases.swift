@@ -139,6 +139,21 @@ final class Bases {
         stale = []
     }
 
+    /// Builds upon nothing, and removes the parts of other versions: there is no room for them.
+    ///
+    /// - Returns: whether there were any.
+    func giveUp() -> Bool {
+        guard !stale.isEmpty else { return false }
+        // What is open takes room as well.
+        opened = nil
+        reader = nil
+        roots = []
+        bases = []
+        sizes = []
+        removeStale()
+        return true
+    }
+
     /// Removes the parts of other versions: the new one is whole.
     func removeStale() {
         for (record, place) in stale {
@@ -150,7 +165,8 @@ final class Bases {
 }
 
 extension BasisFile {
-    /// The part of another version, cut to what has come of it.
+    /// The part of another version, as far as something of it has come. It stays what it is: it may be another document of
+    /// the same name, which somebody goes on with.
     fileprivate convenience init?(_ stale: UnfinishedDocument, at place: PartPlace) {
         guard
             let content = (try? TransferJournal.open(stale.journal, boot: place.boot))??.content,
@@ -158,9 +174,6 @@ extension BasisFile {
             let file = try? place.folder.reopenFile(
                 stale.record.name, inode: stale.record.inode, for: stale.header.tree.label)
         else { return nil }
-        let size = stale.header.tree.layout.offset(of: end)
-        let number = file.rawValue
-        guard (try? SystemCalls.call({ ftruncate(number, off_t(size)) })) != nil else { return nil }
-        try? self.init(file)
+        try? self.init(file, limit: stale.header.tree.layout.offset(of: end))
     }
 }

@@ -13,8 +13,9 @@ final class BasisFile: Sendable {
     let descriptor: OwnedDescriptor
     let size: UInt64
 
-    init(_ descriptor: consuming OwnedDescriptor) throws(Errno) {
-        size = UInt64(clamping: try SystemCalls.status(of: descriptor).st_size)
+    /// - Parameter limit: what is behind these bytes is not looked at.
+    init(_ descriptor: consuming OwnedDescriptor, limit: UInt64 = .max) throws(Errno) {
+        size = min(limit, UInt64(clamping: try SystemCalls.status(of: descriptor).st_size))
         self.descriptor = descriptor
     }
 

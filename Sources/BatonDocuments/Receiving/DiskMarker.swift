@@ -13,7 +13,15 @@ final class DiskMarker: Sendable {
     private enum State {
         case idle
         case synchronizing
-        case done(covering: UInt64)
+        case over(Outcome)
+    }
+
+    /// How a synchronisation has ended.
+    enum Outcome: Equatable {
+        /// These entries of the journal are covered.
+        case covered(UInt64)
+        /// What was written since the last one that went well may be gone. The disk does not say so again.
+        case failed(Errno)
     }
 
     private let thread: PrivateThread
@@ -28,7 +36,7 @@ final class DiskMarker: Sendable {
         state.withLock { state in
             switch state {
             case .idle: true
-            case .synchronizing, .done: false
+            case .synchronizing, .over: false
             }
         }
     }
@@ -44,25 +52,35 @@ final class DiskMarker: Sendable {
             case .idle:
                 state = .synchronizing
                 return true
-            case .synchronizing, .done: return false
+            case .synchronizing, .over: return false
             }
         }
         guard isIdle else { return }
         let target = SharedDescriptor(file)
         thread.submit { [self] in
-            let isDurable = (try? target.descriptor.synchronize()) != nil
-            // A disk that fails says so again when the document is put in place.
-            state.withLock { $0 = isDurable ? .done(covering: count) : .idle }
+            let outcome: Outcome
+            do throws(Errno) {
+                try target.descriptor.synchronize()
+                outcome = .covered(count)
+            } catch {
+                outcome = .failed(error)
+            }
+            state.withLock { $0 = .over(outcome) }
         }
     }
 
-    /// The entries that are covered by a synchronisation that has ended since the last call.
-    func takeCovered() -> UInt64? {
+    /// How a synchronisation went that has ended since the last call.
+    func takeOutcome() -> Outcome? {
         state.withLock { state in
-            guard case .done(let count) = state else { return nil }
+            guard case .over(let outcome) = state else { return nil }
             state = .idle
-            return count
+            return outcome
         }
+    }
+
+    /// Waits until nothing is synchronised: as long as the disk takes.
+    func settle() {
+        thread.perform {}
     }
 
     /// An owned descriptor that a closure can carry to another thread.

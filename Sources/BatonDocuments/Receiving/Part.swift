@@ -4,7 +4,7 @@ import SystemPackage
 
 /// What a document is written to until it is whole: a hidden file or folder beside its destination.
 ///
-/// Belongs to one thread; every call blocks on the disk. It is over with ``commit()``, ``discard()`` or ``keep()``; dropped
+/// Belongs to one thread; every call blocks on the disk. It is over with ``place()``, ``discard()`` or ``keep()``; dropped
 /// before, it is discarded.
 protocol Part: AnyObject {
     /// Where it is, and who remembers it.
@@ -31,10 +31,21 @@ protocol Part: AnyObject {
     /// A descriptor of its own, to be synchronised with the disk by somebody else meanwhile.
     func descriptorToSynchronize() throws(DocumentError) -> DescriptorToSynchronize
 
-    /// Makes everything durable, and gives it its name, never in the place of something else.
+    /// Gives it all that is no content: permissions, times and links.
+    ///
+    /// - Throws: `incomplete` where a file is missing or too short, ... The part is still there then.
+    func prepare() throws(DocumentError)
+
+    /// Makes durable all that was written.
+    ///
+    /// - Throws: `destinationFull`, `writeFailed`, ... What was written since it last went well may be gone then, although
+    ///   it can still be read and the next call goes well: Linux tells an error of writing back once.
+    func synchronize() throws(DocumentError)
+
+    /// Gives what is prepared and durable its name, never in the place of something else.
     ///
     /// - Throws: `destinationExists`, ... The part is still there then.
-    func commit() throws(DocumentError) -> FilePath
+    func place() throws(DocumentError) -> FilePath
 
     /// Removes it, unless it is over.
     func discard()

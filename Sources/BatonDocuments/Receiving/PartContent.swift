@@ -10,6 +10,15 @@ struct PartPlace: Sendable {
     let umask: mode_t
     /// The present run of the system. A confined thread cannot ask for it.
     let boot: BootID
+    /// The folder of the ledger. A confined thread cannot open it.
+    let records: RecordFolder
+
+    /// Makes durable who a part is of, and that it, its record and its journal have names: what a journal vouches for is of
+    /// no use where a power cut takes these away.
+    func synchronize(_ record: PartFileRecord) throws(Errno) {
+        try ledger.synchronize(record, in: records)
+        try folder.synchronize()
+    }
 }
 
 /// A part together with its journal: what of the document is there, and for how long.
@@ -36,34 +45,45 @@ final class PartContent {
     /// See ``ReceivingChecks/whole``.
     private let requiresAll: Bool
     private let part: any Part
-    /// Nil where it could not be written: then a transfer that is interrupted begins anew.
-    private var journal: TransferJournal?
-    private let marker: DiskMarker?
+    private let journal: PartJournal
     /// The chunk that is coming, where chunks are written whole.
     private var whole = WholeChunk()
     private var state = State.receiving
-    private var unmarkedByteCount: UInt64 = 0
-    private var lastMark = MonotonicClock.nanoseconds()
+
+    /// Receives into a part.
+    ///
+    /// - Parameters:
+    ///   - journal: the part's; nil where it could not be written.
+    ///   - verified: what the journal vouches for.
+    init(
+        of tree: DocumentTree, in part: any Part, _ journal: TransferJournal?, verified: ChunkSet = ChunkSet(),
+        at place: PartPlace
+    ) {
+        self.tree = tree
+        self.part = part
+        self.journal = PartJournal(journal, of: part, size: tree.size, at: place)
+        self.verified = verified
+        verifiedByteCount = verified.byteCount(in: tree.layout)
+        requiresAll = place.folder.checks.contains(.whole)
+    }
 
     /// Makes the part of a document, and its journal.
-    init(creating header: JournalHeader, at place: PartPlace) throws(DocumentError) {
-        tree = header.tree
+    convenience init(creating header: JournalHeader, at place: PartPlace) throws(DocumentError) {
+        let tree = header.tree
+        let part: any Part
         if let file = tree[0].file {
             part = try PartFile(for: tree.label, file, modified: tree[0].modified, at: place)
         } else {
             part = try RecordedPartFolder(creating: tree, at: place)
         }
-        journal = try? TransferJournal.create(at: place.ledger.journal(of: part.record), header)
-        verified = ChunkSet()
-        verifiedByteCount = 0
-        marker = Self.marker(for: tree)
-        requiresAll = place.folder.checks.contains(.whole)
+        let journal = try? TransferJournal.create(at: place.ledger.journal(of: part.record), header)
+        self.init(of: tree, in: part, journal, at: place)
     }
 
     /// Goes on with the part of an earlier transfer of the same version.
     ///
     /// - Returns: nil when there is nothing to go on with; what is there stays then.
-    init?(reopening unfinished: UnfinishedDocument, at place: PartPlace) throws(DocumentError) {
+    convenience init?(reopening unfinished: UnfinishedDocument, at place: PartPlace) throws(DocumentError) {
         guard place.ledger.take(unfinished.record) else { return nil }
         guard
             let opened = try? TransferJournal.open(unfinished.journal, boot: place.boot),
@@ -72,58 +92,11 @@ final class PartContent {
             place.ledger.release(unfinished.record)
             return nil
         }
-        tree = opened.content.header.tree
-        self.part = part
-        journal = opened.journal
-        verified = opened.content.verified
-        verifiedByteCount = 0
-        marker = Self.marker(for: tree)
-        requiresAll = place.folder.checks.contains(.whole)
+        self.init(
+            of: opened.content.header.tree, in: part, opened.journal, verified: opened.content.verified, at: place)
         loseWhatIsGone()
         compare(opened.content.unsure)
         verifiedByteCount = verified.byteCount(in: tree.layout)
-    }
-
-    /// Goes on with the folder of another version: files of the same version are left, the others are put aside, for the
-    /// new ones to be built upon.
-    ///
-    /// - Returns: nil when there is nothing to go on with; what is there stays then.
-    init?(
-        adopting stale: UnfinishedDocument, for header: JournalHeader, at place: PartPlace
-    ) throws(DocumentError) {
-        guard header.tree.isFolder, stale.header.tree.isFolder, place.ledger.take(stale.record) else { return nil }
-        guard
-            let before = (try? TransferJournal.open(stale.journal, boot: place.boot))??.content,
-            let folder = try? RecordedPartFolder(reopening: stale.record, header.tree, at: place)
-        else {
-            place.ledger.release(stale.record)
-            return nil
-        }
-        tree = header.tree
-        part = folder
-        verified = before.verified.carried(from: before.header.tree, to: header.tree)
-        do {
-            for file in 0..<tree.layout.fileCount {
-                let chunks = tree.layout.chunks(ofFile: file)
-                if verified.containsAny(chunks), folder.isThere(file: file) { continue }
-                verified.remove(chunks)
-                try folder.putAside(file: file)
-            }
-            // What is said of these chunks has to hold after a power cut as well: no checksum of them is known any more.
-            try folder.synchronize()
-        } catch {
-            // It is as good as it was.
-            folder.keep()
-            throw error
-        }
-        verifiedByteCount = verified.byteCount(in: tree.layout)
-        marker = Self.marker(for: tree)
-        requiresAll = place.folder.checks.contains(.whole)
-        journal = try? TransferJournal.create(at: stale.journal, header)
-        for range in verified.ranges {
-            for chunk in range { journal?.append(chunk, ChunkChecksum(high: 0, low: 0)) }
-        }
-        if let journal { journal.mark(journal.entryCount) }
     }
 
     private static func reopen(
@@ -152,6 +125,19 @@ final class PartContent {
     func take(_ event: ChunkVerifier.Event) throws(DocumentError) {
         let start = MonotonicClock.nanoseconds()
         defer { diskTime += MonotonicClock.nanoseconds() - start }
+        do throws(DocumentError) {
+            try write(event)
+        } catch {
+            // A disk that takes no more may have lost what it took before. Room for a single file without holes was reserved:
+            // where there is none all the same, or anything else is wrong, the disk itself has failed, and what it says of
+            // the bytes before is not asked for. (A loop device on a full file system takes half a write, and says all.)
+            if tree[0].file?.isSparse == false { journal.distrust() } else { journal.examine() }
+            keepWhatIsVouchedFor()
+            throw error
+        }
+    }
+
+    private func write(_ event: ChunkVerifier.Event) throws(DocumentError) {
         switch event {
         case .content(let chunk, let offset, let bytes):
             let place = tree.layout.place(of: chunk)
@@ -168,32 +154,22 @@ final class PartContent {
             try part.clear(place.range, ofFile: place.file)
         case .verified(let chunk, let checksum):
             verified.insert(chunk)
-            let size = UInt64(tree.layout.size(of: chunk))
-            verifiedByteCount += size
-            unmarkedByteCount += size
-            journal?.append(chunk, checksum)
+            let size = tree.layout.size(of: chunk)
+            verifiedByteCount += UInt64(size)
+            journal.append(chunk, checksum, size: size)
         }
     }
 
     /// Writes down what has come, and sees to it that it becomes durable now and then.
-    func note() {
-        guard let journal else { return }
+    ///
+    /// - Throws: `destinationFull`, `writeFailed`, ...: the disk has failed, and what it may have lost is not there any more.
+    func note() throws(DocumentError) {
         do {
-            let covered = marker?.takeCovered()
-            if let covered { journal.mark(covered) }
-            try journal.flush()
-            // A mark that a power cut takes away vouches for nothing.
-            if covered != nil { try journal.synchronize() }
+            try journal.note()
         } catch {
-            // The state folder's disk may be full: the document still arrives.
-            self.journal = nil
-            return
+            keepWhatIsVouchedFor()
+            throw DocumentError(writingFailed: error, tree.label)
         }
-        guard let marker, unmarkedByteCount > 0, isMarkDue, marker.isIdle else { return }
-        unmarkedByteCount = 0
-        lastMark = MonotonicClock.nanoseconds()
-        guard let file = try? part.descriptorToSynchronize() else { return }
-        marker.begin(covering: journal.entryCount, file)
     }
 
     /// Puts the document in place, or throws what is wrong; then the part is still there.
@@ -203,7 +179,15 @@ final class PartContent {
         guard !requiresAll || verified.missing(in: tree.layout.allChunks, limit: 1).isEmpty else {
             throw DocumentError(.incomplete, tree.label.description)
         }
-        let path = try part.commit()
+        try part.prepare()
+        do {
+            try part.synchronize()
+        } catch {
+            journal.distrust()
+            keepWhatIsVouchedFor()
+            throw error
+        }
+        let path = try part.place()
         state = .over
         return path
     }
@@ -214,17 +198,17 @@ final class PartContent {
     func end() -> UInt64 {
         guard case .receiving = state else { return 0 }
         state = .over
-        note()
-        guard journal != nil, verifiedByteCount > 0 else {
+        let byteCount = journal.end(of: verified).byteCount(in: tree.layout)
+        guard byteCount > 0 else {
             part.discard()
             return 0
         }
-        return part.keep() ? verifiedByteCount : 0
+        return part.keep() ? byteCount : 0
     }
 
-    private var isMarkDue: Bool {
-        unmarkedByteCount >= DiskMarker.byteInterval
-            || MonotonicClock.nanoseconds() - lastMark >= DiskMarker.timeInterval
+    private func keepWhatIsVouchedFor() {
+        verified = journal.verified()
+        verifiedByteCount = verified.byteCount(in: tree.layout)
     }
 
     /// Forgets the chunks of files that somebody cut or removed since they came, and has the journal forget them.
@@ -232,11 +216,11 @@ final class PartContent {
         for file in 0..<tree.layout.fileCount {
             let chunks = tree.layout.chunks(ofFile: file)
             guard verified.containsAny(chunks), !part.isThere(file: file) else { continue }
-            for chunk in chunks where verified.contains(chunk) { journal?.lose(chunk) }
+            for chunk in chunks where verified.contains(chunk) { journal.lose(chunk) }
             verified.remove(chunks)
         }
         // Before anything makes the files look whole again.
-        note()
+        journal.writeLosses()
     }
 
     /// Reads chunks that may be there, and keeps those that are: what cannot be read is not.
@@ -253,7 +237,7 @@ final class PartContent {
             else { continue }
             verified.insert(chunk)
             // Said again, for a mark of this run of the system to cover it.
-            journal?.append(chunk, checksum)
+            journal.append(chunk, checksum, size: place.size)
         }
     }
 
@@ -273,11 +257,6 @@ final class PartContent {
             }
             start += piece.count
         }
-    }
-
-    /// Small documents are on the disk before a mark would be due.
-    private static func marker(for tree: DocumentTree) -> DiskMarker? {
-        tree.size > DiskMarker.byteInterval / 2 ? try? DiskMarker() : nil
     }
 }
 

@@ -131,19 +131,14 @@ final class PartFile: Part {
     func isThere(file _: Int) -> Bool { true }
 
     func descriptorToSynchronize() throws(DocumentError) -> DescriptorToSynchronize {
-        // Opened anew: Linux tells an error of writing back once for each opening, and ``commit()`` has to hear of it too.
+        // Opened anew: Linux tells an error of writing back once for each opening, and ``synchronize()`` has to hear of it too.
         guard let file = try folder.reopenFile(record.name, inode: record.inode, for: label) else {
             throw DocumentError(.writeFailed, label.description, underlyingError: .staleNFSFileHandle)
         }
         return DescriptorToSynchronize(file: file, isFolder: false)
     }
 
-    func commit() throws(DocumentError) -> FilePath { try commit(withLink: false) }
-
-    /// As ``commit()``.
-    ///
-    /// - Parameter withLink: takes the road of file systems that cannot rename without replacing at once.
-    func commit(withLink: Bool) throws(DocumentError) -> FilePath {
+    func prepare() throws(DocumentError) {
         let number = file.rawValue
         do throws(Errno) {
             do throws(Errno) {
@@ -153,10 +148,25 @@ final class PartFile: Part {
                 guard error == .notPermitted || error == .notSupported else { throw error }
             }
             if let modified { try SystemCalls.setTime(modified, of: file) }
+        } catch {
+            throw DocumentError(writingFailed: error, label)
+        }
+    }
+
+    func synchronize() throws(DocumentError) {
+        do {
             try SystemCalls.synchronize(file)
         } catch {
             throw DocumentError(writingFailed: error, label)
         }
+    }
+
+    func place() throws(DocumentError) -> FilePath { try place(withLink: false) }
+
+    /// As ``place()``.
+    ///
+    /// - Parameter withLink: takes the road of file systems that cannot rename without replacing at once.
+    func place(withLink: Bool) throws(DocumentError) -> FilePath {
         guard folder.holds(record.name, inode: record.inode) else {
             throw DocumentError(.writeFailed, label.description, underlyingError: .noSuchFileOrDirectory)
         }

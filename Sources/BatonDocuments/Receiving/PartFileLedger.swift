@@ -59,7 +59,7 @@ public final class PartFileLedger: Sendable {
         for name in try recordNames().prefix(Self.recordLimit) where !isInUse(name) {
             let journal = journal(ofRecord: name)
             let age = self.age(of: journal) ?? Self.unfinishedLifetime
-            if age < Self.unfinishedLifetime, TransferJournal.header(at: journal) != nil {
+            if age < Self.unfinishedLifetime, TransferJournal.isIntact(at: journal) {
                 kept.append((name, age))
             } else if removeLeftover(name) {
                 removed += 1
@@ -71,12 +71,17 @@ public final class PartFileLedger: Sendable {
     }
 
     /// Unfinished documents that nobody goes on with at this moment, the newest first.
-    func unfinished() throws(DocumentError) -> [UnfinishedDocument] {
+    ///
+    /// - Parameter isWanted: whether one is looked for. What the others consist of is not read.
+    func unfinished(
+        where isWanted: (PartFileRecord, JournalSummary) -> Bool = { _, _ in true }
+    ) throws(DocumentError) -> [UnfinishedDocument] {
         var found: [(document: UnfinishedDocument, age: Duration)] = []
         for name in try recordNames().prefix(Self.recordLimit) where !isInUse(name) {
             let journal = journal(ofRecord: name)
             guard
                 let record = PartFileRecord(readingFrom: folder.appending(name)),
+                let summary = TransferJournal.summary(at: journal), isWanted(record, summary),
                 let header = TransferJournal.header(at: journal), let age = age(of: journal)
             else { continue }
             found.append((UnfinishedDocument(record: record, header: header, journal: journal), age))
@@ -128,9 +133,9 @@ public final class PartFileLedger: Sendable {
     }
 
     /// The folder of the records, to be named in the rules of a confined thread.
-    func openFolder() throws(DocumentError) -> OwnedDescriptor {
+    func openFolder() throws(DocumentError) -> RecordFolder {
         do {
-            return try SystemCalls.open(folder, O_RDONLY | O_DIRECTORY)
+            return RecordFolder(try SystemCalls.open(folder, O_RDONLY | O_DIRECTORY))
         } catch {
             throw DocumentError(.stateUnavailable, folder.displayed, underlyingError: error)
         }
@@ -154,6 +159,12 @@ public final class PartFileLedger: Sendable {
         }
     }
 
+    /// Makes a record durable, and the names in the folder of the records.
+    func synchronize(_ record: PartFileRecord, in records: RecordFolder) throws(Errno) {
+        try SystemCalls.synchronize(try SystemCalls.open(folder.appending(record.recordName), O_WRONLY | O_NOFOLLOW))
+        try SystemCalls.synchronize(records.file)
+    }
+
     /// Forgets a part file that does not exist any more under its name.
     func remove(_ record: PartFileRecord) {
         forget(record.recordName)
@@ -162,7 +173,8 @@ public final class PartFileLedger: Sendable {
 
     private func forget(_ name: String) {
         // A record that stays is looked at again at the next start, and fits nothing then.
-        for file in [folder.appending(name), journal(ofRecord: name)] {
+        let journal = journal(ofRecord: name)
+        for file in [folder.appending(name), journal, TransferJournal.asidePath(of: journal)] {
             _ = try? SystemCalls.call { file.withPlatformString { unlink($0) } }
         }
     }

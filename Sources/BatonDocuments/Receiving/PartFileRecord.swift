@@ -3,6 +3,15 @@ import CLinux
 import Glibc
 import SystemPackage
 
+/// The folder of the records, held open.
+final class RecordFolder: Sendable {
+    let file: OwnedDescriptor
+
+    init(_ file: consuming OwnedDescriptor) {
+        self.file = file
+    }
+}
+
 /// One line of the ledger: which unfinished file is whose.
 ///
 /// On disk: folder, name and inode (20 decimal digits), each ended by a NUL byte, in a file that is named after the part file's

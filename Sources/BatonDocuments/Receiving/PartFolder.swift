@@ -161,18 +161,22 @@ final class PartFolder {
         }
     }
 
-    /// Makes sure that everything is there, gives it permissions, times and links, makes it durable, and gives the folder
-    /// its name, never in the place of something else.
+    /// Makes sure that everything is there, and gives it permissions, times and links.
     ///
-    /// - Throws: `incomplete` where a file is missing or too short, `destinationExists`, `destinationUnsuitable` where two
-    ///   entries have become one, ... The folder is still there then, to be committed again or discarded.
-    func commit() throws(DocumentError) -> FilePath {
+    /// - Throws: `incomplete` where a file is missing or too short, `destinationUnsuitable` where two entries have become
+    ///   one, ... The folder is still there then, to be prepared again or discarded.
+    func prepare() throws(DocumentError) {
         current = nil
         parent = nil
         try removeAside()
         var finishing = FolderFinishing(self)
         try finishing.finish()
-        try synchronize()
+    }
+
+    /// Gives the folder, prepared and durable, its name, never in the place of something else.
+    ///
+    /// - Throws: `destinationExists`, ... The folder is still there then, to be placed again or discarded.
+    func place() throws(DocumentError) -> FilePath {
         guard destination.holdsFolder(name, inode: inode) else {
             throw DocumentError(.writeFailed, tree.label.description, underlyingError: .noSuchFileOrDirectory)
         }

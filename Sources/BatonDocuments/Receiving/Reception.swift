@@ -39,17 +39,18 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         // The thread itself cannot read these any more.
         let umask = ProcessUmask.current
         let header = JournalHeader(origin: origin, boot: .current, tree: tree)
-        let found = try ledger.unfinished().filter { $0.isOf(tree, from: origin, in: folder) }
+        let found = try ledger.unfinished(of: tree, from: origin, in: folder)
         bases = Bases(of: tree)
         decoder = ChunkDecoder(label: tree.label)
         try thread.perform { () throws(DocumentError) in
             let records = try ledger.openFolder()
             do throws(Errno) {
-                try folder.confineThread(recordingIn: records, readingIn: copies.compactMap(\.folder))
+                try folder.confineThread(recordingIn: records.file, readingIn: copies.compactMap(\.folder))
             } catch {
                 throw DocumentError(.notConfinable, folder.path.displayed, underlyingError: error)
             }
-            let place = PartPlace(folder: folder, ledger: ledger, umask: umask, boot: header.boot)
+            let place = PartPlace(
+                folder: folder, ledger: ledger, umask: umask, boot: header.boot, records: records)
             self.content = try self.content(of: header, goingOnWith: found, at: place)
             self.findBases(copies)
         }
@@ -74,7 +75,13 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
             bases.add(stale, at: place)
         }
         if let content { return content }
-        return try PartContent(creating: header, at: place)
+        do {
+            return try PartContent(creating: header, at: place)
+        } catch {
+            // There is no room for two: better anew than never.
+            guard error.code == .destinationFull, bases.giveUp() else { throw error }
+            return try PartContent(creating: header, at: place)
+        }
     }
 
     /// Looks for what the missing files can be built upon.
@@ -138,10 +145,11 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
                         handle: { (event) throws(DocumentError) in try content.take(event) })
                 }
             } catch {
-                content.note()
+                // What has come before it is kept, where the disk has not failed as well.
+                try? content.note()
                 throw error
             }
-            content.note()
+            try content.note()
             return try self.currentProgress()
         }
     }

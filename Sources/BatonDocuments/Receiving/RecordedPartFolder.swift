@@ -70,15 +70,16 @@ final class RecordedPartFolder: Part {
 
     func openAside() -> OwnedDescriptor? { folder.openAside() }
 
-    /// Makes durable all that was written.
+    func prepare() throws(DocumentError) { try folder.prepare() }
+
     func synchronize() throws(DocumentError) { try folder.synchronize() }
 
     func descriptorToSynchronize() throws(DocumentError) -> DescriptorToSynchronize {
         DescriptorToSynchronize(file: try folder.duplicateRoot(), isFolder: true)
     }
 
-    func commit() throws(DocumentError) -> FilePath {
-        let path = try folder.commit()
+    func place() throws(DocumentError) -> FilePath {
+        let path = try folder.place()
         isOver = true
         ledger.remove(record)
         return path

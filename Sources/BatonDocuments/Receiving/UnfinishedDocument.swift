@@ -7,10 +7,17 @@ struct UnfinishedDocument: Sendable {
     /// Where its journal is.
     let journal: FilePath
 
-    /// Whether it is of this document, whatever its version: of the same device, the same name and the same folder.
-    func isOf(_ tree: DocumentTree, from origin: String, in folder: DestinationFolder) -> Bool {
-        header.origin == origin && header.tree.label == tree.label && header.tree.isFolder == tree.isFolder
-            && record.folder == folder.resolvedPath
+}
+
+extension PartFileLedger {
+    /// What is unfinished of a document, whatever its version: of the same device, the same name and the same folder.
+    func unfinished(
+        of tree: DocumentTree, from origin: String, in folder: DestinationFolder
+    ) throws(DocumentError) -> [UnfinishedDocument] {
+        try unfinished { record, summary in
+            record.folder == folder.resolvedPath && summary.origin == origin && summary.label == tree.label
+                && summary.isFolder == tree.isFolder
+        }
     }
 }
 

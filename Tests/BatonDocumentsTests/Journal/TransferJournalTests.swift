@@ -131,6 +131,38 @@ struct TransferJournalTests {
         #expect(try content(Self.later) == ([0..<1, 2..<4], [4, 1]))
     }
 
+    @Test("When the disk has failed, what no mark covers is not there, and no later mark covers it")
+    func distrust() throws {
+        let journal = try TransferJournal.create(at: path, header())
+        try append(0..<3, to: journal)
+        journal.mark(2)
+        try append(5..<7, to: journal)
+        let isOfUse = journal.distrust()
+        #expect(isOfUse)
+        for boot in [Self.here, Self.later] { #expect(try content(boot) == ([0..<2], []), "\(boot.text)") }
+        #expect(try journal.verified().ranges == [0..<2])
+        // A mark that was begun before, and says so only now.
+        journal.mark(4)
+        try append([6, 9], to: journal)
+        #expect(try content() == ([0..<2, 6..<7, 9..<10], []))
+        #expect(try content(Self.later) == ([0..<2], [6, 9]))
+        // The next one to go on with it cannot vouch for it either.
+        let next = try open().journal
+        next.mark(next.entryCount)
+        try next.flush()
+        for boot in [Self.here, Self.later] {
+            #expect(try content(boot) == ([0..<2, 6..<7, 9..<10], []), "\(boot.text)")
+        }
+    }
+
+    @Test("A journal that says nothing any more is none")
+    func void() throws {
+        let journal = try TransferJournal.create(at: path, header())
+        try append(0..<3, to: journal)
+        journal.void()
+        #expect(try TransferJournal.open(path, boot: Self.here) == nil)
+    }
+
     @Test("A damaged entry costs its chunk alone, whichever bit it is")
     func damagedEntry() throws {
         try append(0..<10, to: try TransferJournal.create(at: path, header()))
@@ -190,6 +222,7 @@ struct TransferJournalTests {
             try DocumentFixture.write(bytes, to: path)
             #expect(try TransferJournal.open(path, boot: Self.here) == nil, "byte \(index)")
             #expect(TransferJournal.header(at: path) == nil, "byte \(index)")
+            #expect(!TransferJournal.isIntact(at: path), "byte \(index)")
         }
         for size in [0, 1, 39, 40, end - 1] {
             try DocumentFixture.write(intact, to: path)

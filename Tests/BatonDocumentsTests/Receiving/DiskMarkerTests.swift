@@ -22,11 +22,11 @@ struct DiskMarkerTests {
     func tellsOnce() async throws {
         let marker = try DiskMarker()
         for count in [5, 9] as [UInt64] {
-            #expect(marker.takeCovered() == nil && marker.isIdle)
+            #expect(marker.takeOutcome() == nil && marker.isIdle)
             marker.begin(covering: count, try descriptor())
-            let isDone = await DocumentFixture.eventually { marker.takeCovered() == count }
+            let isDone = await DocumentFixture.eventually { marker.takeOutcome() == .covered(count) }
             #expect(isDone)
-            #expect(marker.takeCovered() == nil)
+            #expect(marker.takeOutcome() == nil)
         }
         let isClosed = await DocumentFixture.eventually { DocumentFixture.openFiles(in: fixture.scratch.path).isEmpty }
         #expect(isClosed)
@@ -37,20 +37,24 @@ struct DiskMarkerTests {
         let marker = try DiskMarker()
         marker.begin(covering: 5, try descriptor())
         marker.begin(covering: 6, try descriptor("other"))
-        let isDone = await DocumentFixture.eventually { marker.takeCovered() == 5 }
+        let isDone = await DocumentFixture.eventually { marker.takeOutcome() == .covered(5) }
         #expect(isDone)
-        #expect(marker.takeCovered() == nil && marker.isIdle)
+        #expect(marker.takeOutcome() == nil && marker.isIdle)
     }
 
-    @Test("What cannot be synchronised is not told")
-    func failure() async throws {
+    @Test("That something cannot be synchronised is told once, and covers nothing")
+    func failure() throws {
         let marker = try DiskMarker()
         // O_PATH: a descriptor that stands for a place alone, and cannot be synchronised (EBADF).
         let place = try SystemCalls.open(fixture.scratch.path, 0o10000000)
         marker.begin(covering: 5, DescriptorToSynchronize(file: place, isFolder: true))
-        let isOver = await DocumentFixture.eventually { marker.isIdle }
-        #expect(isOver)
-        #expect(marker.takeCovered() == nil)
+        marker.settle()
+        #expect(!marker.isIdle)
+        // Nothing is begun before it is heard of.
+        marker.begin(covering: 6, try descriptor())
+        marker.settle()
+        #expect(marker.takeOutcome() == .failed(.badFileDescriptor))
+        #expect(marker.takeOutcome() == nil && marker.isIdle)
     }
 
     @Test("A mark comes after 128 MiB, and covers what was written before it began and nothing else")
@@ -72,14 +76,14 @@ struct DiskMarkerTests {
         }
         let interval = DiskMarker.byteInterval >> 20
         try receive(0..<interval - 1)
-        content.note()
+        try content.note()
         try receive(interval - 1..<interval)
         #expect(try certain().isEmpty)
         // It begins here.
-        content.note()
+        try content.note()
         try receive(interval..<interval + 50)
         let isMarked = try await eventually {
-            content.note()
+            try content.note()
             return try !certain().isEmpty
         }
         #expect(isMarked)

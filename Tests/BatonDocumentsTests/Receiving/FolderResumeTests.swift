@@ -16,10 +16,12 @@ struct FolderResumeTests {
         writers = try WriterFixture()
     }
 
-    private func tree(_ versions: [UInt64]) throws -> DocumentTree {
+    private func tree(_ versions: [UInt64]) throws -> DocumentTree { try Self.tree(versions) }
+
+    private static func tree(_ versions: [UInt64]) throws -> DocumentTree {
         var builder = DocumentTree.Builder(try DocumentLabel(Array("folder".utf8)))
         try builder.append(DocumentEntry(path: .root, kind: .folder))
-        for ((name, size), version) in zip(Self.sizes, versions) {
+        for ((name, size), version) in zip(sizes, versions) {
             if name == "in/c" {
                 try builder.append(DocumentEntry(path: try EntryPath(Array("in".utf8)), kind: .folder))
             }
@@ -95,6 +97,38 @@ struct FolderResumeTests {
         let second = try await open(versions)
         #expect(try await second.missing() == [2..<3, 6..<7])
         try await complete(second, versions)
+    }
+
+    @Test("A process that is killed as soon as it goes on with another version loses nothing")
+    func killedAtOnce() async throws {
+        try await receive(6, [1, 2, 3, 4, 5])
+        await #expect(processExitsWith: .signal(SIGKILL)) { [path = writers.scratch.path.string as String] in
+            let scratch = FilePath(path)
+            _ = try await DocumentWriter.begun(
+                try FolderResumeTests.tree([11, 2, 3, 4, 15]), in: scratch.appending("destination"),
+                ledger: try PartFileLedger(stateFolder: scratch.appending("parts")))
+            kill(getpid(), SIGKILL)
+        }
+        let versions: [UInt64] = [11, 2, 3, 4, 15]
+        let writer = try await open(versions)
+        #expect(try await writer.missing() == [0..<3, 6..<7])
+        try await complete(writer, versions)
+    }
+
+    @Test("Where the journal cannot be replaced, the old one stays")
+    func fullStateFolder() async throws {
+        try await receive(6, [1, 2, 3, 4, 5])
+        let versions: [UInt64] = [11, 2, 3, 4, 15]
+        let parts = writers.scratch.path.appending("parts")
+        let journal = try #require(writers.records.first { $0.hasSuffix(PartFileRecord.journalSuffix) })
+        let aside = TransferJournal.asidePath(of: parts.appending(journal))
+        // Something that nothing can be written to, whoever writes.
+        try SystemCalls.call { mkdir(aside.string, 0o700) }
+        #expect(await DocumentFixture.code { _ = try await open(versions) } == .stateUnavailable)
+        try SystemCalls.call { rmdir(aside.string) }
+        let writer = try await open(versions)
+        #expect(try await writer.missing() == [0..<3, 6..<7])
+        try await complete(writer, versions)
     }
 
     @Test("A file that somebody cut, removed or linked is asked for again, and stays asked for", arguments: 0..<3)

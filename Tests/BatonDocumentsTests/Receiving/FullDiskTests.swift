@@ -35,7 +35,8 @@ struct FullDiskTests {
         let folder = try scratch.makeFolder("destination")
         let tree = try DocumentFixture.tree(400 << 20, version: 3, isSparse: true)
         let writer = try await DocumentWriter.begun(tree, in: folder, ledger: try PartFileLedger(stateFolder: parts))
-        try fill(state.path.appending("filler"))
+        let filler = state.path.appending("filler")
+        try fill(filler)
         let zeros = DocumentFixture.record([UInt8](repeating: 0, count: 1 << 20), encoding: 1, saying: [])
         // The page that the journal has holds a hundred entries or so.
         for _ in 0..<300 { try await writer.write(zeros) }
@@ -43,12 +44,24 @@ struct FullDiskTests {
             for _ in 0..<100 { try await writer.write(zeros) }
             let path = try await writer.commit()
             #expect(try DocumentFixture.size(at: path) == 400 << 20)
-            #expect(DocumentFixture.names(in: folder) == ["report.pdf"])
         } else {
-            // Nobody could go on with what no journal knows.
-            #expect(await writer.end() == 0)
-            #expect(DocumentFixture.names(in: folder).isEmpty)
+            // What the journal knows is kept.
+            let kept = await writer.end() >> 20
+            #expect(kept >= 80 && kept < 300)
+            let next = try await DocumentWriter.begun(
+                tree, in: folder, ledger: try PartFileLedger(stateFolder: parts))
+            #expect(try await next.missing() == [kept..<400])
+            // When there is room again, what waited is written down as well.
+            for _ in kept..<350 { try await next.write(zeros) }
+            try SystemCalls.call { unlink(filler.string) }
+            #expect(await next.end() == 350 << 20)
+            let last = try await DocumentWriter.begun(
+                tree, in: folder, ledger: try PartFileLedger(stateFolder: parts))
+            #expect(try await last.missing() == [350..<400])
+            for _ in 350..<400 { try await last.write(zeros) }
+            _ = try await last.commit()
         }
+        #expect(DocumentFixture.names(in: folder) == ["report.pdf"])
         #expect(DocumentFixture.names(in: parts).isEmpty)
     }
 
@@ -63,6 +76,28 @@ struct FullDiskTests {
         }
         #expect(code == .stateUnavailable)
         #expect(DocumentFixture.names(in: folder).isEmpty)
+    }
+
+    @Test("Where there is no room for two versions, what came of the old one goes")
+    func noRoomForTwo() async throws {
+        let mounted = try MountedFolder(tmpfsAt: try scratch.makeFolder("destination"), size: 12 << 20)
+        let parts = scratch.path.appending("parts")
+        let content = DocumentFixture.content(8 << 20, seed: 91)
+        let first = try await DocumentWriter.begun(
+            try DocumentFixture.tree(8 << 20, version: 4), in: mounted.path,
+            ledger: try PartFileLedger(stateFolder: parts))
+        try await first.write(ResumeFixture.records([0..<6], of: content))
+        #expect(await first.end() == 6 << 20)
+        let second = try await DocumentWriter.begun(
+            try DocumentFixture.tree(8 << 20, version: 5), in: mounted.path,
+            ledger: try PartFileLedger(stateFolder: parts))
+        #expect(try await second.missing() == [0..<8])
+        #expect(try await second.pieceSize() == nil)
+        try await second.write(DocumentFixture.records(content))
+        let path = try await second.commit()
+        #expect(try DocumentFixture.read(path) == content)
+        #expect(DocumentFixture.names(in: mounted.path) == ["report.pdf"])
+        #expect(DocumentFixture.names(in: parts).isEmpty)
     }
 
     @Test("The destination's: the part is kept, and the transfer goes on when there is room")

@@ -52,7 +52,7 @@ struct OtherVersionTests {
             try index.append(batch.bytes, basis: batch.basis)
         }
         #expect(index.signatureCount > 0)
-        #expect(try DocumentFixture.size(at: stale) == 6 << 20)
+        #expect(try DocumentFixture.size(at: stale) == fixture.content.count)
         #expect(fixture.names.count == 2)
         try await writer.begin([0..<8])
         for chunk in 0..<UInt64(8) {
@@ -108,6 +108,15 @@ struct OtherVersionTests {
         #expect(try await writer.missing() == [3..<8])
         try await fixture.complete(writer)
         fixture.writers.expectOnly(["report.pdf"])
+    }
+
+    @Test("A part stays what it is while another document of its name is received, and is gone on with")
+    func anotherOfTheSameName() async throws {
+        try await fixture.receive([0..<6])
+        try await fixture.receive([0..<1], of: try newTree(), fixture.content)
+        let again = try await fixture.open()
+        #expect(try await again.missing() == [6..<8])
+        try await fixture.complete(again)
     }
 
     @Test("A copy that the user names is built upon, and stays as it is")

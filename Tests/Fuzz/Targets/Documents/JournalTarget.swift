@@ -29,7 +29,7 @@ enum JournalTarget: FuzzTarget {
         if setting & 1 == 0 {
             let file = try FileDescriptor.open(
                 path, .writeOnly, options: [.create, .truncate], permissions: .ownerReadWrite)
-            _ = try file.closeAfter { try file.writeAll(Array("baton journal 1\n".utf8) + input.remainder()) }
+            _ = try file.closeAfter { try file.writeAll(Array("baton journal 2\n".utf8) + input.remainder()) }
         } else {
             written = try write(path, &input)
         }
@@ -78,6 +78,7 @@ enum JournalTarget: FuzzTarget {
                 written.insert(number % chunkCount)
             case 3: journal.mark(number)
             case 4: journal.lose(number % chunkCount)
+            case 5 where kind & 8 != 0: _ = journal.distrust()
             case 5: try journal.flush()
             case _: damage.append((Int(number) << 3 | Int(kind >> 5), input.byte()))
             }

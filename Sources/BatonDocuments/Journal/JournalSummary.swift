@@ -1,0 +1,56 @@
+/// What stands first in a journal: enough to tell whether the unfinished document is the one that is looked for, without
+/// reading what it consists of, which can be 100,000 entries.
+struct JournalSummary: Sendable, Hashable {
+    /// The most bytes of it.
+    static let limit = 4096
+
+    /// The device that offered the document.
+    let origin: String
+    /// The run of the system in which it was begun.
+    let boot: BootID
+    let label: DocumentLabel
+    let isFolder: Bool
+    /// Bytes of the description of the tree, which follows.
+    let treeSize: Int
+    let treeChecksum: ChunkChecksum
+
+    /// - Parameter tree: the tree's description (``JournalHeader/encodedTree``).
+    init(_ header: JournalHeader, _ tree: [UInt8]) {
+        origin = header.origin
+        boot = header.boot
+        label = header.tree.label
+        isFolder = header.tree.isFolder
+        treeSize = tree.count
+        treeChecksum = tree.withUnsafeBytes { ChunkChecksum(of: $0) }
+    }
+
+    /// It as fields.
+    var encoded: [UInt8] {
+        var writer = FieldWriter()
+        writer.append(Array(origin.utf8))
+        writer.append(Array(boot.text.utf8))
+        writer.append(label.bytes)
+        writer.append(isFolder ? 1 : 0)
+        writer.append(UInt64(treeSize))
+        writer.append(treeChecksum.high)
+        writer.append(treeChecksum.low)
+        return writer.bytes
+    }
+
+    /// Reads a summary; nil for what is none.
+    init?(decoding bytes: ArraySlice<UInt8>) {
+        var reader = FieldReader(bytes)
+        guard
+            let origin = reader.field(limit: 255), let boot = reader.field(limit: 255),
+            let name = reader.field(limit: DocumentLabel.maximumLength), let label = try? DocumentLabel(name),
+            let isFolder = reader.number(), let size = reader.number(), size <= UInt64(TransferJournal.headerLimit),
+            let high = reader.number(), let low = reader.number(), reader.isAtEnd
+        else { return nil }
+        self.origin = String(decoding: origin, as: UTF8.self)
+        self.boot = BootID(text: String(decoding: boot, as: UTF8.self))
+        self.label = label
+        self.isFolder = isFolder != 0
+        treeSize = Int(size)
+        treeChecksum = ChunkChecksum(high: high, low: low)
+    }
+}

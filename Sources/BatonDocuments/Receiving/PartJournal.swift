@@ -1,0 +1,142 @@
+import BatonEventLoop
+import SystemPackage
+
+/// The journal of a part, and what makes hold what it says: marks of what is on the disk, and what has to be taken back
+/// where the disk fails.
+///
+/// Belongs to the thread of the part.
+final class PartJournal {
+    private let part: any Part
+    private let place: PartPlace
+    /// Nil where it could not be made: then a transfer that is interrupted begins anew. What a full disk does not take of
+    /// it waits, and is written when there is room.
+    private var journal: TransferJournal?
+    private let marker: DiskMarker?
+    /// What the next mark is made through. It was opened before what that is to cover was written: Linux tells an error of
+    /// writing back to openings of before it, and to a later one only as long as nobody else has heard of it.
+    private var witness: DescriptorToSynchronize?
+    private var unmarkedByteCount: UInt64 = 0
+    private var lastMark = MonotonicClock.nanoseconds()
+    private var isRecordDurable = false
+    /// Whether a mark was made that is not durable yet.
+    private var isMarkPending = false
+
+    /// - Parameter size: bytes of the document.
+    init(_ journal: TransferJournal?, of part: any Part, size: UInt64, at place: PartPlace) {
+        self.part = part
+        self.place = place
+        self.journal = journal
+        // Small documents are on the disk before a mark would be due.
+        marker = size > DiskMarker.byteInterval / 2 ? try? DiskMarker() : nil
+        if marker != nil { witness = try? part.descriptorToSynchronize() }
+    }
+
+    /// A chunk is verified and written.
+    func append(_ chunk: UInt64, _ checksum: ChunkChecksum, size: Int) {
+        journal?.append(chunk, checksum)
+        unmarkedByteCount += UInt64(size)
+    }
+
+    /// A chunk that was there is not there any more.
+    func lose(_ chunk: UInt64) { journal?.lose(chunk) }
+
+    /// Writes down what has come, and sees to it that it becomes durable now and then.
+    ///
+    /// - Throws: that the disk has failed aside. What may be gone is given up then (``verified()``).
+    func note() throws(Errno) {
+        try flush()
+        guard let journal, let marker, unmarkedByteCount > 0, isMarkDue, marker.isIdle else { return }
+        unmarkedByteCount = 0
+        lastMark = MonotonicClock.nanoseconds()
+        if !isRecordDurable {
+            guard (try? place.synchronize(part.record)) != nil else { return }
+            isRecordDurable = true
+        }
+        if let witness = witness.take() { marker.begin(covering: journal.entryCount, witness) }
+        witness = try? part.descriptorToSynchronize()
+    }
+
+    /// Writes down what has come, and waits for what the disk does aside: nobody would hear of it later.
+    ///
+    /// - Parameter chunks: what has come.
+    /// - Returns: what of it the journal vouches for.
+    func end(of chunks: ChunkSet) -> ChunkSet {
+        marker?.settle()
+        do {
+            try flush()
+        } catch {
+            return verified()
+        }
+        guard let journal else { return ChunkSet() }
+        return journal.isFlushed ? chunks : verified()
+    }
+
+    /// What the journal vouches for, as it is on the disk.
+    func verified() -> ChunkSet { (try? journal?.verified()) ?? ChunkSet() }
+
+    /// Writes down what was lost. What a journal that cannot be written says of it would be believed.
+    func writeLosses() {
+        guard let journal, (try? journal.flush()) == nil else { return }
+        journal.void()
+        self.journal = nil
+    }
+
+    /// Gives up what no mark covers: the disk has failed, and what it was given since may be gone.
+    func distrust() {
+        guard let journal, !journal.distrust() else { return }
+        self.journal = nil
+    }
+
+    /// Asks the disk, after a write has failed, whether what was written before has failed as well.
+    func examine() {
+        guard journal != nil else { return }
+        marker?.settle()
+        do throws(Errno) {
+            try flush()
+            if let witness = witness.take() {
+                try witness.synchronize()
+            } else {
+                try synchronizeAnew()
+            }
+        } catch {
+            distrust()
+        }
+    }
+
+    private func synchronizeAnew() throws(Errno) {
+        do {
+            let file = try part.descriptorToSynchronize()
+            try file.synchronize()
+        } catch {
+            throw (error as? Errno) ?? .ioError
+        }
+    }
+
+    /// - Throws: that a synchronisation aside has failed.
+    private func flush() throws(Errno) {
+        guard let journal else { return }
+        switch marker?.takeOutcome() {
+        case .covered(let count)?:
+            journal.mark(count)
+            isMarkPending = true
+        case .failed(let error)?:
+            distrust()
+            throw error
+        case nil: break
+        }
+        do {
+            try journal.flush()
+            guard isMarkPending else { return }
+            // A mark that a power cut takes away vouches for nothing.
+            try journal.synchronize()
+            isMarkPending = false
+        } catch {
+            // The state folder's disk may be full: the document still arrives, and what was written before counts.
+        }
+    }
+
+    private var isMarkDue: Bool {
+        unmarkedByteCount >= DiskMarker.byteInterval
+            || MonotonicClock.nanoseconds() - lastMark >= DiskMarker.timeInterval
+    }
+}

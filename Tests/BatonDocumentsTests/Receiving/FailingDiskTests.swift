@@ -1,0 +1,247 @@
+import BatonEventLoop
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+@Suite("Disks that fail")
+struct FailingDiskTests {
+    let fixture: WriterFixture
+
+    init() throws {
+        fixture = try WriterFixture()
+    }
+
+    /// A part on a disk that says a few times that it has failed, and then says nothing of it any more, as Linux does.
+    private final class FailingPart: Part {
+        private let part: PartFile
+        private let anything: FilePath
+        var writeFailures = 0
+        /// Of the synchronisation before the commit.
+        var failures = 0
+        /// Of those through a descriptor of its own.
+        var failuresAside = 0
+
+        init(_ part: PartFile, anything: FilePath) {
+            self.part = part
+            self.anything = anything
+        }
+
+        var record: PartFileRecord { part.record }
+
+        func write(_ bytes: UnsafeRawBufferPointer, toFile file: Int, at offset: UInt64) throws(DocumentError) {
+            if takeOne(&writeFailures) { throw DocumentError(.writeFailed, "a part", underlyingError: .ioError) }
+            try part.write(bytes, toFile: file, at: offset)
+        }
+
+        func takesWholeChunks(ofFile file: Int) -> Bool { part.takesWholeChunks(ofFile: file) }
+
+        func clear(_ range: Range<UInt64>, ofFile file: Int) throws(DocumentError) {
+            try part.clear(range, ofFile: file)
+        }
+
+        func read(
+            file: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer
+        ) throws(DocumentError) -> Int {
+            try part.read(file: file, at: offset, into: bytes)
+        }
+
+        func isThere(file: Int) -> Bool { part.isThere(file: file) }
+
+        func descriptorToSynchronize() throws(DocumentError) -> DescriptorToSynchronize {
+            guard takeOne(&failuresAside) else { return try part.descriptorToSynchronize() }
+            do {
+                // O_PATH: it stands for a place alone, and cannot be synchronised (EBADF).
+                return DescriptorToSynchronize(file: try SystemCalls.open(anything, 0o10000000), isFolder: false)
+            } catch {
+                throw DocumentError(.busy, "a part", underlyingError: error)
+            }
+        }
+
+        func prepare() throws(DocumentError) { try part.prepare() }
+
+        func synchronize() throws(DocumentError) {
+            if takeOne(&failures) { throw DocumentError(.destinationFull, "a part", underlyingError: .noSpace) }
+            try part.synchronize()
+        }
+
+        func place() throws(DocumentError) -> FilePath { try part.place() }
+        func discard() { part.discard() }
+        func keep() -> Bool { part.keep() }
+
+        private func takeOne(_ count: inout Int) -> Bool {
+            guard count > 0 else { return false }
+            count -= 1
+            return true
+        }
+    }
+
+    private func tree(_ chunks: Int) throws -> DocumentTree {
+        try DocumentFixture.tree(UInt64(chunks) << 20, version: 1, isSparse: true)
+    }
+
+    /// A part of a document, and its journal.
+    private func make(_ tree: DocumentTree) throws -> (part: FailingPart, journal: TransferJournal, place: PartPlace) {
+        let place = try PartPlace(fixture.folder, fixture.ledger)
+        let file = try PartFile(for: tree.label, try #require(tree[0].file), at: place)
+        let header = JournalHeader(origin: DocumentFixture.origin, boot: .current, tree: tree)
+        let journal = try TransferJournal.create(at: fixture.ledger.journal(of: file.record), header)
+        return (FailingPart(file, anything: fixture.scratch.path), journal, place)
+    }
+
+    private func receive(_ chunks: Range<UInt64>, _ content: PartContent) throws {
+        for chunk in chunks {
+            try content.take(.zeros(chunk: chunk))
+            try content.take(.verified(chunk: chunk, checksum: ChunkChecksum(ofZeros: 1 << 20)))
+        }
+    }
+
+    /// What the journal says is durable.
+    private func durable(_ record: PartFileRecord) throws -> [Range<UInt64>] {
+        let later = BootID(text: "a later run")
+        return try #require(try TransferJournal.open(fixture.ledger.journal(of: record), boot: later)).content.verified
+            .ranges
+    }
+
+    private func eventually(_ condition: () throws -> Bool) async throws -> Bool {
+        let clock = ContinuousClock()
+        let deadline = clock.now + .seconds(60)
+        while try !condition() {
+            if clock.now > deadline { return false }
+            await Task.yield()
+        }
+        return true
+    }
+
+    @Test("What came since the last mark is asked for again when the commit has failed by the disk")
+    func commit() async throws {
+        let tree = try tree(300)
+        let (part, journal, place) = try make(tree)
+        let marked = DiskMarker.byteInterval >> 20
+        do {
+            let content = PartContent(of: tree, in: part, journal, at: place)
+            try receive(0..<marked, content)
+            let isMarked = try await eventually {
+                try content.note()
+                return try durable(part.record) == [0..<marked]
+            }
+            #expect(isMarked)
+            try receive(marked..<300, content)
+            try content.note()
+            part.failures = 1
+            #expect(await DocumentFixture.code { _ = try content.commit() } == .destinationFull)
+            #expect(content.verified.ranges == [0..<marked])
+            #expect(content.end() == marked << 20)
+        }
+        let writer = try await DocumentWriter.begun(
+            tree, in: fixture.folder, ledger: try PartFileLedger(stateFolder: fixture.scratch.path.appending("parts")))
+        #expect(try await writer.missing() == [marked..<300])
+        let bytes = DocumentFixture.content(1 << 20, seed: 5)
+        let zeros = DocumentFixture.record([UInt8](repeating: 0, count: 1 << 20), encoding: 1, saying: [])
+        for _ in marked..<299 { try await writer.write(zeros) }
+        try await writer.write(DocumentFixture.record(bytes))
+        try await writer.finish()
+        _ = try await writer.commit()
+        #expect(try DocumentFixture.size(at: fixture.document) == 300 << 20)
+        let last = try SystemCalls.open(fixture.document, O_RDONLY)
+        var read = [UInt8](repeating: 0, count: 1 << 20)
+        let count = try read.withUnsafeMutableBytes { try SystemCalls.read(last, into: $0, at: 299 << 20) }
+        #expect(count == 1 << 20 && read == bytes)
+        fixture.expectOnly(["report.pdf"])
+    }
+
+    @Test("Of a small document, which no mark covers, nothing is believed")
+    func smallDocument() async throws {
+        let tree = try tree(8)
+        let (part, journal, place) = try make(tree)
+        let content = PartContent(of: tree, in: part, journal, at: place)
+        try receive(0..<8, content)
+        try content.note()
+        part.failures = 1
+        #expect(await DocumentFixture.code { _ = try content.commit() } == .destinationFull)
+        #expect(content.end() == 0)
+        fixture.expectOnly([])
+    }
+
+    @Test("A failure aside ends the transfer, and no later mark covers what came before it")
+    func aside() async throws {
+        let tree = try tree(400)
+        let (part, journal, place) = try make(tree)
+        part.failuresAside = 1
+        let noted = PartJournal(journal, of: part, size: tree.size, at: place)
+        func append(_ chunks: Range<UInt64>) {
+            for chunk in chunks { noted.append(chunk, ChunkChecksum(ofZeros: 1 << 20), size: 1 << 20) }
+        }
+        append(0..<150)
+        var failure: Errno?
+        let hasFailed = try await eventually {
+            do throws(Errno) {
+                try noted.note()
+            } catch {
+                failure = error
+            }
+            return failure != nil
+        }
+        #expect(hasFailed && failure == .badFileDescriptor)
+        #expect(noted.verified().ranges.isEmpty)
+        // The disk says nothing of it any more.
+        append(150..<350)
+        let isMarked = try await eventually {
+            try noted.note()
+            return try !durable(part.record).isEmpty
+        }
+        #expect(isMarked)
+        #expect(try durable(part.record) == [150..<350])
+        #expect(noted.verified().ranges == [150..<350])
+    }
+
+    @Test("A failure aside is heard of also when the transfer ends meanwhile")
+    func asideAtTheEnd() throws {
+        let tree = try tree(200)
+        let (part, journal, place) = try make(tree)
+        part.failuresAside = 1
+        let content = PartContent(of: tree, in: part, journal, at: place)
+        try receive(0..<150, content)
+        // It begins here.
+        try content.note()
+        #expect(content.end() == 0)
+        fixture.expectOnly([])
+    }
+
+    @Test("After a write that failed the disk is asked about those before it", arguments: [false, true])
+    func write(_ hasFailedBefore: Bool) async throws {
+        let tree = try tree(8)
+        let (part, journal, place) = try make(tree)
+        let content = PartContent(of: tree, in: part, journal, at: place)
+        try receive(0..<5, content)
+        try content.note()
+        part.writeFailures = 1
+        part.failuresAside = hasFailedBefore ? 1 : 0
+        let bytes = DocumentFixture.content(1 << 20, seed: 6)
+        let code = await DocumentFixture.code {
+            try bytes.withUnsafeBytes { try content.take(.content(chunk: 5, offset: 0, bytes: $0)) }
+        }
+        #expect(code == .writeFailed)
+        #expect(content.verified.ranges == (hasFailedBefore ? [] : [0..<5]))
+        #expect(content.end() == (hasFailedBefore ? 0 : 5 << 20))
+    }
+
+    @Test("Where room was reserved, a write that failed says that the disk has, whatever it says of those before")
+    func reserved() async throws {
+        let tree = try DocumentFixture.tree(8 << 20, version: 1)
+        let (part, journal, place) = try make(tree)
+        let content = PartContent(of: tree, in: part, journal, at: place)
+        try receive(0..<5, content)
+        try content.note()
+        part.writeFailures = 1
+        let bytes = DocumentFixture.content(1 << 20, seed: 7)
+        let code = await DocumentFixture.code {
+            try bytes.withUnsafeBytes { try content.take(.content(chunk: 5, offset: 0, bytes: $0)) }
+        }
+        #expect(code == .writeFailed)
+        #expect(content.verified.ranges.isEmpty)
+        #expect(content.end() == 0)
+        fixture.expectOnly([])
+    }
+}
