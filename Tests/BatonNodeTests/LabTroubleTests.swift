@@ -146,6 +146,38 @@ extension LabHandoffTests {
             defer { lab.down() }
             _ = try await lab.startNodes()
             let offer = try await lab.offer(
+        @Test("A command that is killed and run again at once goes on with what has come, and there is one document")
+        func killedCommand() async throws {
+            let lab = try await HandoffLab()
+            defer { lab.down() }
+            _ = try await lab.startNodes()
+            // The rest takes longer than asking again does.
+            try lab.lab.command("rate", "1", "20")
+            let document = try lab.document("film", bytes: Self.size, seed: 33)
+            let offer = try await lab.offer(1, document.path)
+            try await lab.watch(2).listed("film")
+            let folder = try lab.destination("inbox")
+            let killed = try lab.start(2, "accept", "--json", "--to", folder.path)
+            try await killed.event("progress") { ($0.bytes ?? 0) > 3_000_000 }
+            try await killed.end(by: SIGKILL)
+            // The node goes on meanwhile, and does not so beside who asks again.
+            let again = try lab.start(2, "accept", "--json", "--to", folder.path)
+            let progress = try await again.event("progress")
+            #expect((progress.resumed ?? 0) >= 3_000_000)
+            try lab.lab.command("rate", "1", "off")
+            let ended = try await again.end()
+            #expect(ended.status == 0, "\(ended.errors)")
+            #expect(try lab.contents(of: folder) == ["film"])
+            let arrived = folder.appendingPathComponent("film")
+            #expect(FileManager.default.contentsEqual(atPath: arrived.path, andPath: document.path))
+
+            // What is in place is in nobody's way: it is not fetched again.
+            let third = try await lab.run(2, "accept", "--json", "--to", folder.path)
+            #expect(third.status == 73 && third.events.last?.code == "destinationExists", "\(third.errors)")
+            #expect(try lab.contents(of: folder) == ["film"])
+            try await offer.command.end(by: SIGTERM)
+        }
+
                 1, "--type", "org.example.shell", "--title", "Shell", "--exclusive", "--serve", "cat")
             try await lab.watch(3).listed("Shell")
             let holder = try lab.start(2, "accept", "--wait", "30", "--stream")

@@ -69,6 +69,8 @@ actor Handoff {
     /// The application has the failure of its document as the last report.
     var hasToldOfDocument = false
     private var isNodeStopping = false
+    /// What was continued, once it was.
+    private(set) var continued: WireAcceptEvent.Continued?
     /// Under which id the origin offers the activity: another one when it was offered anew.
     var activityID: Data
     /// What the user chose of several applications, as whoever asked says.
@@ -104,6 +106,7 @@ actor Handoff {
             let continued = try await takeOver()
             emit(.continued(continued))
             eventContinuation.finish()
+            self.continued = continued
             await hold()
             if !plan.keepsClaim { await finish() }
         } catch {
