@@ -1,6 +1,7 @@
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
+import BatonProtocol
 import BatonTestSupport
 import BatonTransport
 import Foundation
@@ -36,6 +37,29 @@ struct DocumentLimitsTests {
             await limit.end(for: desktop, work)
             try await limit.begin(for: desktop, work)
         }
+    }
+
+    @Test("Who asks for a document anew ends what was being sent of it before, and takes that place")
+    func superseded() async throws {
+        let limit = TransferLimit(perDevice: 1)
+        let (claim, other) = (ClaimID(), ClaimID())
+        let (aborted, abort) = AsyncStream<Void>.makeStream()
+        try await limit.begin(for: desktop, claim: claim) { abort.finish() }
+        #expect(await !limit.isSuperseded(claim))
+        let error = await #expect(throws: HandoffError.self) {
+            try await limit.begin(for: desktop, claim: other) {}
+        }
+        #expect(error?.code == .limitExceeded)
+        // The connection of the first may be dead: it ends when it is told to, and then the next has the place.
+        let next = Task { try await limit.begin(for: desktop, claim: claim) {} }
+        for await _ in aborted {}
+        #expect(await limit.isSuperseded(claim))
+        await limit.end(for: desktop, claim: claim)
+        try await next.value
+        #expect(await !limit.isSuperseded(claim))
+        await #expect(throws: HandoffError.self) { try await limit.begin(for: desktop, claim: other) {} }
+        await limit.end(for: desktop, claim: claim)
+        try await limit.begin(for: desktop, claim: other) {}
     }
 
     @Test("A description that nobody reads ends, and gives its place back")
