@@ -17,7 +17,11 @@ extension Handoff {
     /// Asks for the payload of what was accepted, or of what has taken its place where nobody named it: another activity
     /// of the same type and team, so that the application that was told has it, and no document, which the policy would
     /// have to be asked about.
-    func fetchAcceptedPayload(from connection: Connection) async throws(HandoffError) -> WireActivityPayload {
+    func fetchAcceptedPayload() async throws(HandoffError) -> WireActivityPayload {
+        let connection = try await connections.connection(to: plan.origin.id)
+        try plan.rule?.require(connection)
+        let watching = Task { await leaveMoved(connection) }
+        defer { watching.cancel() }
         var replacements = 0
         while true {
             do {

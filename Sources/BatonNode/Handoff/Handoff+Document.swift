@@ -133,6 +133,12 @@ extension Handoff {
         }
     }
 
+    /// The same while an answer is waited for on a connection that led to where the origin was.
+    func leaveMoved(_ connection: Connection) async {
+        guard await connections.isWhereAnnounced(connection, plan.origin.id) else { return }
+        await leaveStalled(connection, LatestProgress())
+    }
+
     private func rest(_ pause: Duration) async throws(HandoffError) {
         do {
             try await Task.sleep(for: pause)

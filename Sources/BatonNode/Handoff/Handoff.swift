@@ -211,9 +211,14 @@ actor Handoff {
     }
 
     private func takeOver() async throws(HandoffError) -> WireAcceptEvent.Continued {
-        let connection = try await connections.connection(to: plan.origin.id)
-        try plan.rule?.require(connection)
-        let payload = try await fetchAcceptedPayload(from: connection)
+        let payload: WireActivityPayload
+        do {
+            payload = try await fetchAcceptedPayload()
+        } catch {
+            // One that was there may have been dead for a while; nobody has been given anything by it.
+            guard error.code == .connectionLost, !Task.isCancelled else { throw error }
+            payload = try await fetchAcceptedPayload()
+        }
         // Told before the payload is handed on, and after it has come: before that nobody knows the host.
         if let page = await applicationOfPage(payload.webPageURL) {
             do {
