@@ -117,35 +117,35 @@ extension LabHandoffTests {
             #expect(["connectionLost", "peerUnreachable", "timedOut"].contains(interrupted.code))
             #expect(try await lost.command.end().status == 69)
 
-            // And comes back, and the document is offered again: it goes on by itself.
+            // And comes back, and offers another document of that name first, which is not what was accepted.
             _ = try await lab.startNode(1)
+            _ = try lab.destination("elsewhere")
+            let other = try lab.document("elsewhere/second", bytes: 1_000_000, seed: 34)
+            let stranger = try await lab.offer(1, other.path)
+            try await eventually("it is listed", within: .seconds(30)) {
+                try await lab.run(2, "activities", "--json").lines.contains { $0.contains(stranger.id) }
+            }
+            // The device is tried again twice a second.
+            let listed = ContinuousClock.now
+            try await eventually("it is not taken for the other") { ContinuousClock.now - listed > .seconds(3) }
+            #expect(!stranger.command.events.contains { $0.event == "taken" })
+            #expect(accepting.program.isRunning)
+
+            // And the document is offered again: it goes on by itself.
             let found = try await lab.offer(1, second.path)
             let whole = try await accepting.end()
             #expect(whole.status == 0, "\(whole.errors)")
             #expect(
                 FileManager.default.contentsEqual(
                     atPath: broken.appendingPathComponent("second").path, andPath: second.path))
-            try await found.command.end(by: SIGTERM)
+            #expect(!stranger.command.events.contains { $0.event == "taken" })
+            for offer in [stranger, found] { try await offer.command.end(by: SIGTERM) }
             let third = try await lab.offer(1, "--url", "https://example.org/back", "--title", "Back")
             try await watch.listed("Back")
             #expect(try await lab.run(2, "accept", third.id).lines == ["https://example.org/back"])
             try await third.command.end(by: SIGTERM)
         }
 
-        /// An `accept` that has some of the document and not yet all.
-        private func halfWay(_ lab: HandoffLab, _ folder: URL) async throws -> HostCommand {
-            let accepting = try lab.start(2, "accept", "--wait", "30", "--json", "--to", folder.path)
-            let progress = try await accepting.event("progress") { ($0.bytes ?? 0) > 0 }
-            #expect(progress.bytes ?? 0 < UInt64(Self.size))
-            return accepting
-        }
-
-        @Test("Who holds an exclusive activity is told to the second device, until it lets go")
-        func exclusive() async throws {
-            let lab = try await HandoffLab(["laptop", "desktop", "tablet"])
-            defer { lab.down() }
-            _ = try await lab.startNodes()
-            let offer = try await lab.offer(
         @Test("A command that is killed and run again at once goes on with what has come, and there is one document")
         func killedCommand() async throws {
             let lab = try await HandoffLab()
@@ -178,6 +178,20 @@ extension LabHandoffTests {
             try await offer.command.end(by: SIGTERM)
         }
 
+        /// An `accept` that has some of the document and not yet all.
+        private func halfWay(_ lab: HandoffLab, _ folder: URL) async throws -> HostCommand {
+            let accepting = try lab.start(2, "accept", "--wait", "30", "--json", "--to", folder.path)
+            let progress = try await accepting.event("progress") { ($0.bytes ?? 0) > 0 }
+            #expect(progress.bytes ?? 0 < UInt64(Self.size))
+            return accepting
+        }
+
+        @Test("Who holds an exclusive activity is told to the second device, until it lets go")
+        func exclusive() async throws {
+            let lab = try await HandoffLab(["laptop", "desktop", "tablet"])
+            defer { lab.down() }
+            _ = try await lab.startNodes()
+            let offer = try await lab.offer(
                 1, "--type", "org.example.shell", "--title", "Shell", "--exclusive", "--serve", "cat")
             try await lab.watch(3).listed("Shell")
             let holder = try lab.start(2, "accept", "--wait", "30", "--stream")
