@@ -10,7 +10,7 @@ import time
 
 import documents
 import faults
-from hosts import Host, Trouble, now, wait_until
+from hosts import Host, now
 
 # What a transfer may end with before the document is whole. Anything else is a fault of Baton's.
 EXPECTED = {
@@ -162,14 +162,14 @@ class Transfer:
             if code is None:
                 break
             self.codes.append(code)
-            if code == "destinationExists" and self.is_whole():
-                break
             if code == "killed":
-                # The node goes on without the command: it is asked again when that has ended, one way or the other.
-                self.await_detached()
+                # The node goes on without the command: asked again at once it goes on with what has come.
                 if self.is_whole():
                     break
-            elif code not in EXPECTED and code != "destinationExists":
+            elif code == "destinationExists" and self.codes[-2:-1] == ["killed"] and self.is_whole():
+                # It arrived between that look and the question.
+                break
+            elif code not in EXPECTED:
                 raise Lost(f"ended with '{code}', which is none of what such a fault may lead to")
             self.kept_parts += self.has_part()
             if code == "noSuchActivity" or self.offering.poll() is not None:
@@ -178,16 +178,6 @@ class Transfer:
         self.sent = self.origin.sent_bytes() - before
         self.sent_twice = max(0, self.sent - sum(self.distinct.values()))
         self.compare()
-
-    def await_detached(self) -> None:
-        def is_over():
-            return os.path.lexists(self.target) or not self.has_part()
-
-        try:
-            wait_until(is_over, 30, "")
-        except Trouble:
-            # A part that stays is one to go on with.
-            self.said.append("the node kept the part")
 
     def limit_link(self, slower: int) -> None:
         # Long enough to be cut, and not much longer. Holes, and what is there twice, hardly cross.

@@ -22,8 +22,8 @@ public struct TransferProgress: Sendable, Hashable {
     public private(set) var bytes: UInt64
     /// Bytes in all.
     public let total: UInt64
-    /// When the transfer began.
-    public let start: Instant
+    /// When the transfer began, or began anew.
+    public private(set) var start: Instant
 
     private var samples: [Sample]
 
@@ -40,9 +40,14 @@ public struct TransferProgress: Sendable, Hashable {
         samples = [Sample(time: now, bytes: min(bytes, total))]
     }
 
-    /// Takes note of how many bytes there are by now. Counts that fall or pass the total are held to what can be.
+    /// Takes note of how many bytes there are by now, of the total at the most. Where they are fewer than before, such as
+    /// of another version of the document, the transfer begins anew with them.
     public mutating func update(bytes newCount: UInt64, now: Instant) {
-        bytes = min(max(newCount, bytes), total)
+        guard newCount >= bytes else {
+            self = TransferProgress(total: total, bytes: newCount, now: now)
+            return
+        }
+        bytes = min(newCount, total)
         if let last = samples.last, now >= last.time + Self.spacing { samples.append(Sample(time: now, bytes: bytes)) }
         // One sample from before the window stays: it is where the window's first bytes are counted from.
         let older = samples.count(where: { $0.time + Self.window <= now })

@@ -1042,55 +1042,70 @@ public nonisolated struct WireActivitySummary: Sendable {
   /// of the activity's content, as its application counts; 0: it states none
   public var version: UInt32 = 0
 
+  /// 16 bytes that tell the file or folder of the document from every other on the origin, whatever is in it, offered
+  /// again or not; empty: it has none, or its origin does not say
+  public var documentIdentity: Data = Data()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 }
 
 /// All that crosses after the user has accepted.
-public nonisolated struct WireActivityPayload: Sendable {
+public nonisolated struct WireActivityPayload: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
   /// its id is the one that was asked for
   public var summary: WireActivitySummary {
-    get {_summary ?? WireActivitySummary()}
-    set {_summary = newValue}
+    get {_storage._summary ?? WireActivitySummary()}
+    set {_uniqueStorage()._summary = newValue}
   }
   /// Returns true if `summary` has been explicitly set.
-  public var hasSummary: Bool {self._summary != nil}
+  public var hasSummary: Bool {_storage._summary != nil}
   /// Clears the value of `summary`. Subsequent reads from it will return its default value.
-  public mutating func clearSummary() {self._summary = nil}
+  public mutating func clearSummary() {_uniqueStorage()._summary = nil}
 
   /// at most 49,152 bytes encoded
   public var userInfo: WireDictionaryValue {
-    get {_userInfo ?? WireDictionaryValue()}
-    set {_userInfo = newValue}
+    get {_storage._userInfo ?? WireDictionaryValue()}
+    set {_uniqueStorage()._userInfo = newValue}
   }
   /// Returns true if `userInfo` has been explicitly set.
-  public var hasUserInfo: Bool {self._userInfo != nil}
+  public var hasUserInfo: Bool {_storage._userInfo != nil}
   /// Clears the value of `userInfo`. Subsequent reads from it will return its default value.
-  public mutating func clearUserInfo() {self._userInfo = nil}
+  public mutating func clearUserInfo() {_uniqueStorage()._userInfo = nil}
 
   /// http or https; empty: none
-  public var webPageURL: String = String()
+  public var webPageURL: String {
+    get {_storage._webPageURL}
+    set {_uniqueStorage()._webPageURL = newValue}
+  }
 
   /// http or https; empty: none
-  public var referrerURL: String = String()
+  public var referrerURL: String {
+    get {_storage._referrerURL}
+    set {_uniqueStorage()._referrerURL = newValue}
+  }
 
   /// without these the activity cannot be restored
-  public var requiredUserInfoKeys: [String] = []
+  public var requiredUserInfoKeys: [String] {
+    get {_storage._requiredUserInfoKeys}
+    set {_uniqueStorage()._requiredUserInfoKeys = newValue}
+  }
 
   /// which window or document continues it; empty: any
-  public var targetContentIdentifier: String = String()
+  public var targetContentIdentifier: String {
+    get {_storage._targetContentIdentifier}
+    set {_uniqueStorage()._targetContentIdentifier = newValue}
+  }
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 
-  fileprivate var _summary: WireActivitySummary? = nil
-  fileprivate var _userInfo: WireDictionaryValue? = nil
+  fileprivate var _storage = _StorageClass.defaultInstance
 }
 
 public nonisolated struct WireActivityListRequest: Sendable {
@@ -1127,31 +1142,28 @@ public nonisolated struct WirePayloadRequest: Sendable {
   public init() {}
 }
 
-public nonisolated struct WirePayloadResponse: @unchecked Sendable {
+public nonisolated struct WirePayloadResponse: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
   public var payload: WireActivityPayload {
-    get {_storage._payload ?? WireActivityPayload()}
-    set {_uniqueStorage()._payload = newValue}
+    get {_payload ?? WireActivityPayload()}
+    set {_payload = newValue}
   }
   /// Returns true if `payload` has been explicitly set.
-  public var hasPayload: Bool {_storage._payload != nil}
+  public var hasPayload: Bool {self._payload != nil}
   /// Clears the value of `payload`. Subsequent reads from it will return its default value.
-  public mutating func clearPayload() {_uniqueStorage()._payload = nil}
+  public mutating func clearPayload() {self._payload = nil}
 
   /// 16 random bytes
-  public var claimID: Data {
-    get {_storage._claimID}
-    set {_uniqueStorage()._claimID = newValue}
-  }
+  public var claimID: Data = Data()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 
-  fileprivate var _storage = _StorageClass.defaultInstance
+  fileprivate var _payload: WireActivityPayload? = nil
 }
 
 public nonisolated struct WireDocumentManifestRequest: Sendable {
@@ -1675,31 +1687,46 @@ public nonisolated struct WireActivitiesResponse: Sendable {
   public init() {}
 }
 
-public nonisolated struct WireActivityListing: Sendable {
+public nonisolated struct WireActivityListing: @unchecked Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  public var change: WireActivityListing.Change = .present
+  public var change: WireActivityListing.Change {
+    get {_storage._change}
+    set {_uniqueStorage()._change = newValue}
+  }
 
   public var activity: WireActivitySummary {
-    get {_activity ?? WireActivitySummary()}
-    set {_activity = newValue}
+    get {_storage._activity ?? WireActivitySummary()}
+    set {_uniqueStorage()._activity = newValue}
   }
   /// Returns true if `activity` has been explicitly set.
-  public var hasActivity: Bool {self._activity != nil}
+  public var hasActivity: Bool {_storage._activity != nil}
   /// Clears the value of `activity`. Subsequent reads from it will return its default value.
-  public mutating func clearActivity() {self._activity = nil}
+  public mutating func clearActivity() {_uniqueStorage()._activity = nil}
 
-  public var device: String = String()
+  public var device: String {
+    get {_storage._device}
+    set {_uniqueStorage()._device = newValue}
+  }
 
-  public var deviceID: String = String()
+  public var deviceID: String {
+    get {_storage._deviceID}
+    set {_uniqueStorage()._deviceID = newValue}
+  }
 
   /// The device may offer something else as well, or instead, and did not tell in time: this is what it advertises.
-  public var incomplete: Bool = false
+  public var incomplete: Bool {
+    get {_storage._incomplete}
+    set {_uniqueStorage()._incomplete = newValue}
+  }
 
   /// The rule of the accept policy that refuses it; it cannot be accepted.
-  public var refusedBy: String = String()
+  public var refusedBy: String {
+    get {_storage._refusedBy}
+    set {_uniqueStorage()._refusedBy = newValue}
+  }
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1755,7 +1782,7 @@ public nonisolated struct WireActivityListing: Sendable {
 
   public init() {}
 
-  fileprivate var _activity: WireActivitySummary? = nil
+  fileprivate var _storage = _StorageClass.defaultInstance
 }
 
 /// Offers an activity for as long as the stream is open: END or RESET from the application withdraws it. DATA of the
@@ -2408,45 +2435,40 @@ public nonisolated struct WireWillContinueResponse: Sendable {
 /// From the node: here is the activity. After the response the stream stays open for as long as the application wants to
 /// open continuation streams or read the document (both name handoff_id); its END lets the activity go. It has 20 s for
 /// the response; a Failure is *did fail*.
-public nonisolated struct WireContinueRequest: @unchecked Sendable {
+public nonisolated struct WireContinueRequest: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  public var handoffID: Data {
-    get {_storage._handoffID}
-    set {_uniqueStorage()._handoffID = newValue}
-  }
+  public var handoffID: Data = Data()
 
-  public var device: String {
-    get {_storage._device}
-    set {_uniqueStorage()._device = newValue}
-  }
+  public var device: String = String()
 
   public var payload: WireActivityPayload {
-    get {_storage._payload ?? WireActivityPayload()}
-    set {_uniqueStorage()._payload = newValue}
+    get {_payload ?? WireActivityPayload()}
+    set {_payload = newValue}
   }
   /// Returns true if `payload` has been explicitly set.
-  public var hasPayload: Bool {_storage._payload != nil}
+  public var hasPayload: Bool {self._payload != nil}
   /// Clears the value of `payload`. Subsequent reads from it will return its default value.
-  public mutating func clearPayload() {_uniqueStorage()._payload = nil}
+  public mutating func clearPayload() {self._payload = nil}
 
   /// not set: none
   public var document: WireContinuedDocument {
-    get {_storage._document ?? WireContinuedDocument()}
-    set {_uniqueStorage()._document = newValue}
+    get {_document ?? WireContinuedDocument()}
+    set {_document = newValue}
   }
   /// Returns true if `document` has been explicitly set.
-  public var hasDocument: Bool {_storage._document != nil}
+  public var hasDocument: Bool {self._document != nil}
   /// Clears the value of `document`. Subsequent reads from it will return its default value.
-  public mutating func clearDocument() {_uniqueStorage()._document = nil}
+  public mutating func clearDocument() {self._document = nil}
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 
-  fileprivate var _storage = _StorageClass.defaultInstance
+  fileprivate var _payload: WireActivityPayload? = nil
+  fileprivate var _document: WireContinuedDocument? = nil
 }
 
 /// The document of an activity on its way to this device.
@@ -3937,7 +3959,7 @@ nonisolated extension WireDictionaryEntry: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireActivitySummary: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".ActivitySummary"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}kind\0\u{1}type\0\u{1}title\0\u{3}document_size\0\u{1}since\0\u{3}supports_continuation_streams\0\u{3}has_web_page\0\u{1}exclusive\0\u{3}team_tag\0\u{1}version\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}kind\0\u{1}type\0\u{1}title\0\u{3}document_size\0\u{1}since\0\u{3}supports_continuation_streams\0\u{3}has_web_page\0\u{1}exclusive\0\u{3}team_tag\0\u{1}version\0\u{3}document_identity\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3956,6 +3978,7 @@ nonisolated extension WireActivitySummary: SwiftProtobuf.Message, SwiftProtobuf.
       case 9: try { try decoder.decodeSingularBoolField(value: &self.exclusive) }()
       case 10: try { try decoder.decodeSingularBytesField(value: &self.teamTag) }()
       case 11: try { try decoder.decodeSingularUInt32Field(value: &self.version) }()
+      case 12: try { try decoder.decodeSingularBytesField(value: &self.documentIdentity) }()
       default: break
       }
     }
@@ -3995,6 +4018,9 @@ nonisolated extension WireActivitySummary: SwiftProtobuf.Message, SwiftProtobuf.
     if self.version != 0 {
       try visitor.visitSingularUInt32Field(value: self.version, fieldNumber: 11)
     }
+    if !self.documentIdentity.isEmpty {
+      try visitor.visitSingularBytesField(value: self.documentIdentity, fieldNumber: 12)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -4010,6 +4036,7 @@ nonisolated extension WireActivitySummary: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs.exclusive != rhs.exclusive {return false}
     if lhs.teamTag != rhs.teamTag {return false}
     if lhs.version != rhs.version {return false}
+    if lhs.documentIdentity != rhs.documentIdentity {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -4019,56 +4046,102 @@ nonisolated extension WireActivityPayload: SwiftProtobuf.Message, SwiftProtobuf.
   public static let protoMessageName: String = _protobuf_package + ".ActivityPayload"
   public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}summary\0\u{3}user_info\0\u{3}web_page_url\0\u{3}referrer_url\0\u{3}required_user_info_keys\0\u{3}target_content_identifier\0")
 
+  fileprivate class _StorageClass {
+    var _summary: WireActivitySummary? = nil
+    var _userInfo: WireDictionaryValue? = nil
+    var _webPageURL: String = String()
+    var _referrerURL: String = String()
+    var _requiredUserInfoKeys: [String] = []
+    var _targetContentIdentifier: String = String()
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _summary = source._summary
+      _userInfo = source._userInfo
+      _webPageURL = source._webPageURL
+      _referrerURL = source._referrerURL
+      _requiredUserInfoKeys = source._requiredUserInfoKeys
+      _targetContentIdentifier = source._targetContentIdentifier
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
+
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    while let fieldNumber = try decoder.nextFieldNumber() {
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every case branch when no optimizations are
-      // enabled. https://github.com/apple/swift-protobuf/issues/1034
-      switch fieldNumber {
-      case 1: try { try decoder.decodeSingularMessageField(value: &self._summary) }()
-      case 2: try { try decoder.decodeSingularMessageField(value: &self._userInfo) }()
-      case 3: try { try decoder.decodeSingularStringField(value: &self.webPageURL) }()
-      case 4: try { try decoder.decodeSingularStringField(value: &self.referrerURL) }()
-      case 5: try { try decoder.decodeRepeatedStringField(value: &self.requiredUserInfoKeys) }()
-      case 6: try { try decoder.decodeSingularStringField(value: &self.targetContentIdentifier) }()
-      default: break
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try { try decoder.decodeSingularMessageField(value: &_storage._summary) }()
+        case 2: try { try decoder.decodeSingularMessageField(value: &_storage._userInfo) }()
+        case 3: try { try decoder.decodeSingularStringField(value: &_storage._webPageURL) }()
+        case 4: try { try decoder.decodeSingularStringField(value: &_storage._referrerURL) }()
+        case 5: try { try decoder.decodeRepeatedStringField(value: &_storage._requiredUserInfoKeys) }()
+        case 6: try { try decoder.decodeSingularStringField(value: &_storage._targetContentIdentifier) }()
+        default: break
+        }
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    // The use of inline closures is to circumvent an issue where the compiler
-    // allocates stack space for every if/case branch local when no optimizations
-    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
-    // https://github.com/apple/swift-protobuf/issues/1182
-    try { if let v = self._summary {
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
-    } }()
-    try { if let v = self._userInfo {
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
-    } }()
-    if !self.webPageURL.isEmpty {
-      try visitor.visitSingularStringField(value: self.webPageURL, fieldNumber: 3)
-    }
-    if !self.referrerURL.isEmpty {
-      try visitor.visitSingularStringField(value: self.referrerURL, fieldNumber: 4)
-    }
-    if !self.requiredUserInfoKeys.isEmpty {
-      try visitor.visitRepeatedStringField(value: self.requiredUserInfoKeys, fieldNumber: 5)
-    }
-    if !self.targetContentIdentifier.isEmpty {
-      try visitor.visitSingularStringField(value: self.targetContentIdentifier, fieldNumber: 6)
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every if/case branch local when no optimizations
+      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+      // https://github.com/apple/swift-protobuf/issues/1182
+      try { if let v = _storage._summary {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+      } }()
+      try { if let v = _storage._userInfo {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+      } }()
+      if !_storage._webPageURL.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._webPageURL, fieldNumber: 3)
+      }
+      if !_storage._referrerURL.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._referrerURL, fieldNumber: 4)
+      }
+      if !_storage._requiredUserInfoKeys.isEmpty {
+        try visitor.visitRepeatedStringField(value: _storage._requiredUserInfoKeys, fieldNumber: 5)
+      }
+      if !_storage._targetContentIdentifier.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._targetContentIdentifier, fieldNumber: 6)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireActivityPayload, rhs: WireActivityPayload) -> Bool {
-    if lhs._summary != rhs._summary {return false}
-    if lhs._userInfo != rhs._userInfo {return false}
-    if lhs.webPageURL != rhs.webPageURL {return false}
-    if lhs.referrerURL != rhs.referrerURL {return false}
-    if lhs.requiredUserInfoKeys != rhs.requiredUserInfoKeys {return false}
-    if lhs.targetContentIdentifier != rhs.targetContentIdentifier {return false}
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._summary != rhs_storage._summary {return false}
+        if _storage._userInfo != rhs_storage._userInfo {return false}
+        if _storage._webPageURL != rhs_storage._webPageURL {return false}
+        if _storage._referrerURL != rhs_storage._referrerURL {return false}
+        if _storage._requiredUserInfoKeys != rhs_storage._requiredUserInfoKeys {return false}
+        if _storage._targetContentIdentifier != rhs_storage._targetContentIdentifier {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -4146,74 +4219,36 @@ nonisolated extension WirePayloadResponse: SwiftProtobuf.Message, SwiftProtobuf.
   public static let protoMessageName: String = _protobuf_package + ".PayloadResponse"
   public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}payload\0\u{3}claim_id\0")
 
-  fileprivate class _StorageClass {
-    var _payload: WireActivityPayload? = nil
-    var _claimID: Data = Data()
-
-      // This property is used as the initial default value for new instances of the type.
-      // The type itself is protecting the reference to its storage via CoW semantics.
-      // This will force a copy to be made of this reference when the first mutation occurs;
-      // hence, it is safe to mark this as `nonisolated(unsafe)`.
-      static nonisolated(unsafe) let defaultInstance = _StorageClass()
-
-    private init() {}
-
-    init(copying source: _StorageClass) {
-      _payload = source._payload
-      _claimID = source._claimID
-    }
-  }
-
-  fileprivate mutating func _uniqueStorage() -> _StorageClass {
-    if !isKnownUniquelyReferenced(&_storage) {
-      _storage = _StorageClass(copying: _storage)
-    }
-    return _storage
-  }
-
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    _ = _uniqueStorage()
-    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
-      while let fieldNumber = try decoder.nextFieldNumber() {
-        // The use of inline closures is to circumvent an issue where the compiler
-        // allocates stack space for every case branch when no optimizations are
-        // enabled. https://github.com/apple/swift-protobuf/issues/1034
-        switch fieldNumber {
-        case 1: try { try decoder.decodeSingularMessageField(value: &_storage._payload) }()
-        case 2: try { try decoder.decodeSingularBytesField(value: &_storage._claimID) }()
-        default: break
-        }
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularMessageField(value: &self._payload) }()
+      case 2: try { try decoder.decodeSingularBytesField(value: &self.claimID) }()
+      default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every if/case branch local when no optimizations
-      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
-      // https://github.com/apple/swift-protobuf/issues/1182
-      try { if let v = _storage._payload {
-        try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
-      } }()
-      if !_storage._claimID.isEmpty {
-        try visitor.visitSingularBytesField(value: _storage._claimID, fieldNumber: 2)
-      }
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    try { if let v = self._payload {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 1)
+    } }()
+    if !self.claimID.isEmpty {
+      try visitor.visitSingularBytesField(value: self.claimID, fieldNumber: 2)
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WirePayloadResponse, rhs: WirePayloadResponse) -> Bool {
-    if lhs._storage !== rhs._storage {
-      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
-        let _storage = _args.0
-        let rhs_storage = _args.1
-        if _storage._payload != rhs_storage._payload {return false}
-        if _storage._claimID != rhs_storage._claimID {return false}
-        return true
-      }
-      if !storagesAreEqual {return false}
-    }
+    if lhs._payload != rhs._payload {return false}
+    if lhs.claimID != rhs.claimID {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -5272,56 +5307,102 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
   public static let protoMessageName: String = _protobuf_package + ".ActivityListing"
   public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}change\0\u{1}activity\0\u{1}device\0\u{3}device_id\0\u{1}incomplete\0\u{4}3refused_by\0")
 
+  fileprivate class _StorageClass {
+    var _change: WireActivityListing.Change = .present
+    var _activity: WireActivitySummary? = nil
+    var _device: String = String()
+    var _deviceID: String = String()
+    var _incomplete: Bool = false
+    var _refusedBy: String = String()
+
+      // This property is used as the initial default value for new instances of the type.
+      // The type itself is protecting the reference to its storage via CoW semantics.
+      // This will force a copy to be made of this reference when the first mutation occurs;
+      // hence, it is safe to mark this as `nonisolated(unsafe)`.
+      static nonisolated(unsafe) let defaultInstance = _StorageClass()
+
+    private init() {}
+
+    init(copying source: _StorageClass) {
+      _change = source._change
+      _activity = source._activity
+      _device = source._device
+      _deviceID = source._deviceID
+      _incomplete = source._incomplete
+      _refusedBy = source._refusedBy
+    }
+  }
+
+  fileprivate mutating func _uniqueStorage() -> _StorageClass {
+    if !isKnownUniquelyReferenced(&_storage) {
+      _storage = _StorageClass(copying: _storage)
+    }
+    return _storage
+  }
+
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    while let fieldNumber = try decoder.nextFieldNumber() {
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every case branch when no optimizations are
-      // enabled. https://github.com/apple/swift-protobuf/issues/1034
-      switch fieldNumber {
-      case 1: try { try decoder.decodeSingularEnumField(value: &self.change) }()
-      case 2: try { try decoder.decodeSingularMessageField(value: &self._activity) }()
-      case 3: try { try decoder.decodeSingularStringField(value: &self.device) }()
-      case 4: try { try decoder.decodeSingularStringField(value: &self.deviceID) }()
-      case 5: try { try decoder.decodeSingularBoolField(value: &self.incomplete) }()
-      case 56: try { try decoder.decodeSingularStringField(value: &self.refusedBy) }()
-      default: break
+    _ = _uniqueStorage()
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      while let fieldNumber = try decoder.nextFieldNumber() {
+        // The use of inline closures is to circumvent an issue where the compiler
+        // allocates stack space for every case branch when no optimizations are
+        // enabled. https://github.com/apple/swift-protobuf/issues/1034
+        switch fieldNumber {
+        case 1: try { try decoder.decodeSingularEnumField(value: &_storage._change) }()
+        case 2: try { try decoder.decodeSingularMessageField(value: &_storage._activity) }()
+        case 3: try { try decoder.decodeSingularStringField(value: &_storage._device) }()
+        case 4: try { try decoder.decodeSingularStringField(value: &_storage._deviceID) }()
+        case 5: try { try decoder.decodeSingularBoolField(value: &_storage._incomplete) }()
+        case 56: try { try decoder.decodeSingularStringField(value: &_storage._refusedBy) }()
+        default: break
+        }
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    // The use of inline closures is to circumvent an issue where the compiler
-    // allocates stack space for every if/case branch local when no optimizations
-    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
-    // https://github.com/apple/swift-protobuf/issues/1182
-    if self.change != .present {
-      try visitor.visitSingularEnumField(value: self.change, fieldNumber: 1)
-    }
-    try { if let v = self._activity {
-      try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
-    } }()
-    if !self.device.isEmpty {
-      try visitor.visitSingularStringField(value: self.device, fieldNumber: 3)
-    }
-    if !self.deviceID.isEmpty {
-      try visitor.visitSingularStringField(value: self.deviceID, fieldNumber: 4)
-    }
-    if self.incomplete != false {
-      try visitor.visitSingularBoolField(value: self.incomplete, fieldNumber: 5)
-    }
-    if !self.refusedBy.isEmpty {
-      try visitor.visitSingularStringField(value: self.refusedBy, fieldNumber: 56)
+    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every if/case branch local when no optimizations
+      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+      // https://github.com/apple/swift-protobuf/issues/1182
+      if _storage._change != .present {
+        try visitor.visitSingularEnumField(value: _storage._change, fieldNumber: 1)
+      }
+      try { if let v = _storage._activity {
+        try visitor.visitSingularMessageField(value: v, fieldNumber: 2)
+      } }()
+      if !_storage._device.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._device, fieldNumber: 3)
+      }
+      if !_storage._deviceID.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._deviceID, fieldNumber: 4)
+      }
+      if _storage._incomplete != false {
+        try visitor.visitSingularBoolField(value: _storage._incomplete, fieldNumber: 5)
+      }
+      if !_storage._refusedBy.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._refusedBy, fieldNumber: 56)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireActivityListing, rhs: WireActivityListing) -> Bool {
-    if lhs.change != rhs.change {return false}
-    if lhs._activity != rhs._activity {return false}
-    if lhs.device != rhs.device {return false}
-    if lhs.deviceID != rhs.deviceID {return false}
-    if lhs.incomplete != rhs.incomplete {return false}
-    if lhs.refusedBy != rhs.refusedBy {return false}
+    if lhs._storage !== rhs._storage {
+      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
+        let _storage = _args.0
+        let rhs_storage = _args.1
+        if _storage._change != rhs_storage._change {return false}
+        if _storage._activity != rhs_storage._activity {return false}
+        if _storage._device != rhs_storage._device {return false}
+        if _storage._deviceID != rhs_storage._deviceID {return false}
+        if _storage._incomplete != rhs_storage._incomplete {return false}
+        if _storage._refusedBy != rhs_storage._refusedBy {return false}
+        return true
+      }
+      if !storagesAreEqual {return false}
+    }
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -6625,88 +6706,46 @@ nonisolated extension WireContinueRequest: SwiftProtobuf.Message, SwiftProtobuf.
   public static let protoMessageName: String = _protobuf_package + ".ContinueRequest"
   public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}handoff_id\0\u{1}device\0\u{1}payload\0\u{1}document\0")
 
-  fileprivate class _StorageClass {
-    var _handoffID: Data = Data()
-    var _device: String = String()
-    var _payload: WireActivityPayload? = nil
-    var _document: WireContinuedDocument? = nil
-
-      // This property is used as the initial default value for new instances of the type.
-      // The type itself is protecting the reference to its storage via CoW semantics.
-      // This will force a copy to be made of this reference when the first mutation occurs;
-      // hence, it is safe to mark this as `nonisolated(unsafe)`.
-      static nonisolated(unsafe) let defaultInstance = _StorageClass()
-
-    private init() {}
-
-    init(copying source: _StorageClass) {
-      _handoffID = source._handoffID
-      _device = source._device
-      _payload = source._payload
-      _document = source._document
-    }
-  }
-
-  fileprivate mutating func _uniqueStorage() -> _StorageClass {
-    if !isKnownUniquelyReferenced(&_storage) {
-      _storage = _StorageClass(copying: _storage)
-    }
-    return _storage
-  }
-
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    _ = _uniqueStorage()
-    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
-      while let fieldNumber = try decoder.nextFieldNumber() {
-        // The use of inline closures is to circumvent an issue where the compiler
-        // allocates stack space for every case branch when no optimizations are
-        // enabled. https://github.com/apple/swift-protobuf/issues/1034
-        switch fieldNumber {
-        case 1: try { try decoder.decodeSingularBytesField(value: &_storage._handoffID) }()
-        case 2: try { try decoder.decodeSingularStringField(value: &_storage._device) }()
-        case 3: try { try decoder.decodeSingularMessageField(value: &_storage._payload) }()
-        case 4: try { try decoder.decodeSingularMessageField(value: &_storage._document) }()
-        default: break
-        }
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBytesField(value: &self.handoffID) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.device) }()
+      case 3: try { try decoder.decodeSingularMessageField(value: &self._payload) }()
+      case 4: try { try decoder.decodeSingularMessageField(value: &self._document) }()
+      default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    try withExtendedLifetime(_storage) { (_storage: _StorageClass) in
-      // The use of inline closures is to circumvent an issue where the compiler
-      // allocates stack space for every if/case branch local when no optimizations
-      // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
-      // https://github.com/apple/swift-protobuf/issues/1182
-      if !_storage._handoffID.isEmpty {
-        try visitor.visitSingularBytesField(value: _storage._handoffID, fieldNumber: 1)
-      }
-      if !_storage._device.isEmpty {
-        try visitor.visitSingularStringField(value: _storage._device, fieldNumber: 2)
-      }
-      try { if let v = _storage._payload {
-        try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
-      } }()
-      try { if let v = _storage._document {
-        try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
-      } }()
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.handoffID.isEmpty {
+      try visitor.visitSingularBytesField(value: self.handoffID, fieldNumber: 1)
     }
+    if !self.device.isEmpty {
+      try visitor.visitSingularStringField(value: self.device, fieldNumber: 2)
+    }
+    try { if let v = self._payload {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
+    } }()
+    try { if let v = self._document {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireContinueRequest, rhs: WireContinueRequest) -> Bool {
-    if lhs._storage !== rhs._storage {
-      let storagesAreEqual: Bool = withExtendedLifetime((lhs._storage, rhs._storage)) { (_args: (_StorageClass, _StorageClass)) in
-        let _storage = _args.0
-        let rhs_storage = _args.1
-        if _storage._handoffID != rhs_storage._handoffID {return false}
-        if _storage._device != rhs_storage._device {return false}
-        if _storage._payload != rhs_storage._payload {return false}
-        if _storage._document != rhs_storage._document {return false}
-        return true
-      }
-      if !storagesAreEqual {return false}
-    }
+    if lhs.handoffID != rhs.handoffID {return false}
+    if lhs.device != rhs.device {return false}
+    if lhs._payload != rhs._payload {return false}
+    if lhs._document != rhs._document {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

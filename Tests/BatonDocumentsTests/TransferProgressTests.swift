@@ -55,13 +55,24 @@ struct TransferProgressTests {
     @Test func countsAreHeldToWhatCanBe() {
         var progress = TransferProgress(total: 100, now: start)
         progress.update(bytes: 60, now: at(100))
-        progress.update(bytes: 50, now: at(50))
-        #expect(progress.bytes == 60)
         progress.update(bytes: .max, now: at(300))
         #expect(progress.isComplete)
         #expect(progress.timeLeft(now: at(300)) == .zero)
         #expect(progress.summary(now: at(300)) == "100 bytes")
         #expect(TransferProgress(total: 0, now: start).fraction == 1)
+    }
+
+    @Test("Fewer bytes than before are another version of the document, of which nothing is known yet")
+    func beginsAnew() {
+        var progress = TransferProgress(total: 1000, now: start)
+        progress.update(bytes: 700, now: at(1000))
+        #expect(progress.rate(now: at(1000)) == 700)
+        progress.update(bytes: 100, now: at(2000))
+        #expect(progress.bytes == 100 && progress.start == at(2000))
+        #expect(progress.rate(now: at(2000)) == nil)
+        // What was there before, and how long it was under way, is no part of the rate.
+        progress.update(bytes: 200, now: at(3000))
+        #expect(progress.rate(now: at(3000)) == 100)
     }
 
     @Test func samplesAreBounded() {

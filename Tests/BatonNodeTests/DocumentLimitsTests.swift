@@ -68,6 +68,29 @@ struct DocumentLimitsTests {
         #expect(await limit.lineCount == 0)
     }
 
+    @Test("Who asks for a document anew ends what was being sent of it before, and takes that place")
+    func superseded() async throws {
+        let limit = TransferLimit(perDevice: 1)
+        let (claim, other) = (ClaimID(), ClaimID())
+        let (aborted, abort) = AsyncStream<Void>.makeStream()
+        try await limit.begin(for: desktop, claim: claim) { abort.finish() }
+        #expect(await !limit.isSuperseded(claim))
+        let error = await #expect(throws: HandoffError.self) {
+            try await limit.begin(for: desktop, claim: other) {}
+        }
+        #expect(error?.code == .limitExceeded)
+        // The connection of the first may be dead: it ends when it is told to, and then the next has the place.
+        let next = Task { try await limit.begin(for: desktop, claim: claim) {} }
+        for await _ in aborted {}
+        #expect(await limit.isSuperseded(claim))
+        await limit.end(for: desktop, claim: claim)
+        try await next.value
+        #expect(await !limit.isSuperseded(claim))
+        await #expect(throws: HandoffError.self) { try await limit.begin(for: desktop, claim: other) {} }
+        await limit.end(for: desktop, claim: claim)
+        try await limit.begin(for: desktop, claim: other) {}
+    }
+
     @Test("A description that nobody reads ends, and gives its place back")
     func unread() async throws {
         let scratch = FileManager.default.temporaryDirectory.appendingPathComponent("baton-unread-\(UUID().uuidString)")

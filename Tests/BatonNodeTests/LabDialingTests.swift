@@ -41,5 +41,34 @@ extension LabHandoffTests {
             }
             try await offer.command.end(by: SIGTERM)
         }
+
+        @Test("What a device offers that has moved since is taken over by a new connection, and not by the old one")
+        func movedDevice() async throws {
+            let lab = try await HandoffLab()
+            defer { lab.down() }
+            _ = try await lab.startNodes()
+            let watch = try lab.watch(2)
+            let first = try await lab.offer(1, "--url", "https://example.org/1", "--title", "First")
+            try await watch.listed("First")
+            #expect(try await lab.run(2, "accept", "--print", first.id).status == 0)
+            // From now on there is a connection, and its other end is where nobody is any more.
+            let script = """
+                ip address delete 10.77.0.1/24 dev eth0; ip address add 10.77.0.101/24 brd + dev eth0
+                ip route replace 224.0.0.0/4 dev eth0
+                """
+            let moving = try lab.startProgram(1, ["sh", "-c", script])
+            #expect(try await moving.end().status == 0)
+            try await eventually("it is announced") {
+                try await lab.run(2, "devices", "--json").lines.contains { $0.contains("10.77.0.101") }
+            }
+            let began = ContinuousClock.now
+            let accepted = try await lab.run(2, "accept", "--print", first.id)
+            let time = ContinuousClock.now - began
+            print("after another address was announced: \(time)")
+            #expect(accepted.lines == ["https://example.org/1"], "\(accepted.errors)")
+            // The old one is found to be dead some 15 s later.
+            #expect(time < .seconds(10))
+            try await first.command.end(by: SIGTERM)
+        }
     }
 }

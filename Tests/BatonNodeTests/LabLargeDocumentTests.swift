@@ -79,6 +79,48 @@ struct LabLargeDocumentTests {
         try await offer.command.end(by: SIGTERM)
     }
 
+    @Test("As many documents as a device is sent at once all go on when it has another address")
+    func severalGoOn() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        try lab.lab.command("rate", "1", "40")
+        let names = ["one", "two", "three"]
+        let documents = try names.enumerated().map { number, name in
+            try lab.document(name, bytes: 40_000_000, seed: 63 + UInt64(number))
+        }
+        let watch = try lab.watch(2)
+        var offers: [(command: HostCommand, id: String)] = []
+        for document in documents {
+            offers.append(try await lab.offer(1, document.path))
+            try await watch.listed(document.lastPathComponent)
+        }
+        let folder = try lab.destination("inbox")
+        let accepting = try offers.map { try lab.start(2, "accept", $0.id, "--json", "--to", folder.path) }
+        for command in accepting { try await command.event("progress") { ($0.bytes ?? 0) > 2_000_000 } }
+
+        // The other device goes on sending to where nobody is any more.
+        let script = """
+            ip address delete 10.77.0.2/24 dev eth0; ip address add 10.77.0.102/24 brd + dev eth0
+            ip route replace 224.0.0.0/4 dev eth0
+            """
+        let moving = try lab.startProgram(2, ["sh", "-c", script])
+        #expect(try await moving.end().status == 0)
+        for command in accepting { try await command.event("interrupted", within: .seconds(60)) }
+        try lab.lab.command("rate", "1", "off")
+        for command in accepting {
+            let ended = try await command.end(within: .seconds(60))
+            #expect(ended.status == 0, "\(ended.errors)")
+        }
+        for document in documents {
+            let arrived = folder.appendingPathComponent(document.lastPathComponent)
+            #expect(FileManager.default.contentsEqual(atPath: arrived.path, andPath: document.path))
+        }
+        // Of a transfer that is gone on with nobody is told that it failed.
+        for offer in offers { #expect(!offer.command.events.contains { $0.event == "failed" }) }
+        for offer in offers { try await offer.command.end(by: SIGTERM) }
+    }
+
     @Test("Two documents share a link, and a payload and a range pass both")
     func sharing() async throws {
         let lab = try await HandoffLab()

@@ -117,19 +117,65 @@ extension LabHandoffTests {
             #expect(["connectionLost", "peerUnreachable", "timedOut"].contains(interrupted.code))
             #expect(try await lost.command.end().status == 69)
 
-            // And comes back, and the document is offered again: it goes on by itself.
+            // And comes back, and offers another document of that name first, which is not what was accepted.
             _ = try await lab.startNode(1)
+            _ = try lab.destination("elsewhere")
+            let other = try lab.document("elsewhere/second", bytes: 1_000_000, seed: 34)
+            let stranger = try await lab.offer(1, other.path)
+            try await eventually("it is listed", within: .seconds(30)) {
+                try await lab.run(2, "activities", "--json").lines.contains { $0.contains(stranger.id) }
+            }
+            // The device is tried again twice a second.
+            let listed = ContinuousClock.now
+            try await eventually("it is not taken for the other") { ContinuousClock.now - listed > .seconds(3) }
+            #expect(!stranger.command.events.contains { $0.event == "taken" })
+            #expect(accepting.program.isRunning)
+
+            // And the document is offered again: it goes on by itself.
             let found = try await lab.offer(1, second.path)
             let whole = try await accepting.end()
             #expect(whole.status == 0, "\(whole.errors)")
             #expect(
                 FileManager.default.contentsEqual(
                     atPath: broken.appendingPathComponent("second").path, andPath: second.path))
-            try await found.command.end(by: SIGTERM)
+            #expect(!stranger.command.events.contains { $0.event == "taken" })
+            for offer in [stranger, found] { try await offer.command.end(by: SIGTERM) }
             let third = try await lab.offer(1, "--url", "https://example.org/back", "--title", "Back")
             try await watch.listed("Back")
             #expect(try await lab.run(2, "accept", third.id).lines == ["https://example.org/back"])
             try await third.command.end(by: SIGTERM)
+        }
+
+        @Test("A command that is killed and run again at once goes on with what has come, and there is one document")
+        func killedCommand() async throws {
+            let lab = try await HandoffLab()
+            defer { lab.down() }
+            _ = try await lab.startNodes()
+            // The rest takes longer than asking again does.
+            try lab.lab.command("rate", "1", "20")
+            let document = try lab.document("film", bytes: Self.size, seed: 33)
+            let offer = try await lab.offer(1, document.path)
+            try await lab.watch(2).listed("film")
+            let folder = try lab.destination("inbox")
+            let killed = try lab.start(2, "accept", "--json", "--to", folder.path)
+            try await killed.event("progress") { ($0.bytes ?? 0) > 3_000_000 }
+            try await killed.end(by: SIGKILL)
+            // The node goes on meanwhile, and does not so beside who asks again.
+            let again = try lab.start(2, "accept", "--json", "--to", folder.path)
+            let progress = try await again.event("progress")
+            #expect((progress.resumed ?? 0) >= 3_000_000)
+            try lab.lab.command("rate", "1", "off")
+            let ended = try await again.end()
+            #expect(ended.status == 0, "\(ended.errors)")
+            #expect(try lab.contents(of: folder) == ["film"])
+            let arrived = folder.appendingPathComponent("film")
+            #expect(FileManager.default.contentsEqual(atPath: arrived.path, andPath: document.path))
+
+            // What is in place is in nobody's way: it is not fetched again.
+            let third = try await lab.run(2, "accept", "--json", "--to", folder.path)
+            #expect(third.status == 73 && third.events.last?.code == "destinationExists", "\(third.errors)")
+            #expect(try lab.contents(of: folder) == ["film"])
+            try await offer.command.end(by: SIGTERM)
         }
 
         /// An `accept` that has some of the document and not yet all.

@@ -77,7 +77,9 @@ actor AcceptReporter {
                 ])
             return
         }
-        let kept = event.keptBytes > 0 ? "; \(HumanUnits.bytes(event.keptBytes)) of it are kept" : ""
+        // How much there is of another version of the document shows when it goes on.
+        let isKept = event.waitsSeconds > 0 && event.keptBytes > 0
+        let kept = isKept ? "; \(HumanUnits.bytes(event.keptBytes)) of it are kept" : ""
         let next =
             event.waitsSeconds > 0
             ? "waiting for \(SafeText.escaped(activity.device)) for up to \(Self.minutes(event.waitsSeconds)); ^C ends"

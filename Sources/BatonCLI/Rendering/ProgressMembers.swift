@@ -12,11 +12,11 @@ struct ProgressMembers {
     /// As on the terminal it is never all of it: only *continued* says that the document is verified and in place.
     mutating func members(_ event: WireProgressReport, now: Instant) -> [JSONValue.Member] {
         var current: TransferProgress
-        if let progress, progress.total == event.total, progress.bytes <= event.bytes {
+        if let progress, progress.total == event.total {
             current = progress
             current.update(bytes: event.bytes, now: now)
         } else {
-            // The first of a transfer, or of another version of the document.
+            // The first of a transfer, or of a version of the document of another size.
             current = TransferProgress(total: event.total, bytes: event.bytes, now: now)
         }
         progress = current

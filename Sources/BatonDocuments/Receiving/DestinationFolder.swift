@@ -72,6 +72,9 @@ public final class DestinationFolder: Sendable {
         }
     }
 
+    /// Whether two were the same folder when they were opened, by whatever path.
+    public func isSame(as other: DestinationFolder) -> Bool { resolvedPath == other.resolvedPath }
+
     /// What the kernel says to a call that receiving needs; nil when it has it.
     private static func refusal(of call: NeededCall, in folder: borrowing OwnedDescriptor) -> Errno? {
         switch call {

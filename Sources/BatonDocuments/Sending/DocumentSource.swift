@@ -27,6 +27,17 @@ public struct DocumentSource: Sendable, Hashable {
     /// Size in bytes: of a folder that of all files in it.
     public var size: UInt64 { folder?.size ?? identity.size }
 
+    /// Bytes of a ``tag``.
+    public static let tagSize = 16
+
+    /// Tells the file or folder from every other of this machine, whatever is in it: XXH3-128 of its file system and its
+    /// number there, which are no secret.
+    public var tag: [UInt8] {
+        let numbers = [identity.device, identity.inode].map(\.bigEndian)
+        let checksum = numbers.withUnsafeBytes { ChunkChecksum(of: $0) }
+        return FileVersion(high: checksum.high, low: checksum.low).bytes
+    }
+
     /// Looks at a file, or at a folder and everything in it, that a user wants to offer, and makes sure that it can be
     /// read.
     ///

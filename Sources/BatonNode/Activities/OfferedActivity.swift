@@ -49,6 +49,7 @@ struct OfferedActivity: Sendable {
         summary.type = type
         summary.title = title
         summary.documentSize = document?.size ?? 0
+        summary.documentIdentity = Data(document?.tag ?? [])
         summary.since = since
         summary.supportsContinuationStreams = supportsContinuationStreams
         summary.hasWebPage_p = !webPageURL.isEmpty

@@ -289,6 +289,11 @@ struct ControlService: Sendable {
         let handoff = Handoff(
             plan, connections: connections, documents: documents, applications: applications, files: files,
             deadlines: deadlines)
+        if let continued = await handoffs.endDetached(like: plan) {
+            try await stream.respond(.accept(.with { $0.handoffID = Data(handoff.id.bytes) }))
+            try await stream.send(record: WireAcceptEvent.with { $0.continued = continued })
+            return await stream.finish()
+        }
         try await handoffs.insert(handoff)
         await run(handoff, for: stream)
         await handoffs.remove(handoff)
@@ -336,7 +341,10 @@ struct ControlService: Sendable {
                 if handoff.plan.keepsClaim { await handoff.finish() }
             } catch {
                 handoff.endChoosing()
-                if Task.isCancelled || (error.code == .connectionLost && handoff.plan.outlivesAsker) { return }
+                if Task.isCancelled { return }
+                guard error.code != .connectionLost || !handoff.plan.outlivesAsker else {
+                    return await handoffs.setDetached(handoff)
+                }
                 running.cancel()
                 await handoff.finish()
             }

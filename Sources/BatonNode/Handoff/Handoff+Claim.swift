@@ -17,7 +17,11 @@ extension Handoff {
     /// Asks for the payload of what was accepted, or of what has taken its place where nobody named it: another activity
     /// of the same type and team, so that the application that was told has it, and no document, which the policy would
     /// have to be asked about.
-    func fetchAcceptedPayload(from connection: Connection) async throws(HandoffError) -> WireActivityPayload {
+    func fetchAcceptedPayload() async throws(HandoffError) -> WireActivityPayload {
+        let connection = try await connections.connection(to: plan.origin.id)
+        try plan.rule?.require(connection)
+        let watching = Task { await leaveMoved(connection) }
+        defer { watching.cancel() }
         var replacements = 0
         while true {
             do {
@@ -66,6 +70,7 @@ extension Handoff {
         }
         try OfferedActivity.requireFitting(payload.userInfo)
         try plan.rule?.require(type: payload.summary.type, size: payload.summary.documentSize)
+        if documentIdentity.isEmpty { documentIdentity = payload.summary.bounded?.documentIdentity ?? Data() }
         return payload
     }
 
@@ -96,8 +101,8 @@ extension Handoff {
 
     /// Makes sure that the origin knows the claim; where it has forgotten it, asks for the activity again.
     ///
-    /// What is offered under another id since counts as the same when it is of the same title and type, and alone in
-    /// that.
+    /// What is offered under another id since counts as the same when its document is the same file or folder there, of
+    /// which the origin tells: another one may have the same title, type and name.
     func renewClaim() async throws(HandoffError) {
         let (connection, claim) = try await presentClaim()
         do {
@@ -116,11 +121,8 @@ extension Handoff {
     /// The id under which the origin offers the activity now; `nil` where it is as it was.
     private func relocate(_ connection: Connection) async throws(HandoffError) -> Data? {
         let offered = try await offered(on: connection)
-        guard !offered.contains(where: { $0.id == activityID }) else { return nil }
-        let same = offered.filter {
-            $0.type == plan.activity.type && $0.title == plan.activity.title && $0.kind == plan.activity.kind
-        }
-        return same.count == 1 ? same[0].id : nil
+        guard !documentIdentity.isEmpty, !offered.contains(where: { $0.id == activityID }) else { return nil }
+        return offered.first { $0.type == plan.activity.type && $0.documentIdentity == documentIdentity }?.id
     }
 
     /// What the origin offers now, its current activity first.

@@ -41,6 +41,7 @@ extension Handoff {
         let progress = LatestProgress()
         let events = eventContinuation
         var retry = TransferRetry(now: .now)
+        var isToldOfPlaces = false
         let order = DocumentOrder(
             title: plan.activity.title, origin: plan.origin.id, folder: destination, copies: copies, rule: plan.rule)
         while true {
@@ -59,7 +60,10 @@ extension Handoff {
                 retry.note(bytes: progress.bytes, now: .now)
                 let verdict = retry.verdict(on: error, now: .now)
                 guard !Task.isCancelled else { throw HandoffError(.cancelled, "the handoff was cancelled") }
-                tellInterruption(error, verdict, keeping: progress.bytes)
+                // Asked again and again, and told once.
+                let waitsForPlace = if case .waitForPlace = verdict { true } else { false }
+                if !waitsForPlace || !isToldOfPlaces { tellInterruption(error, verdict, keeping: progress.bytes) }
+                isToldOfPlaces = waitsForPlace
                 try await overcome(error, verdict, document)
             }
         }
@@ -72,7 +76,8 @@ extension Handoff {
         switch verdict {
         case .giveUp: return
         case .describeAgain: waits = 0
-        case .waitForDevice(let end): waits = UInt32(clamping: (end - .now).components.seconds)
+        case .waitForDevice(let end), .waitForPlace(_, let end):
+            waits = UInt32(clamping: (end - .now).components.seconds)
         }
         eventContinuation.yield(
             .with {
@@ -95,22 +100,23 @@ extension Handoff {
         case .waitForDevice(let end):
             try await waitForDevice(until: end, because: error)
             await document.forgetDescription()
+        case .waitForPlace(let pause, _):
+            try await rest(pause)
         }
     }
 
     /// Waits until the origin can be reached and holds a claim of this handoff: the same, or a new one where it forgot.
     private func waitForDevice(until end: Instant, because cause: HandoffError) async throws(HandoffError) {
-        var pause = TransferRetry.shortestPause
+        var wait = TransferRetry.Wait(until: end)
         while true {
             do {
                 return try await renewClaim()
             } catch {
                 guard TransferRetry.isAway(error), !Task.isCancelled else { throw error }
-                guard Instant.now + pause < end else { throw cause }
             }
+            guard let pause = wait.pause(now: .now) else { throw cause }
             await connections.awaitAnnouncement(of: plan.origin.id, atMost: pause)
             try await rest(TransferRetry.shortestGap)
-            pause = min(pause * 2, TransferRetry.longestPause)
         }
     }
 
@@ -125,6 +131,12 @@ extension Handoff {
             let isThere = await connections.isWhereAnnounced(connection, plan.origin.id)
             guard isThere else { return await connection.abort() }
         }
+    }
+
+    /// The same while an answer is waited for on a connection that led to where the origin was.
+    func leaveMoved(_ connection: Connection) async {
+        guard await connections.isWhereAnnounced(connection, plan.origin.id) else { return }
+        await leaveStalled(connection, LatestProgress())
     }
 
     private func rest(_ pause: Duration) async throws(HandoffError) {

@@ -71,8 +71,12 @@ actor Handoff {
     /// The application has the failure of its document as the last report.
     var hasToldOfDocument = false
     private var isNodeStopping = false
+    /// What was continued, once it was.
+    private(set) var continued: WireAcceptEvent.Continued?
     /// Under which id the origin offers the activity: another one when it was offered anew.
     var activityID: Data
+    /// Which document of the origin the activity's is, as it was first told; empty where it has none.
+    var documentIdentity = Data()
     /// What the user chose of several applications, as whoever asked says.
     nonisolated let choices: AsyncStream<String>
     private nonisolated let choice: AsyncStream<String>.Continuation
@@ -106,6 +110,7 @@ actor Handoff {
                         $0.shown = isShown
                     }))
             let continued = try await takeOver()
+            self.continued = continued
             emit(.continued(continued))
             eventContinuation.finish()
             await hold()
@@ -212,9 +217,14 @@ actor Handoff {
     }
 
     private func takeOver() async throws(HandoffError) -> WireAcceptEvent.Continued {
-        let connection = try await connections.connection(to: plan.origin.id)
-        try plan.rule?.require(connection)
-        let payload = try await fetchAcceptedPayload(from: connection)
+        let payload: WireActivityPayload
+        do {
+            payload = try await fetchAcceptedPayload()
+        } catch {
+            // One that was there may have been dead for a while; nobody has been given anything by it.
+            guard error.code == .connectionLost, !Task.isCancelled else { throw error }
+            payload = try await fetchAcceptedPayload()
+        }
         // Told before the payload is handed on, and after it has come: before that nobody knows the host.
         try await announcePage(payload.webPageURL)
         // The user may have switched it off while the activity was on its way.

@@ -1,3 +1,4 @@
+import BatonDocuments
 import BatonMessages
 
 /// The handoffs of this device: those under way, and those whose activity an application holds on to.
@@ -15,6 +16,8 @@ actor HandoffTable {
         var task: Task<Void, Never>?
         /// When an application began to hold on to it, and which; `nil` while it is under way.
         var held: (number: UInt64, application: String)?
+        /// Whoever asked has gone, and it goes on without them.
+        var isDetached = false
     }
 
     private var entries: [HandoffID: Entry] = [:]
@@ -31,6 +34,29 @@ actor HandoffTable {
 
     func setTask(_ task: Task<Void, Never>, of handoff: Handoff) {
         entries[handoff.id]?.task = task
+    }
+
+    /// Whoever asked has gone, and it goes on without them.
+    func setDetached(_ handoff: Handoff) {
+        entries[handoff.id]?.isDetached = true
+    }
+
+    /// Ends what goes on for somebody who has gone, and fetches what is asked for now, into the same folder: two would
+    /// each fetch all of it, and only one could have the name. Returns when that is over; what has come is gone on with.
+    ///
+    /// - Returns: what was continued, where all was in place before it could be ended.
+    func endDetached(like plan: Handoff.Plan) async -> WireAcceptEvent.Continued? {
+        guard let folder = plan.destination else { return nil }
+        for entry in entries.values where entry.isDetached && entry.held == nil {
+            let handoff = entry.handoff
+            guard handoff.plan.origin.id == plan.origin.id, handoff.plan.destination?.isSame(as: folder) == true,
+                await handoff.activityID == plan.activity.id, await handoff.continued == nil
+            else { continue }
+            entry.task?.cancel()
+            await entry.task?.value
+            if let continued = await handoff.continued { return continued }
+        }
+        return nil
     }
 
     /// The activity has been handed over, and its application holds on to it.

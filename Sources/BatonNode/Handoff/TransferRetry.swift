@@ -31,6 +31,25 @@ struct TransferRetry: Sendable {
         case describeAgain(after: Duration)
         /// The device has gone: wait for it.
         case waitForDevice(until: Instant)
+        /// The device has no place for the transfer at this moment: ask again, after a pause.
+        case waitForPlace(after: Duration, until: Instant)
+    }
+
+    /// The pauses of a wait for a device that has gone.
+    struct Wait: Sendable {
+        private let end: Instant
+        private var next = TransferRetry.shortestPause
+
+        init(until end: Instant) {
+            self.end = end
+        }
+
+        /// How long the next pause is at the most; `nil` where the device has been waited for long enough.
+        mutating func pause(now: Instant) -> Duration? {
+            guard now + next < end else { return nil }
+            defer { next = min(next * 2, TransferRetry.longestPause) }
+            return next
+        }
     }
 
     private var bytes: UInt64 = 0
@@ -66,23 +85,30 @@ struct TransferRetry: Sendable {
             lastFailure = now
             let end = lastProgress + Self.patience
             return now < end && failures <= Self.failureLimit ? .waitForDevice(until: end) : .giveUp
+        case .limitExceeded:
+            // Who has nothing yet is one too many. Else the places are those of transfers that were cut as this one was,
+            // and which the other device has not given up yet.
+            let end = lastProgress + Self.patience
+            return bytes > 0 && now + Self.longestPause < end
+                ? .waitForPlace(after: Self.longestPause, until: end) : .giveUp
         case .unspecified, .internal, .unsupported, .invalidRequest, .noSuchActivity, .ambiguousActivity, .claimHeld,
             .streamsUnsupported, .userInfoTooLarge, .documentUnreadable, .destinationExists, .destinationUnwritable,
             .destinationFull, .corrupted, .applicationGone, .versionUnreadable, .applicationNotStarted, .handoffOff,
-            .accessRefused, .cancelled, .refused, .limitExceeded, .notHandled, .UNRECOGNIZED:
+            .accessRefused, .cancelled, .refused, .notHandled, .UNRECOGNIZED:
             return .giveUp
         }
     }
 
-    /// Whether a failure to reach the device is a reason to try again.
+    /// Whether a failure to reach the device, or to be let in, is a reason to try again.
     static func isAway(_ error: HandoffError) -> Bool {
         switch error.code {
-        case .connectionLost, .peerUnreachable, .timedOut, .noSuchClaim, .noSuchActivity, .nodeStopping: true
+        case .connectionLost, .peerUnreachable, .timedOut, .noSuchClaim, .noSuchActivity, .nodeStopping,
+            .limitExceeded:
+            true
         case .unspecified, .internal, .unsupported, .invalidRequest, .ambiguousActivity, .claimHeld,
             .streamsUnsupported, .userInfoTooLarge, .documentUnreadable, .documentChanged, .destinationExists,
             .destinationUnwritable, .destinationFull, .corrupted, .applicationGone, .versionUnreadable,
-            .applicationNotStarted, .handoffOff, .accessRefused, .cancelled, .refused, .limitExceeded, .notHandled,
-            .UNRECOGNIZED:
+            .applicationNotStarted, .handoffOff, .accessRefused, .cancelled, .refused, .notHandled, .UNRECOGNIZED:
             false
         }
     }

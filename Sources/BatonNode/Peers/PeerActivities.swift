@@ -1,4 +1,5 @@
 import BatonAccount
+import BatonDocuments
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -204,6 +205,7 @@ extension WireActivitySummary {
         }
         var bounded = self
         bounded.title = Self.beginning(of: title, bytes: OfferedActivity.titleBound)
+        if documentIdentity.count != DocumentSource.tagSize { bounded.documentIdentity = Data() }
         return bounded
     }
 

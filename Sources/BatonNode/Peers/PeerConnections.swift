@@ -67,8 +67,24 @@ actor PeerConnections {
 
     /// A connection to a device: a live one, or a new one to the addresses that it advertises. Who is cancelled waits
     /// no longer; the dialling goes on for whoever comes next.
+    ///
+    /// A live one that does not lead to where the device is announced now may be dead, which the kernel finds out late:
+    /// it counts only where the device cannot be reached otherwise.
     func connection(to device: String) async throws(HandoffError) -> Connection {
-        for entry in live[device] ?? [] where await entry.connection.isOpen { return entry.connection }
+        var elsewhere: Connection?
+        for entry in live[device] ?? [] where await entry.connection.isOpen {
+            guard await !isWhereAnnounced(entry.connection, device) else { return entry.connection }
+            elsewhere = entry.connection
+        }
+        do {
+            return try await dialled(device)
+        } catch {
+            guard error.code != .cancelled, let elsewhere, await elsewhere.isOpen else { throw error }
+            return elsewhere
+        }
+    }
+
+    private func dialled(_ device: String) async throws(HandoffError) -> Connection {
         let task: Task<Connection, any Error>
         if let running = dialing[device] {
             task = running

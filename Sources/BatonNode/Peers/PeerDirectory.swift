@@ -32,7 +32,7 @@ actor PeerDirectory {
     private let (heard, hearing) = AsyncStream<String>.makeStream(bufferingPolicy: .bufferingNewest(PeerTable.bound))
     private var responder = ResponderState.idle
     private var watchers: [UUID: AsyncStream<Void>.Continuation] = [:]
-    private var awaiting: [UUID: (device: String, heard: AsyncStream<Void>.Continuation)] = [:]
+    private nonisolated let announcements = AnnouncementWaits()
     private var expiryTimer: BatonEventLoop.Timer?
     private var reminder: BatonEventLoop.Timer?
     private var saveTimer: BatonEventLoop.Timer?
@@ -124,17 +124,8 @@ actor PeerDirectory {
 
     /// Waits until a record of a device comes, the same as before or another, at most for a time, or until the task is
     /// cancelled. One wait of each handoff that is under way.
-    func awaitAnnouncement(of device: String, atMost pause: Duration) async {
-        let id = UUID()
-        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        awaiting[id] = (device, continuation)
-        let timer = Task {
-            try? await Task.sleep(for: pause)
-            continuation.finish()
-        }
-        for await _ in stream { break }
-        timer.cancel()
-        awaiting[id] = nil
+    nonisolated func awaitAnnouncement(of device: String, atMost pause: Duration) async {
+        await announcements.wait(for: device, atMost: pause)
     }
 
     /// Takes an event of discovery.
@@ -159,7 +150,7 @@ actor PeerDirectory {
         for timer in [expiryTimer, reminder, saveTimer] { timer?.cancel() }
         for watcher in watchers.values { watcher.finish() }
         watchers = [:]
-        for waiting in awaiting.values { waiting.heard.finish() }
+        announcements.stop()
         hearing.finish()
         save()
         await withCheckedContinuation { continuation in
@@ -196,7 +187,7 @@ actor PeerDirectory {
             return
         }
         let device = opened.advertisement.device.description
-        for waiting in awaiting.values where waiting.device == device { waiting.heard.yield() }
+        announcements.heard(device)
         // Of lists that are apart the same keys seal what a device says that has only one of them.
         if opened.keys.id != current.currentKeys.id || current.state.isApart { hearing.yield(device) }
         scheduleSave()

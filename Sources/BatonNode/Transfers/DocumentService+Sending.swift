@@ -77,8 +77,11 @@ extension DocumentService {
             throw HandoffError(.invalidRequest, "the document's manifest has to be asked for first")
         }
         let ranges = try Self.ranges(of: request, in: document.tree.layout)
-        let work = request.preview ? TransferLimit.Work.preview : .document
-        try await limit.begin(for: device, work)
+        if request.preview {
+            try await limit.begin(for: device, .preview)
+        } else {
+            try await limit.begin(for: device, claim: claimID) { await stream.reset(.cancelled) }
+        }
         do {
             let reader = try await open(document, ranges)
             try await stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
@@ -91,9 +94,9 @@ extension DocumentService {
                 await transfer(reader, request, keepingCopies: keepsCopies, for: claim, claimID, on: stream)
                 withExtendedLifetime(room) {}
             }
-            await limit.end(for: device, work)
+            await end(request, of: claimID, for: device)
         } catch {
-            await limit.end(for: device, work)
+            await end(request, of: claimID, for: device)
             throw error
         }
         if pool.lentCount == 0 { pool.trim() }
@@ -117,6 +120,14 @@ extension DocumentService {
             }
         } catch {
             throw HandoffError(wrapping: error)
+        }
+    }
+
+    private func end(_ request: WireDocumentRangesRequest, of claimID: ClaimID, for device: PeerName) async {
+        if request.preview {
+            await limit.end(for: device, .preview)
+        } else {
+            await limit.end(for: device, claim: claimID)
         }
     }
 
@@ -164,8 +175,9 @@ extension DocumentService {
             }
         } catch {
             let failure = HandoffError(wrapping: error)
-            // Of a document that changed the other device asks what differs; should it give up, it says so itself.
-            if failure.code != .documentChanged {
+            // Of a document that changed the other device asks what differs, and it has asked anew where it goes on by
+            // another connection; should it give up, it says so itself.
+            if failure.code != .documentChanged, await !limit.isSuperseded(claimID) {
                 await offers.fail(claimID, by: claim.device, with: failure)
             }
             await stream.reset(failure.code == .documentChanged ? .sourceChanged : .internalError)

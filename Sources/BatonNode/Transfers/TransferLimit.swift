@@ -1,4 +1,5 @@
 import BatonMessages
+import BatonProtocol
 
 /// How many documents one device may be sent at once: they share the buffers and threads of the process, and one device
 /// must not take those of the others.
@@ -16,10 +17,19 @@ actor TransferLimit {
     private var running: [Key: Int] = [:]
     /// Who waits for a place. No more than ``boundPerDevice`` of each device, since only previews wait.
     private var line: [Key: [CheckedContinuation<Void, Never>]] = [:]
+    /// The document that is being sent for each claim.
+    private var sent: [ClaimID: Sent] = [:]
 
     private struct Key: Hashable {
         let device: String
         let work: Work
+    }
+
+    private struct Sent {
+        let abort: @Sendable () async -> Void
+        var isSuperseded = false
+        /// Newer requests of the same claim, which wait for its end: as many as the device has streams at the most.
+        var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
     /// - Parameter boundPerDevice: see ``NodeLimits/transfersPerDevice``.
@@ -53,6 +63,40 @@ actor TransferLimit {
         case .document, .description: boundPerDevice
         case .preview: 1
         }
+    }
+
+    /// Takes a place for the document of a claim, which ``end(for:claim:)`` gives back.
+    ///
+    /// What is still being sent for the claim is ended first, and gives its place back: its holder goes on by another
+    /// connection, and whoever asks anew has given up what was asked for before.
+    ///
+    /// - Parameter abort: makes the transfer end soon.
+    /// - Throws: `limitExceeded` where the device has all of its places for other documents.
+    func begin(
+        for device: PeerName, claim: ClaimID, aborting abort: @escaping @Sendable () async -> Void
+    ) async throws(HandoffError) {
+        while let older = sent[claim] {
+            if !older.isSuperseded {
+                sent[claim]?.isSuperseded = true
+                await older.abort()
+            }
+            await withCheckedContinuation { continuation in
+                // It may have ended while it was told to.
+                guard sent[claim] != nil else { return continuation.resume() }
+                sent[claim]?.waiting.append(continuation)
+            }
+        }
+        try await begin(for: device)
+        sent[claim] = Sent(abort: abort)
+    }
+
+    /// Whether a newer request of the claim waits for this transfer's end.
+    func isSuperseded(_ claim: ClaimID) -> Bool { sent[claim]?.isSuperseded ?? false }
+
+    /// The document of a claim is not being sent any more.
+    func end(for device: PeerName, claim: ClaimID) {
+        end(for: device)
+        for waiting in sent.removeValue(forKey: claim)?.waiting ?? [] { waiting.resume() }
     }
 
     /// Waits until nothing is being sent, or the time is over.

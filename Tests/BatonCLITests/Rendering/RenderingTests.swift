@@ -229,6 +229,26 @@ struct ProgressLineTests {
         #expect(screen.take() == "\r\u{1B}[K")
     }
 
+    @Test("of another version of the document the line begins anew, and does not say that it is stalled")
+    func changed() async {
+        let screen = Screen()
+        let line = Self.line(screen, isTerminal: true)
+        await line.update("film", bytes: 0, total: 30 << 20)
+        screen.advance(milliseconds: 4000)
+        await line.update("film", bytes: 22 << 20, total: 30 << 20)
+        #expect(screen.take().contains("73%"))
+        screen.advance(milliseconds: 200)
+        await line.update("film", bytes: 0, total: 30 << 20)
+        #expect(screen.take().contains(" 0%  0 bytes of 30 MiB\u{1B}"))
+        for megabyte in 1...8 as ClosedRange<UInt64> {
+            screen.advance(milliseconds: 500)
+            await line.update("film", bytes: megabyte << 20, total: 30 << 20)
+        }
+        let text = screen.take()
+        #expect(text.contains("26%  8.0 MiB of 30 MiB, 2.0 MiB/s"), "\(text)")
+        #expect(!text.contains("stalled"), "\(text)")
+    }
+
     @Test("elsewhere there is a plain line every five seconds")
     func plain() async {
         let screen = Screen()

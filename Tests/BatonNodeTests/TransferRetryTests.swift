@@ -1,0 +1,119 @@
+import BatonMessages
+import BatonProtocol
+import BatonTestSupport
+import Testing
+
+@testable import BatonNode
+
+/// When a document that stopped coming goes on by itself, by a clock that the test keeps.
+@Suite("Going on by itself", .timeLimit(.minutes(1)))
+struct TransferRetryTests {
+    private let start = Instant(nanoseconds: 5_000_000_000)
+
+    private func error(_ code: HandoffError.Code) -> HandoffError { HandoffError(code, "a test") }
+
+    @Test("Of every failure it is known whether it passes by itself")
+    func verdicts() {
+        let away: Set<HandoffError.Code> = [.connectionLost, .peerUnreachable, .timedOut, .noSuchClaim, .nodeStopping]
+        for code in HandoffError.Code.allCases {
+            var retry = TransferRetry(now: start)
+            retry.note(bytes: 1, now: start)
+            let verdict = retry.verdict(on: error(code), now: start)
+            switch code {
+            case .documentChanged: #expect(verdict == .describeAgain(after: .milliseconds(500)))
+            case .limitExceeded:
+                #expect(verdict == .waitForPlace(after: .milliseconds(500), until: start + .seconds(600)))
+            case _ where away.contains(code):
+                #expect(verdict == .waitForDevice(until: start + .seconds(600)), "\(code)")
+            default: #expect(verdict == .giveUp, "\(code)")
+            }
+            // While a device is waited for it may not offer the activity yet, or have no place.
+            let passes = away.union([.noSuchActivity, .limitExceeded])
+            #expect(TransferRetry.isAway(error(code)) == passes.contains(code), "\(code)")
+        }
+    }
+
+    @Test("Ten minutes after the last byte it is over, and each byte begins them anew")
+    func patience() {
+        var retry = TransferRetry(now: start)
+        retry.note(bytes: 1000, now: start + .seconds(60))
+        let (almost, end) = (start + .seconds(659), start + .seconds(660))
+        for code in [HandoffError.Code.connectionLost, .limitExceeded] {
+            var late = retry
+            #expect(late.verdict(on: error(code), now: almost) != .giveUp, "\(code)")
+            late = retry
+            #expect(late.verdict(on: error(code), now: end) == .giveUp, "\(code)")
+            // What is said again is no progress, and a byte is.
+            late = retry
+            late.note(bytes: 1000, now: almost)
+            #expect(late.verdict(on: error(code), now: end) == .giveUp, "\(code)")
+            late.note(bytes: 1001, now: almost)
+            #expect(late.verdict(on: error(code), now: end) != .giveUp, "\(code)")
+        }
+    }
+
+    @Test("A device that can be reached and fails at once is given up; one that is busy is not")
+    func failuresInARow() {
+        var retry = TransferRetry(now: start)
+        retry.note(bytes: 1, now: start)
+        for number in 0..<TransferRetry.failureLimit {
+            #expect(retry.verdict(on: error(.timedOut), now: start + .seconds(number)) != .giveUp)
+        }
+        var again = retry
+        #expect(retry.verdict(on: error(.timedOut), now: start + .seconds(6)) == .giveUp)
+        // One that was away in between begins anew.
+        #expect(again.verdict(on: error(.timedOut), now: start + .seconds(60)) != .giveUp)
+
+        var busy = TransferRetry(now: start)
+        #expect(busy.verdict(on: error(.limitExceeded), now: start) == .giveUp, "nothing has come: it is one too many")
+        busy.note(bytes: 1, now: start)
+        for tries in 0..<1000 {
+            #expect(busy.verdict(on: error(.limitExceeded), now: start + .milliseconds(500 * tries)) != .giveUp)
+        }
+    }
+
+    @Test("A document that changes all the time is given up, and has time to come to rest before")
+    func changes() {
+        var retry = TransferRetry(now: start)
+        for _ in 0..<TransferRetry.changeLimit {
+            guard case .describeAgain(let pause) = retry.verdict(on: error(.documentChanged), now: start) else {
+                Issue.record("it was given up")
+                return
+            }
+            #expect(pause >= .milliseconds(500) && pause <= TransferRetry.longestRest)
+        }
+        #expect(retry.verdict(on: error(.documentChanged), now: start) == .giveUp)
+    }
+
+    @Test("No pause of a wait is longer than a second, and the wait ends when it should")
+    func pauses() {
+        let end = start + TransferRetry.patience
+        var wait = TransferRetry.Wait(until: end)
+        var now = start
+        var count = 0
+        while let pause = wait.pause(now: now) {
+            #expect(pause > .zero && pause + TransferRetry.shortestGap <= .seconds(1))
+            #expect(now + pause < end)
+            now = now + pause
+            count += 1
+        }
+        #expect(now + .seconds(1) > end && now < end)
+        #expect(count < 1300)
+    }
+
+    @Test("A device that is heard ends the pause at once, another does not")
+    func heard() async throws {
+        let waits = AnnouncementWaits()
+        let waiting = Task { await waits.wait(for: "laptop", atMost: .seconds(3600)) }
+        let other = Task { await waits.wait(for: "phone", atMost: .seconds(3600)) }
+        try await eventually("both wait") { waits.count == 2 }
+        waits.heard("laptop")
+        await waiting.value
+        #expect(waits.count == 1)
+        // A wait ends with its task as well, and when its time is over.
+        other.cancel()
+        await other.value
+        await waits.wait(for: "laptop", atMost: .milliseconds(1))
+        #expect(waits.count == 0)
+    }
+}
