@@ -76,7 +76,8 @@ actor Offers {
     ///   - changed: called on the loop after each change of what is offered.
     init(
         on loop: EventLoop, files: SharedFiles, checks: ClaimChecks = .all, bound: Int = NodeLimits().offers,
-        descriptions: SharedPart? = nil, lapse: Duration = ClaimTable.lapse, changed: @escaping @Sendable (Change) -> Void
+        descriptions: SharedPart? = nil, lapse: Duration = ClaimTable.lapse,
+        changed: @escaping @Sendable (Change) -> Void
     ) {
         self.loop = loop
         self.files = files
