@@ -14,6 +14,9 @@ public actor Connection {
     /// How much of one stream may be queued before ``Stream/write(_:queueBound:)`` waits. Two document chunks: one that
     /// is being sent while the next is read from the disk.
     public static let sendQueueBound = 2 << 20
+    /// Bytes that the kernel is given ahead of what the network takes, at most: 256 KiB. Half a millisecond at the speed
+    /// of a disk, a quarter of a second at 8 Mbit/s.
+    static let unsentBound = 256 << 10
     /// The most that a reader may wait for: a chunk of a document, and what its record adds. Half of what a stream's credit
     /// allows at first is the bound where that is less, or the peer would wait too.
     public static let readBound = 1 << 20 + 4096
@@ -83,6 +86,8 @@ public actor Connection {
         self.limits = limits
         self.budget = budget
         requests = budget?.requestShare()
+        // What is urgent is queued here in front of documents, and waits behind all that the kernel has taken.
+        socket.limitUnsent(to: Self.unsentBound)
         self.socket = socket
         wire = Wire(socket: socket, channel: channel)
         session = Session(role: role, limits: limits, revocationNumber: revocationNumber, now: .now)
