@@ -49,7 +49,7 @@ final class StallWatch: Sendable {
         do {
             return try result.get()
         } catch {
-            throw failure ?? HandoffError(wrapping: error)
+            throw failure ?? HandoffError(documentCause: error)
         }
     }
 
@@ -117,6 +117,6 @@ func withStallWatch<Value: Sendable>(
             throw CancellationError()
         }
     } catch {
-        throw HandoffError(wrapping: error)
+        throw HandoffError(documentCause: error)
     }
 }

@@ -26,4 +26,9 @@ extension HandoffError {
             }
         self.init(code, error.message)
     }
+
+    /// What ended something that has to do with a document.
+    init(documentCause error: any Error) {
+        if let error = error as? DocumentError { self.init(error) } else { self.init(wrapping: error) }
+    }
 }

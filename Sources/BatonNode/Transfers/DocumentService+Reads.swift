@@ -189,13 +189,6 @@ struct DocumentPart: Sendable {
 }
 
 extension HandoffError {
-    /// What any error means that ended a document's way.
-    fileprivate init(documentCause error: any Error) {
-        if let error = error as? DocumentError { self.init(error) } else { self.init(wrapping: error) }
-    }
-}
-
-extension HandoffError {
     /// What can still be told of it once a stream was answered.
     fileprivate var resetCode: ApplicationErrorCode {
         switch code {

@@ -49,7 +49,7 @@ extension DocumentService {
         } catch let error as DocumentError {
             throw HandoffError(error)
         } catch {
-            let failure = HandoffError(wrapping: error)
+            let failure = HandoffError(documentCause: error)
             guard failure.code == .documentChanged else { throw failure }
             throw HandoffError(.documentChanged, "\(tree.label) changed while it was being sent")
         }

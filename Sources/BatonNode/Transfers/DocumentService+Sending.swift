@@ -119,7 +119,7 @@ extension DocumentService {
                 working.cancel()
             }
         } catch {
-            throw HandoffError(wrapping: error)
+            throw HandoffError(documentCause: error)
         }
     }
 
@@ -174,7 +174,7 @@ extension DocumentService {
                 for try await () in group {}
             }
         } catch {
-            let failure = HandoffError(wrapping: error)
+            let failure = HandoffError(documentCause: error)
             // Of a document that changed the other device asks what differs, and it has asked anew where it goes on by
             // another connection; should it give up, it says so itself.
             if failure.code != .documentChanged, await !limit.isSuperseded(claimID) {
@@ -228,7 +228,7 @@ extension DocumentService {
             _ = try await watch.bound(unread) { try await stream.drained() }
             await stream.finish()
         } catch {
-            let failure = (error as? DocumentError).map { HandoffError($0) } ?? HandoffError(wrapping: error)
+            let failure = HandoffError(documentCause: error)
             // What is queued is dropped before its buffers can be filled by somebody else.
             await stream.reset(failure.code == .documentChanged ? .sourceChanged : .internalError)
             for buffer in lent { pool.release(buffer) }
