@@ -66,7 +66,7 @@ enum ChunkRecordsTarget: FuzzTarget {
             throw FuzzError("there are no such chunks")
         }
         var decoder = ChunkDecoder(label: label)
-        let bases = Bases([])
+        let bases = Bases(of: try DocumentTree(file: .init(size: layout.documentSize), called: label))
         var outcome = Outcome()
         do throws(DocumentError) {
             for piece in pieces {
