@@ -14,7 +14,7 @@ import struct SystemPackage.FilePath
 @testable import BatonWeb
 
 /// The node's knowledge of applications, with real files and a program that is really launched.
-@Suite("Applications of this user", .timeLimit(.minutes(1)))
+@Suite("Applications of this user", .timeLimit(.minutes(5)))
 struct ApplicationsTests {
     private static let type = "org.example.note"
 

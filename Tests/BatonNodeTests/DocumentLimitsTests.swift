@@ -13,7 +13,7 @@ import Testing
 @testable import BatonNode
 
 /// Bounds of activities and documents, each reached.
-@Suite("Limits of activities and documents", .timeLimit(.minutes(1)))
+@Suite("Limits of activities and documents", .timeLimit(.minutes(5)))
 struct DocumentLimitsTests {
     private let desktop = PeerName(id: "desktop", name: "desktop")
     private let phone = PeerName(id: "phone", name: "phone")

@@ -13,7 +13,7 @@ import Testing
 @testable import BatonNode
 
 /// Ranges of a document that a scripted origin has, read by an application over a real connection each.
-@Suite("Reading a document before it has arrived", .timeLimit(.minutes(1)))
+@Suite("Reading a document before it has arrived", .timeLimit(.minutes(5)))
 struct DocumentReadTests {
     private final class Scene: Sendable {
         let folder: URL

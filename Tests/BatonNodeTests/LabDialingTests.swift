@@ -52,14 +52,9 @@ extension LabHandoffTests {
             try await watch.listed("First")
             #expect(try await lab.run(2, "accept", "--print", first.id).status == 0)
             // From now on there is a connection, and its other end is where nobody is any more.
-            let script = """
-                ip address delete 10.77.0.1/24 dev eth0; ip address add 10.77.0.101/24 brd + dev eth0
-                ip route replace 224.0.0.0/4 dev eth0
-                """
-            let moving = try lab.startProgram(1, ["sh", "-c", script])
-            #expect(try await moving.end().status == 0)
+            let address = try await lab.move(1)
             try await eventually("it is announced") {
-                try await lab.run(2, "devices", "--json").lines.contains { $0.contains("10.77.0.101") }
+                try await lab.run(2, "devices", "--json").lines.contains { $0.contains(address) }
             }
             let began = ContinuousClock.now
             let accepted = try await lab.run(2, "accept", "--print", first.id)

@@ -57,14 +57,9 @@ struct LabLargeDocumentTests {
 
         // The origin moves: from when this device hears of it.
         let before = Self.bytes(accepting)
-        let script = """
-            ip address delete 10.77.0.1/24 dev eth0; ip address add 10.77.0.101/24 brd + dev eth0
-            ip route replace 224.0.0.0/4 dev eth0
-            """
-        let moving = try lab.startProgram(1, ["sh", "-c", script])
-        #expect(try await moving.end().status == 0)
+        let address = try await lab.move(1)
         try await eventually("it is announced") {
-            try await lab.run(2, "devices", "--json").lines.contains { $0.contains("10.77.0.101") }
+            try await lab.run(2, "devices", "--json").lines.contains { $0.contains(address) }
         }
         let heard = Self.clock.now
         let time = try await time(accepting, beyond: max(before, Self.bytes(accepting)), since: heard)
@@ -100,12 +95,7 @@ struct LabLargeDocumentTests {
         for command in accepting { try await command.event("progress") { ($0.bytes ?? 0) > 2_000_000 } }
 
         // The other device goes on sending to where nobody is any more.
-        let script = """
-            ip address delete 10.77.0.2/24 dev eth0; ip address add 10.77.0.102/24 brd + dev eth0
-            ip route replace 224.0.0.0/4 dev eth0
-            """
-        let moving = try lab.startProgram(2, ["sh", "-c", script])
-        #expect(try await moving.end().status == 0)
+        try await lab.move(2)
         for command in accepting { try await command.event("interrupted", within: .seconds(60)) }
         try lab.lab.command("rate", "1", "off")
         for command in accepting {

@@ -4,7 +4,7 @@ import Testing
 
 /// What a node sees of the others after its machine's Avahi was killed and started again.
 @Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(2)))
+    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(5)))
 struct LabResponderTests {
     @Test("Who announces the same as before is followed again, and what it offers later is seen")
     func startedAnew() async throws {

@@ -11,7 +11,7 @@ import Testing
 @testable import BatonNode
 
 /// What an application can ask a running node about files and documents, and what not.
-@Suite("Requests about documents on the local socket", .timeLimit(.minutes(1)))
+@Suite("Requests about documents on the local socket", .timeLimit(.minutes(5)))
 struct LocalDocumentRequestTests {
     @Test("Ranges need a handoff and stay within 16 MiB; access needs a shared folder")
     func requests() async throws {

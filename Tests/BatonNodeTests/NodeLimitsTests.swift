@@ -14,7 +14,7 @@ import Testing
 @testable import BatonTransport
 
 /// What other devices can make a running node spend, each bound reached over real connections.
-@Suite("Limits of a node", .timeLimit(.minutes(2)))
+@Suite("Limits of a node", .timeLimit(.minutes(5)))
 struct NodeLimitsTests {
     /// A node of the first device of an account, and the others as its peers.
     private final class Scene: Sendable {

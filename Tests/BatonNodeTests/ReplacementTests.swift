@@ -11,7 +11,7 @@ import Testing
 @testable import BatonNode
 
 /// The moment in which one activity takes another one's place: who asks then hears of the new one.
-@Suite("Activities that are replaced", .timeLimit(.minutes(1)))
+@Suite("Activities that are replaced", .timeLimit(.minutes(5)))
 struct ReplacementTests {
     /// Offers of a node that shares no folder.
     private static func offers(on loop: EventLoop, lapse: Duration = ClaimTable.lapse) throws -> Offers {

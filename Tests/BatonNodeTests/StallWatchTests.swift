@@ -1,10 +1,11 @@
+import BatonDocuments
 import BatonEventLoop
 import BatonMessages
 import Testing
 
 @testable import BatonNode
 
-@Suite("Bounded waits of a transfer", .timeLimit(.minutes(1)))
+@Suite("Bounded waits of a transfer", .timeLimit(.minutes(5)))
 struct StallWatchTests {
     /// A wait that only a cancellation or ``open()`` ends.
     private final class Gate: Sendable {
@@ -33,6 +34,20 @@ struct StallWatchTests {
         }
         #expect(error?.code == .timedOut)
         #expect(error?.message == "the second one did not end within 0 s")
+    }
+
+    @Test("What ends a wait by itself is told as what it is")
+    func failures() async throws {
+        let full = await #expect(throws: HandoffError.self) {
+            try await withStallWatch(.seconds(60)) { watch in
+                try await watch.bound("it did not end") { throw DocumentError(.destinationFull, "film") }
+            }
+        }
+        #expect(full?.code == .destinationFull)
+        let changed = await #expect(throws: HandoffError.self) {
+            try await withStallWatch(.seconds(60)) { _ in throw DocumentError(.sourceChanged, "film") }
+        }
+        #expect(changed?.code == .documentChanged)
     }
 
     @Test("It is the wait that is bounded and not the transfer: neither many waits nor what comes between two of them")

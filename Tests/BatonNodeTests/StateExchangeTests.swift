@@ -14,7 +14,7 @@ import struct SystemPackage.FilePath
 @testable import BatonNode
 
 /// A node, and other devices of its account that are no nodes: what they get over real connections.
-@Suite("Revocation lists between devices", .timeLimit(.minutes(1)))
+@Suite("Revocation lists between devices", .timeLimit(.minutes(5)))
 struct StateExchangeTests {
     /// A running node, with the account key and a second device of the account.
     private final class Scene: Sendable {

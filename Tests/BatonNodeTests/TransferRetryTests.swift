@@ -6,7 +6,7 @@ import Testing
 @testable import BatonNode
 
 /// When a document that stopped coming goes on by itself, by a clock that the test keeps.
-@Suite("Going on by itself", .timeLimit(.minutes(1)))
+@Suite("Going on by itself", .timeLimit(.minutes(5)))
 struct TransferRetryTests {
     private let start = Instant(nanoseconds: 5_000_000_000)
 

@@ -86,6 +86,22 @@ public final class HandoffLab: Sendable {
             host, environment + wrapper + [Lab.product("baton")] + arguments, input: input, output: output)
     }
 
+    /// Gives a host another address, as a new lease does: 10.77.0.101 in the place of 10.77.0.1 for the first.
+    ///
+    /// - Returns: the new address. Nobody has heard of it yet.
+    @discardableResult
+    public func move(_ host: Int) async throws -> String {
+        let address = "10.77.0.\(100 + host)"
+        // In this order: with its first address a network loses all others of that network.
+        let script = """
+            ip address delete 10.77.0.\(host)/24 dev eth0 && ip address add \(address)/24 brd + dev eth0 &&
+                ip route replace 224.0.0.0/4 dev eth0
+            """
+        let moved = try await startProgram(host, ["sh", "-c", script]).end()
+        guard moved.status == 0 else { throw Lab.Failure(description: moved.errors) }
+        return address
+    }
+
     /// Starts any program on a host, in the same way.
     public func startProgram(
         _ host: Int, _ arguments: [String], input: URL? = nil, output: URL? = nil

@@ -261,12 +261,16 @@ struct LifeCycleTests {
         await stage.application.close()
     }
 
+    /// A stage on which nothing ends because a delegate takes its time: longer than anything here is waited for.
+    private func patientStage() async throws -> Stage {
+        var deadlines = ApplicationDeadlines()
+        deadlines.save = .seconds(60)
+        return try await Stage(deadlines: deadlines)
+    }
+
     @Test("A device that is taking the activity over does not keep it from being offered again")
     func offeredAnew() async throws {
-        var deadlines = ApplicationDeadlines()
-        // Longer than anything here is waited for.
-        deadlines.save = .seconds(60)
-        let stage = try await Stage(deadlines: deadlines)
+        let stage = try await patientStage()
         let (first, second) = (try stage.activity(), try stage.activity("org.example.notes.other"))
         let recorder = ActivityRecorder()
         first.delegate = recorder
@@ -295,10 +299,7 @@ struct LifeCycleTests {
 
     @Test("A delegate that is long over a failure holds up no other activity")
     func slowFailure() async throws {
-        var deadlines = ApplicationDeadlines()
-        // Longer than anything here is waited for.
-        deadlines.save = .seconds(60)
-        let stage = try await Stage(deadlines: deadlines)
+        let stage = try await patientStage()
         let (large, other) = (try stage.activity(), try stage.activity("org.example.notes.other"))
         let gate = Gate()
         let recorder = ActivityRecorder(onFailure: { await gate.pass() })

@@ -131,7 +131,8 @@ final class PartFile: Part {
     func isThere(file _: Int) -> Bool { true }
 
     func descriptorToSynchronize() throws(DocumentError) -> DescriptorToSynchronize {
-        // Opened anew: Linux tells an error of writing back once for each opening, and ``synchronize()`` has to hear of it too.
+        // Opened anew: Linux tells an error of writing back once for each opening, and ``synchronize()`` has to hear of it
+        // too.
         guard let file = try folder.reopenFile(record.name, inode: record.inode, for: label) else {
             throw DocumentError(.writeFailed, label.description, underlyingError: .staleNFSFileHandle)
         }

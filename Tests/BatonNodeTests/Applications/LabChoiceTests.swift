@@ -6,6 +6,19 @@ import Testing
 @Suite(
     .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
 struct LabChoiceTests {
+    /// A note that one host offers, and two applications on the other one that both could continue it.
+    private func noteForTwo(
+        _ lab: HandoffLab
+    ) async throws -> (origin: LabApplication, first: LabApplication, second: LabApplication) {
+        _ = try await lab.startNodes()
+        let first = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.first"))
+        let second = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.second"))
+        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
+        origin.offer("Note")
+        try await lab.watch(2).listed("Note")
+        return (origin, first, second)
+    }
+
     @Test("The application in front, the one used last, or the user's choice; none of another team")
     func choice() async throws {
         let lab = try await HandoffLab()
@@ -71,12 +84,7 @@ struct LabChoiceTests {
     func used() async throws {
         let lab = try await HandoffLab()
         defer { lab.down() }
-        _ = try await lab.startNodes()
-        let first = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.first"))
-        let second = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.second"))
-        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
-        origin.offer("Note")
-        try await lab.watch(2).listed("Note")
+        let (origin, first, second) = try await noteForTwo(lab)
         /// One handoff, to the application that is to have it without being named.
         func accept(_ application: LabApplication, _ nth: Int, saves: Int, _ arguments: String...) async throws {
             let accept = try lab.start(2, ["accept"] + arguments)
@@ -111,12 +119,7 @@ struct LabChoiceTests {
     func asked() async throws {
         let lab = try await HandoffLab()
         defer { lab.down() }
-        _ = try await lab.startNodes()
-        let first = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.first"))
-        let second = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.second"))
-        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
-        origin.offer("Note")
-        try await lab.watch(2).listed("Note")
+        let (origin, first, second) = try await noteForTwo(lab)
         // With no number of a line first.
         let accept = try lab.start(2, "accept", wrapper: LabTerminalAnswers.wrapper("7", "2"))
         try await second.agree()

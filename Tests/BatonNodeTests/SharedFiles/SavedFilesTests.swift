@@ -12,7 +12,7 @@ import Testing
 @testable import BatonNode
 
 /// Files that an application names only when a device takes its activity over.
-@Suite("Files in saved state", .timeLimit(.minutes(1)))
+@Suite("Files in saved state", .timeLimit(.minutes(5)))
 struct SavedFilesTests {
     private final class Scene: Sendable {
         let folder: String
