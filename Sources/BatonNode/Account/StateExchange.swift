@@ -14,8 +14,6 @@ import SwiftProtobuf
 /// lacks something, the one that has more asks: its request says what it has, and the other asks in turn. So everything
 /// is pull, and one question is all it takes.
 actor StateExchange {
-    /// How long a device may take to answer.
-    private static let answerDeadline = Duration.seconds(5)
     /// A device that could not be told is not tried again before.
     private static let retryInterval = Duration.seconds(20)
     /// Devices of which is remembered what they have, about 200 bytes each; beyond it anyone is forgotten.
@@ -46,8 +44,8 @@ actor StateExchange {
     private let storage: BlockingExecutor
     private let directory: PeerDirectory
     private let logger: Logger
-    /// See ``NodeLimits/catchUpDeadline``.
-    private let catchUpDeadline: Duration
+    /// See ``NodeLimits/listsDeadline`` and ``NodeLimits/catchUpDeadline``.
+    private let listsDeadline, catchUpDeadline: Duration
     private var connections: PeerConnections?
     private var announcer: Announcer?
     private var others: [String: Other] = [:]
@@ -55,10 +53,11 @@ actor StateExchange {
 
     init(
         account: CurrentAccount, store: AccountStore, storage: BlockingExecutor, directory: PeerDirectory,
-        catchUpDeadline: Duration = NodeLimits().catchUpDeadline, on loop: EventLoop, logger: Logger
+        limits: NodeLimits = NodeLimits(), on loop: EventLoop, logger: Logger
     ) {
         self.loop = loop
-        self.catchUpDeadline = catchUpDeadline
+        listsDeadline = limits.listsDeadline
+        catchUpDeadline = limits.catchUpDeadline
         self.account = account
         self.store = store
         self.storage = storage
@@ -147,7 +146,7 @@ actor StateExchange {
     private func ask(_ connection: Connection, of device: String) async {
         do {
             let answer = try await connection.accountState(
-                asking: account.value.state.revision, within: Self.answerDeadline)
+                asking: account.value.state.revision, within: listsDeadline)
             await note(answer.revision, of: device)
             try await adopt(answer.lists)
         } catch {
