@@ -14,6 +14,12 @@ public struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The name of the device that the failure speaks of, such as the holder of an exclusive claim; else empty.
     public let device: String
 
+    /// The most bytes of a sentence, and of a device's name, that are kept of what the other side says. The sentence fits
+    /// another message then, with words in front of it.
+    static let (messageBound, deviceBound) = (1024, 63)
+    /// The most bytes of a sentence of which many may wait for somebody to read them.
+    static let shortBound = 300
+
     public init(_ code: Code, _ message: String, device: String = "") {
         self.code = code
         self.message = message
@@ -22,14 +28,22 @@ public struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible {
 
     public var description: String { message }
 
-    /// The failure that a peer, or the node, answered with.
+    /// The failure that a peer, or the node, answered with; of a sentence that is very long only the beginning.
     public init(_ failure: WireFailure) {
         let code: Code =
             switch failure.code {
             case .unspecified, .UNRECOGNIZED: .internal
             default: failure.code
             }
-        self.init(code, failure.message.isEmpty ? "the other side failed" : failure.message, device: failure.device)
+        let message = failure.message.beginning(bytes: Self.messageBound)
+        self.init(
+            code, message.isEmpty ? "the other side failed" : message,
+            device: failure.device.beginning(bytes: Self.deviceBound))
+    }
+
+    /// The same with only the beginning of a long sentence: 300 bytes.
+    package var shortened: HandoffError {
+        HandoffError(code, message.beginning(bytes: Self.shortBound), device: device)
     }
 
     /// The message that carries this error.

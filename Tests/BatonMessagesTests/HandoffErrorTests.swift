@@ -23,6 +23,28 @@ struct HandoffErrorTests {
         #expect(HandoffError(newer) == HandoffError(.internal, "out of cheese"))
     }
 
+    /// What another device writes is handed on in events, with words in front of it: a message has to have room for that.
+    @Test("Of what the other side says the beginning is kept")
+    func isBounded() throws {
+        func kept(_ message: String, device: String = "") -> HandoffError {
+            HandoffError(
+                .with {
+                    $0.code = .claimHeld
+                    $0.message = message
+                    $0.device = device
+                })
+        }
+        let (longest, name) = (String(repeating: "x", count: 1024), String(repeating: "n", count: 63))
+        #expect(kept(longest, device: name) == HandoffError(.claimHeld, longest, device: name))
+        #expect(kept(longest + "x", device: name + "n") == HandoffError(.claimHeld, longest, device: name))
+        #expect(kept(longest).shortened == HandoffError(.claimHeld, String(repeating: "x", count: 300)))
+        // One character of as many bytes as a message may have.
+        let marks = "e" + String(repeating: "\u{301}", count: 32_000)
+        #expect(kept(marks, device: marks) == HandoffError(.claimHeld, "the other side failed"))
+        let bytes: [UInt8] = try kept(String(repeating: "ü", count: 32_000)).failure.serializedBytes()
+        #expect(bytes.count < 2048)
+    }
+
     @Test("Any error is one, and one stays what it is")
     func wrapsAnything() {
         struct Strange: Error {}

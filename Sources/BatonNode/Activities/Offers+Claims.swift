@@ -7,9 +7,6 @@ import SwiftProtobuf
 
 /// The continuing devices' side of what is offered.
 extension Offers {
-    /// The most characters of another device's reason for letting a claim go.
-    private static let reasonBound = 300
-
     /// Gives a device the activity as it is now, and a claim on it.
     ///
     /// The application is asked to save first. Where that fails no claim stays, and the activity remains available.
@@ -82,7 +79,7 @@ extension Offers {
     /// - Parameter error: why, as the other device says; of a sentence that is long only the beginning is told.
     func release(_ id: ClaimID, by device: PeerName, because error: HandoffError? = nil) {
         let reason =
-            error.map { HandoffError($0.code, String($0.message.prefix(Self.reasonBound))) }
+            error.map { HandoffError($0.code, $0.shortened.message) }
             ?? HandoffError(.cancelled, "it was let go without being continued")
         fail(id, by: device, with: reason)
         claims.release(id, by: device)

@@ -82,7 +82,7 @@ extension Handoff {
         eventContinuation.yield(
             .with {
                 $0.interrupted = .with {
-                    $0.cause = error.failure
+                    $0.cause = error.shortened.failure
                     $0.keptBytes = bytes
                     $0.waitsSeconds = waits
                 }
