@@ -1,4 +1,7 @@
+import BatonEventLoop
 import BatonMessages
+import BatonTestSupport
+import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf
 import Testing
@@ -31,6 +34,86 @@ struct ActivityListTests {
     func flags() {
         let flags = String(repeating: "\u{1F1E9}", count: 16_000)
         for _ in 0..<64 { #expect(title(flags) == String(repeating: "\u{1F1E9}", count: 256)) }
+    }
+
+    /// A summary as hostile as it fits in a message.
+    private func hostile() throws -> WireActivitySummary {
+        var summary = WireActivitySummary.with {
+            $0.id = Data(0..<16)
+            $0.kind = .document
+            $0.type = String(repeating: "t", count: 96)
+            $0.title = String(repeating: "x", count: 2000)
+            $0.documentSize = .max
+            $0.since = .max
+            $0.supportsContinuationStreams = true
+            $0.hasWebPage_p = true
+            $0.exclusive = true
+            $0.teamTag = Data(count: 30_000)
+            $0.version = .max
+            $0.documentIdentity = Data(count: 10_000)
+        }
+        // Field 200, which no version has, of 20,000 bytes.
+        try summary.merge(serializedBytes: [0xC2, 0x0C, 0xA0, 0x9C, 0x01] + [UInt8](repeating: 7, count: 20_000))
+        return summary
+    }
+
+    @Test("Only what a listing shows is kept of it, whatever else a device says")
+    func unknown() throws {
+        let before: [UInt8] = try hostile().serializedBytes()
+        #expect(before.count > 62_000)
+        let bounded = try #require(try hostile().bounded)
+        #expect(bounded.teamTag.isEmpty && bounded.documentIdentity.isEmpty)
+        let after: [UInt8] = try bounded.serializedBytes()
+        #expect(after.count <= 1536, "\(after.count)")
+        // What is as it has to be stays.
+        var honest = bounded
+        honest.teamTag = Data(0..<8)
+        honest.documentIdentity = Data(0..<16)
+        #expect(honest.bounded == honest)
+    }
+
+    /// A device whose summaries fill a message broke every listing once: with its name they were over the size of one.
+    @Test("What a hostile device lists can be told to an application, with what others list")
+    func hostileList() async throws {
+        let (near, far) = try await connectedPair(on: EventLoop(name: "node"))
+        let list = Array(repeating: try hostile(), count: 70)
+        let serving = Task {
+            for await incoming in far.incoming {
+                try? await incoming.stream.respond(.activityList(.init()))
+                for summary in list { try? await incoming.stream.send(record: summary) }
+                await incoming.stream.finish()
+            }
+        }
+        let offered = try await near.offeredActivities()
+        #expect(offered.count == 64)
+        await near.close()
+        await far.close()
+        await serving.value
+
+        let (node, application) = try await connectedPair(on: EventLoop(name: "node"))
+        let asking = Task {
+            let (_, stream) = try await application.request(.activities(.init()))
+            await stream.finish()
+            var devices: [String] = []
+            for try await listing in stream.records(of: WireActivityListing.self) { devices.append(listing.device) }
+            return devices
+        }
+        let stream = try #require(await node.incoming.makeAsyncIterator().next()).stream
+        try await stream.respond(.activities(.init()))
+        let hostile = String(repeating: "h", count: 63)
+        for activity in offered {
+            try await stream.send(
+                record: WireActivityListing.with {
+                    $0.activity = activity
+                    $0.device = hostile
+                    $0.deviceID = String(repeating: "a", count: 64)
+                })
+        }
+        try await stream.send(record: WireActivityListing.with { $0.device = "another" })
+        await stream.finish()
+        #expect(try await asking.value == Array(repeating: hostile, count: 64) + ["another"])
+        await node.close()
+        await application.close()
     }
 
     @Test("What is no activity is left out")

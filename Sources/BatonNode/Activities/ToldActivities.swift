@@ -2,7 +2,8 @@ import BatonMessages
 
 /// What the user was told that other devices offer, so that who asks for what has gone since hears what became of it.
 ///
-/// A value. The oldest make room; each is an activity's summary of at most 1.5 KiB.
+/// A value. The oldest make room; each is an activity's summary of at most 1.5 KiB
+/// (``WireActivitySummary/bounded``).
 struct ToldActivities {
     /// Activities that are remembered: 96 KiB at the most.
     static let bound = 64

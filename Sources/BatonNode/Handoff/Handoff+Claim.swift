@@ -9,8 +9,6 @@ import SwiftProtobuf
 extension Handoff {
     /// How long the origin may take for the payload: its application may take ``Offers/saveDeadline`` to save.
     private static let payloadDeadline = Duration.seconds(10)
-    /// Activities of one device that are looked through.
-    private static let listBound = 64
     /// How often an activity may be replaced by another while it is asked for.
     private static let replacementBound = 8
 
@@ -128,14 +126,7 @@ extension Handoff {
     /// What the origin offers now, its current activity first.
     private func offered(on connection: Connection) async throws(HandoffError) -> [WireActivitySummary] {
         try await withDeadline(deadlines.answer, "\(plan.origin.name) did not answer") {
-            let (_, stream) = try await connection.request(.activityList(.init()))
-            await stream.finish()
-            var offered: [WireActivitySummary] = []
-            var records = stream.records(of: WireActivitySummary.self).makeAsyncIterator()
-            while offered.count < Self.listBound, let activity = try await records.next() {
-                if let activity = activity.bounded { offered.append(activity) }
-            }
-            return offered
+            try await connection.offeredActivities()
         }
     }
 }

@@ -14,8 +14,6 @@ import SwiftProtobuf
 actor PeerActivities {
     /// How long one device may take to tell its activities.
     private static let answerDeadline = Duration.seconds(3)
-    /// Activities that are taken from one device.
-    private static let listBound = NodeLimits().offers
     /// How often who watches asks a device again that changes more often than it may announce.
     private static let watchInterval = Duration.seconds(1)
 
@@ -168,14 +166,7 @@ actor PeerActivities {
         let device = peer.device.description
         let connections = connections
         let summaries = try? await withDeadline(Self.answerDeadline, "\(peer.name) did not list its activities") {
-            let (_, stream) = try await connections.connection(to: device).request(.activityList(.init()))
-            await stream.finish()
-            var summaries: [WireActivitySummary] = []
-            for try await summary in stream.records(of: WireActivitySummary.self) {
-                guard summaries.count < Self.listBound else { break }
-                if let summary = summary.bounded { summaries.append(summary) }
-            }
-            return summaries
+            try await connections.connection(to: device).offeredActivities()
         }
         if let summaries {
             answers[peer.device] = Answer(news: peer.news, summaries: summaries)
@@ -198,29 +189,6 @@ extension HandoffError {
 }
 
 extension WireActivitySummary {
-    /// What a device says of an activity, cut to what a listing shows; `nil` when it is no activity at all.
-    var bounded: WireActivitySummary? {
-        guard id.count == ActivityID.size, !type.isEmpty, type.utf8.count <= AdvertisedActivity.maximumTypeCount else {
-            return nil
-        }
-        var bounded = self
-        bounded.title = Self.beginning(of: title, bytes: OfferedActivity.titleBound)
-        if documentIdentity.count != DocumentSource.tagSize { bounded.documentIdentity = Data() }
-        return bounded
-    }
-
-    /// The longest beginning that fits into so many bytes and ends between two characters. From the front: to find the
-    /// last character of a row of flags, all of them have to be looked at.
-    private static func beginning(of text: String, bytes limit: Int) -> String {
-        guard text.utf8.count > limit else { return text }
-        var end = text.startIndex
-        while true {
-            let next = text.index(after: end)
-            guard text.utf8.distance(from: text.startIndex, to: next) <= limit else { return String(text[..<end]) }
-            end = next
-        }
-    }
-
     /// What an advertisement tells of an activity.
     init(_ activity: AdvertisedActivity, since: UInt64) {
         self.init()

@@ -1,0 +1,51 @@
+import BatonAccount
+import BatonApplications
+import BatonDocuments
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+import FoundationEssentials
+import SwiftProtobuf
+
+extension Connection {
+    /// Activities that are taken from one device: 64, each of at most 1.5 KiB.
+    private static var listBound: Int { NodeLimits().offers }
+
+    /// What the other side offers now, its current activity first. What is no activity is left out, and what no listing
+    /// shows is not kept.
+    func offeredActivities() async throws(HandoffError) -> [WireActivitySummary] {
+        let (_, stream) = try await request(.activityList(.init()))
+        await stream.finish()
+        var offered: [WireActivitySummary] = []
+        var records = stream.records(of: WireActivitySummary.self).makeAsyncIterator()
+        while offered.count < Self.listBound, let activity = try await records.next() {
+            if let activity = activity.bounded { offered.append(activity) }
+        }
+        return offered
+    }
+}
+
+extension WireActivitySummary {
+    /// What a device says of an activity, cut to what a listing shows; `nil` when it is no activity at all.
+    ///
+    /// At most 1.5 KiB: made of the fields that this version knows, so that nothing else is kept or handed on.
+    var bounded: WireActivitySummary? {
+        guard id.count == ActivityID.size, !type.isEmpty, type.utf8.count <= AdvertisedActivity.maximumTypeCount else {
+            return nil
+        }
+        return .with {
+            $0.id = id
+            $0.kind = kind
+            $0.type = type
+            $0.title = title.beginning(bytes: OfferedActivity.titleBound)
+            $0.documentSize = documentSize
+            $0.since = since
+            $0.supportsContinuationStreams = supportsContinuationStreams
+            $0.hasWebPage_p = hasWebPage_p
+            $0.exclusive = exclusive
+            if teamTag.count == TeamTag.count { $0.teamTag = teamTag }
+            $0.version = version
+            if documentIdentity.count == DocumentSource.tagSize { $0.documentIdentity = documentIdentity }
+        }
+    }
+}
