@@ -73,6 +73,77 @@ struct HandoffAttacks {
         #expect(!FileManager.default.fileExists(atPath: "/tmp/baton-attack-absolute"))
     }
 
+    /// An entry of a folder, as the manifest tells it.
+    private static func entry(
+        _ path: String, _ kind: WireDocumentEntryKind, to target: String = ""
+    ) -> WireDocumentEntry {
+        .with {
+            $0.name = Data(path.utf8)
+            $0.kind = kind
+            $0.size = kind == .file ? 4 : 0
+            $0.linkTarget = Data(target.utf8)
+        }
+    }
+
+    /// Comes as a folder with these entries.
+    private static func folder(_ entries: [WireDocumentEntry]) -> HostileOrigin {
+        HostileOrigin(tree: [entry("holiday", .folder)] + entries, records: HostileOrigin.records("evil"))
+    }
+
+    /// Warpinator (CVE-2022-42725, CVE-2023-29380) wrote where the paths of a folder's entries led, as "Zip Slip" (Snyk,
+    /// 2018) had shown of archives. Each folder on the way is in the manifest: all is in a folder that came before.
+    @Test(
+        "Path traversal in what is in a folder",
+        arguments: [["..", "../x"], ["a", "a/..", "a/../..", "a/../../x"]])
+    func entryPaths(paths: [String]) async throws {
+        let last = try #require(paths.last)
+        let origin = Self.folder(paths.dropLast().map { Self.entry($0, .folder) } + [Self.entry(last, .file)])
+        /// Whether something comes to lie beside the folder, where the thread that writes may reach: no defence is
+        /// switched off that keeps it from reaching more.
+        func escapes(with checks: ReceivingChecks) async throws -> Bool {
+            let folder = try scratch.folder("beside-\(UUID().uuidString)")
+            try await origin.tryToFetch(title: "holiday", into: folder, checks: checks)
+            return try contents(of: folder).contains("x")
+        }
+        // Two defences refuse this, and each of them alone.
+        try await attack("a file in a folder, at \(last)") { defence in
+            let checks: ReceivingChecks = defence.isOn ? .all : .all.subtracting([.entryPaths, .beneath])
+            return Outcome(succeeds: try await escapes(with: checks))
+        }
+        for check in [ReceivingChecks.entryPaths, .beneath] {
+            #expect(try await !escapes(with: .all.subtracting(check)))
+        }
+    }
+
+    /// A link that leads out of the folder, and is followed later by whoever opens it: CVE-2022-42725 (Warpinator),
+    /// CVE-2025-4330's kind.
+    @Test("A link in a folder that leads out of it", arguments: ["..", "/etc/passwd", "a/../../.bashrc"])
+    func linkOutside(target: String) async throws {
+        try await attack("a link to \(target) in a folder") { defence in
+            let folder = try scratch.folder("link-\(defence)")
+            try await Self.folder([Self.entry("out", .link, to: target)]).tryToFetch(
+                title: "holiday", into: folder, checks: defence.isOn ? .all : .all.subtracting(.linksInside))
+            let link = folder.appendingPathComponent("holiday/out").path
+            return Outcome(succeeds: (try? FileManager.default.destinationOfSymbolicLink(atPath: link)) == target)
+        }
+    }
+
+    /// The other half of the same: what comes after the link is written through it.
+    ///
+    /// No one defence can be switched off to see it succeed: a link is no folder that others are in, files are found
+    /// through no link, and links are made when all files are there.
+    @Test("A link in a folder, and a file in the link: nothing is written through it")
+    func fileBehindLink() async throws {
+        let origin = Self.folder([Self.entry("out", .link, to: ".."), Self.entry("out/x", .file)])
+        for checks in [ReceivingChecks.all, .all.subtracting([.linksInside, .entryPaths, .beneath])] {
+            let folder = try scratch.folder("behind-\(UUID().uuidString)")
+            await #expect(throws: HandoffError.self) {
+                try await origin.fetch(title: "holiday", into: folder, checks: checks)
+            }
+            #expect(try contents(of: folder).isEmpty)
+        }
+    }
+
     /// croc (CVE-2023-43616) and Warpinator believed what a sender said of size and content.
     @Test("A document that is not what the manifest says")
     func liesAboutContent() async throws {

@@ -102,23 +102,36 @@ extension SystemCalls {
     }
 
     /// Opens the folder of a path, and makes it and those that it is in where they are missing.
+    ///
+    /// - Parameter isConfined: see ``ReceivingChecks/beneath``.
     static func openOrMakeFolder(
-        _ path: EntryPath, beneath root: borrowing OwnedDescriptor, mode: mode_t
+        _ path: EntryPath, beneath root: borrowing OwnedDescriptor, mode: mode_t, isConfined: Bool
     ) throws(Errno) -> OwnedDescriptor {
-        let flags = O_RDONLY | O_DIRECTORY
         if path.isRoot { return try openFolder([UInt8(ascii: ".")], within: root) }
         do {
-            return try open(path.bytes, beneath: root, flags)
+            return try openFolder(path.bytes, in: root, isConfined: isConfined)
         } catch .noSuchFileOrDirectory {
             var current = try openFolder([UInt8(ascii: ".")], within: root)
             for name in path.names {
                 do {
                     try makeFolder(name, in: current, mode: mode)
                 } catch .fileExists {}
-                current = try open(name, beneath: current, flags)
+                current = try openFolder(name, in: current, isConfined: isConfined)
             }
             return current
         }
+    }
+
+    private static func openFolder(
+        _ path: some Collection<UInt8>, in folder: borrowing OwnedDescriptor, isConfined: Bool
+    ) throws(Errno) -> OwnedDescriptor {
+        let flags = O_RDONLY | O_DIRECTORY
+        guard !isConfined else { return try open(path, beneath: folder, flags) }
+        let number = folder.rawValue
+        return OwnedDescriptor(
+            takingOwnershipOf: try withName(path) { (path) throws(Errno) in
+                try call { openat(number, path, flags | O_CLOEXEC) }
+            })
     }
 
     /// Makes bytes of a file zeros that lie within its size: a hole where the file system has holes.

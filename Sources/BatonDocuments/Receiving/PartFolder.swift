@@ -41,7 +41,7 @@ final class PartFolder {
         creating tree: DocumentTree, named name: [UInt8], in destination: DestinationFolder,
         umask: mode_t = ProcessUmask.current
     ) throws(DocumentError) {
-        try tree.requireLinksInside()
+        if destination.checks.contains(.linksInside) { try tree.requireLinksInside() }
         try destination.requireAbsent(tree.label)
         try destination.requireRoom(for: tree)
         try destination.requireNaming(of: tree.label)
@@ -64,7 +64,7 @@ final class PartFolder {
         reopening tree: DocumentTree, named name: [UInt8], inode: UInt64, in destination: DestinationFolder,
         umask: mode_t = ProcessUmask.current
     ) throws(DocumentError) {
-        try tree.requireLinksInside()
+        if destination.checks.contains(.linksInside) { try tree.requireLinksInside() }
         try destination.requireAbsent(tree.label)
         guard let root = try destination.reopenFolder(name, inode: inode, for: tree.label) else {
             throw DocumentError(.incomplete, tree.label.description)
@@ -218,7 +218,9 @@ final class PartFolder {
     /// The folder of this path in it, made if need be; the last one stays open.
     func folder(at path: EntryPath) throws(Errno) -> OpenParent {
         if let parent, parent.path == path { return parent }
-        let opened = OpenParent(path, try SystemCalls.openOrMakeFolder(path, beneath: root, mode: folderMode))
+        let isConfined = destination.checks.contains(.beneath)
+        let opened = OpenParent(
+            path, try SystemCalls.openOrMakeFolder(path, beneath: root, mode: folderMode, isConfined: isConfined))
         parent = opened
         return opened
     }

@@ -19,7 +19,16 @@ package struct ReceivingChecks: OptionSet, Sendable {
     /// All of a document has come, and nothing after it.
     package static let whole = ReceivingChecks(rawValue: 16)
 
-    package static let all: ReceivingChecks = [.newFile, .freeName, .checksums, .shownName, .whole]
+    /// The paths of what is in a folder lead into it.
+    package static let entryPaths = ReceivingChecks(rawValue: 32)
+    /// The kernel finds them beneath the folder and through no link, whatever they say.
+    package static let beneath = ReceivingChecks(rawValue: 64)
+    /// A link leads nowhere outside of the folder that it is in.
+    package static let linksInside = ReceivingChecks(rawValue: 128)
+
+    package static let all: ReceivingChecks = [
+        .newFile, .freeName, .checksums, .shownName, .whole, .entryPaths, .beneath, .linksInside,
+    ]
 }
 
 /// What a kernel has to have before a document is received: without it a mistake of ours, or of the file system, would

@@ -28,8 +28,8 @@ public struct LinkTarget: Sendable, Hashable {
         self.bytes = bytes
     }
 
-    /// A target that was looked at before it was kept.
-    init(known bytes: ArraySlice<UInt8>) {
+    /// A target that was looked at before it was kept, or gets no look: tests of attacks see what the look is good for.
+    package init(known bytes: ArraySlice<UInt8>) {
         self.bytes = Array(bytes)
     }
 }

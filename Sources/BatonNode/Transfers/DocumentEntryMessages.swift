@@ -32,9 +32,11 @@ extension WireDocumentEntry {
 
     /// The entry that the message tells.
     ///
-    /// - Parameter path: where it is in the document.
+    /// - Parameters:
+    ///   - path: where it is in the document.
+    ///   - checks: what is looked at.
     /// - Throws: `badName` for a link that leads outside, and for what this version does not know.
-    func entry(at path: EntryPath) throws(DocumentError) -> DocumentEntry {
+    func entry(at path: EntryPath, checks: ReceivingChecks = .all) throws(DocumentError) -> DocumentEntry {
         let time =
             hasModified
             ? FileIdentity.Time(seconds: modified.seconds, nanoseconds: Int64(modified.nanoseconds)) : nil
@@ -42,10 +44,13 @@ extension WireDocumentEntry {
         switch self.kind {
         case .folder: kind = .folder
         case .link:
-            guard let target = LinkTarget(linkTarget, at: path) else {
+            if let target = LinkTarget(linkTarget, at: path) {
+                kind = .link(target)
+            } else if checks.contains(.linksInside) {
                 throw DocumentError(.badName, path.description)
+            } else {
+                kind = .link(LinkTarget(known: Array(linkTarget)[...]))
             }
-            kind = .link(target)
         case .file:
             kind = .file(
                 .init(
@@ -60,10 +65,12 @@ extension WireDocumentEntry {
 extension DocumentTree {
     /// Makes the tree of the entries that come, refusing what is none.
     ///
-    /// - Parameter room: what it takes of a budget.
+    /// - Parameters:
+    ///   - room: what it takes of a budget.
+    ///   - checks: what is looked at.
     /// - Throws: `incomplete` where nothing came, `busy` where there is no room.
     static func received(
-        _ records: RecordSequence<WireDocumentEntry>, room: GrowingRoom?
+        _ records: RecordSequence<WireDocumentEntry>, room: GrowingRoom?, checks: ReceivingChecks
     ) async throws -> DocumentTree {
         var records = records.makeAsyncIterator()
         guard let root = try await records.next() else {
@@ -72,7 +79,9 @@ extension DocumentTree {
         var builder = Builder(try DocumentLabel(root.name), room: room)
         try builder.append(root.entry(at: .root))
         while let record = try await records.next() {
-            try builder.append(record.entry(at: EntryPath(record.name)))
+            let path =
+                checks.contains(.entryPaths) ? try EntryPath(record.name) : EntryPath(unchecked: Array(record.name))
+            try builder.append(record.entry(at: path, checks: checks))
         }
         return try builder.finish()
     }

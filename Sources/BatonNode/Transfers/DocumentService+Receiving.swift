@@ -71,7 +71,11 @@ extension DocumentService {
     }
 
     /// What the origin says that a claimed document is, from now on.
-    func describe(from connection: Connection, claim: ClaimID) async throws(HandoffError) -> DocumentTree {
+    ///
+    /// - Parameter checks: what is looked at of that.
+    func describe(
+        from connection: Connection, claim: ClaimID, checks: ReceivingChecks = .all
+    ) async throws(HandoffError) -> DocumentTree {
         let late = "the document was not described"
         let (_, stream) = try await withDeadline(Self.descriptionDeadline, late) {
             try await connection.request(.documentManifest(.with { $0.claimID = Data(claim.bytes) }))
@@ -81,7 +85,8 @@ extension DocumentService {
         return try await withDeadline(Self.descriptionDeadline, late) { [room] in
             await stream.finish()
             do {
-                return try await DocumentTree.received(stream.records(of: WireDocumentEntry.self), room: room)
+                return try await DocumentTree.received(
+                    stream.records(of: WireDocumentEntry.self), room: room, checks: checks)
             } catch let error as DocumentError {
                 await stream.reset(.protocolError)
                 throw HandoffError(error)

@@ -16,6 +16,8 @@ struct HostileOrigin: Sendable {
     var name = "report.pdf"
     var size: UInt64 = 4
     var entries = 1
+    /// What the manifest says in the place of all that: a folder and what is in it.
+    var tree: [WireDocumentEntry]?
     /// What comes as the document.
     var records: [UInt8]
     /// Whether END follows.
@@ -60,7 +62,8 @@ struct HostileOrigin: Sendable {
         let order = DocumentOrder(
             title: title, origin: "hostile", folder: try DestinationFolder(FilePath(folder.path), checks: checks))
         _ = try await service.fetch(
-            service.describe(from: near, claim: claim), for: order, from: near, claim: claim, progress: { _ in })
+            service.describe(from: near, claim: claim, checks: checks), for: order, from: near, claim: claim,
+            progress: { _ in })
     }
 
     /// Fetches the document into a folder, if it can be had: again where an answer came too late. The floods of the other
@@ -87,14 +90,12 @@ struct HostileOrigin: Sendable {
         switch try WireRequest.decode(incoming.request) {
         case .documentManifest:
             try await stream.respond(.documentManifest(.with { $0.entries = 1 }))
-            for _ in 0..<entries {
-                try await stream.send(
-                    record: WireDocumentEntry.with {
-                        $0.name = Data(name.utf8)
-                        $0.size = size
-                        $0.executable = true
-                    })
+            let file = WireDocumentEntry.with {
+                $0.name = Data(name.utf8)
+                $0.size = size
+                $0.executable = true
             }
+            for entry in tree ?? Array(repeating: file, count: entries) { try await stream.send(record: entry) }
             await stream.finish()
         case .documentRanges:
             try await stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
