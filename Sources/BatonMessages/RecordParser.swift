@@ -23,8 +23,9 @@ struct RecordParser<Record: Message> {
 
     /// The next record that is whole; `nil` where more bytes are needed.
     ///
+    /// - Parameter bound: the most bytes of a record; tests of attacks see what the number is good for.
     /// - Throws: ``HandoffError`` for a record that is too long or not of this type.
-    mutating func next() throws(HandoffError) -> Record? {
+    mutating func next(atMost bound: Int = MessageLimits.size) throws(HandoffError) -> Record? {
         var length = 0
         var shift = 0
         var cursor = position
@@ -33,8 +34,8 @@ struct RecordParser<Record: Message> {
             let byte = pending[cursor]
             cursor += 1
             length |= Int(byte & 0x7F) << shift
-            guard length <= MessageLimits.size, shift <= 14 else {
-                throw HandoffError(.internal, "the other side sent a record over \(MessageLimits.size) bytes")
+            guard length <= bound, shift <= 14 else {
+                throw HandoffError(.internal, "the other side sent a record over \(bound) bytes")
             }
             if byte & 0x80 == 0 { break }
             shift += 7

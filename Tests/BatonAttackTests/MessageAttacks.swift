@@ -45,17 +45,42 @@ struct MessageAttacks {
         #expect(throws: HandoffError.self) { try WireRequest.decode(Self.nested(4_000)) }
     }
 
-    /// Width has no defence of its own that could be switched off but the size of a message: what work that grows with the
-    /// square of the keys would cost, `WideUserInfoAttacks` shows by a control.
-    @Test("A wide message: within 64 KiB, and read in time")
-    func wide() throws {
-        // As many empty elements as a message has room for, and as many entries of a dictionary.
-        let element = Self.field(1, [0x10, 1])
-        let array = Self.field(11, (0..<12_000).flatMap { _ in element })
-        let entries = (0..<5_000).flatMap { number in
-            Self.field(1, Self.field(1, Array(String(number, radix: 36).utf8)) + Self.field(2, [0x10, 1]))
+    /// User info as an offer has it: an array of so many values, or as many entries.
+    private static func wide(_ count: Int, isArray: Bool) -> [UInt8] {
+        guard !isArray else {
+            let element = field(1, [0x10, 1])
+            let array = field(11, Array(repeatElement(element, count: count).joined()))
+            return field(1, field(1, [0x6B]) + field(2, array))
         }
-        for userInfo in [Self.field(1, Self.field(1, [0x6B]) + Self.field(2, array)), entries] {
+        return (0..<count).flatMap { number in
+            field(1, field(1, Array(String(number, radix: 36).utf8)) + field(2, [0x10, 1]))
+        }
+    }
+
+    /// Each value takes four bytes of a message and some hundred of memory. The defence is the size of a message, by which
+    /// the length in front of it is judged.
+    @Test("A wide message", arguments: [true, false])
+    func wide(isArray: Bool) async {
+        await attack("user info of 100,000 values in \(isArray ? "an array" : "a dictionary")") { defence in
+            let userInfo = Self.wide(100_000, isArray: isArray)
+            // OfferUpdate.offer is field 1, OfferRequest.user_info field 3.
+            let record = Self.field(1, Self.field(3, userInfo))
+            // The length in front of a record is written as that of a field, without the number.
+            let framed = Self.field(1, record).dropFirst()
+            var parser = RecordParser<WireOfferUpdate>()
+            Array(framed).withUnsafeBytes { parser.append($0) }
+            let bound = defence.isOn ? MessageLimits.size : .max
+            guard let update = try? parser.next(atMost: bound) else { return .refused }
+            let pairs = update.offer.userInfo.pairs
+            let count = isArray ? pairs.first?.value.array.elements.count : pairs.count
+            return Outcome(succeeds: count == 100_000)
+        }
+    }
+
+    /// What work that grows with the square of the values would cost, `WideUserInfoAttacks` shows by a control.
+    @Test("As many values as a message has room for are read in time")
+    func widest() throws {
+        for userInfo in [Self.wide(12_000, isArray: true), Self.wide(5_000, isArray: false)] {
             let bytes = [0x9A, 0x02] + Self.field(0, Self.field(3, userInfo)).dropFirst()
             #expect(bytes.count <= MessageLimits.size, "\(bytes.count)")
             let start = ContinuousClock.now
