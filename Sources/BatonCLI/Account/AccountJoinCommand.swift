@@ -11,7 +11,8 @@ struct AccountJoinCommand: AsyncParsableCommand {
             Asks for the account key without showing what you type. Where standard input is not a terminal, the key is \
             its first line. Case, spaces and dashes do not matter, and a mistyped key is found by its checksum.
 
-            Before the key is forgotten, another device of the account is looked for, up to 10 s, so that this one knows             from the start who was revoked. Without an answer it learns that when it meets one.
+            Before the key is forgotten, another device of the account is looked for, up to 10 s, so that this one knows \
+            from the start who was revoked. Without an answer it learns that when it meets one.
 
             The key is never an argument and never in the environment, where other programs could read it.
 

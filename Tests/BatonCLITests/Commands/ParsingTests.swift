@@ -106,6 +106,19 @@ struct ExitStatusTests {
         for status in ExitStatus.allCases { #expect(help.contains("\(status.rawValue)  \(status.meaning)")) }
     }
 
+    @Test("no sentence of the help has a gap where a line was broken")
+    func gaps() {
+        func all(of command: any ParsableCommand.Type) -> [any ParsableCommand.Type] {
+            [command] + command.configuration.subcommands.flatMap(all)
+        }
+        let commands = all(of: BatonCommand.self)
+        #expect(commands.count > 20)
+        for command in commands {
+            let discussion = command.configuration.discussion
+            #expect(discussion.firstMatch(of: #/[a-z,.] {8,}[a-z]/#) == nil, "\(command)")
+        }
+    }
+
     @Test("each failure has a name of its own and a status")
     func failures() {
         let known = WireFailure.Code.allCases.filter { $0 != .unspecified }
