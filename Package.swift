@@ -125,7 +125,7 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(
             name: "library-probe",
-            dependencies: ["Baton", "BatonFoundation", "BatonMessages", "BatonTestSupport", "BatonTransport"],
+            dependencies: ["Baton", "BatonFoundation", "BatonMessages", "BatonTestSupport", "BatonTransport", logging],
             path: "Tests/BatonLibraryProbe", swiftSettings: settings),
         .executableTarget(
             name: "node-probe",

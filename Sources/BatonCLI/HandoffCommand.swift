@@ -11,6 +11,9 @@ struct HandoffCommand: AsyncParsableCommand {
             While it is off nothing is announced, listed or taken over here, and nothing of this device can be taken; \
             what applications offer comes back when it is on again. The choice is kept.
 
+            Of one application that is off nothing is announced, and nothing is handed over to it or by it. What other \
+            devices offer is listed all the same: another application may take it, or you with --print.
+
             EXAMPLES:
               baton handoff                                 # is it on?
               baton handoff off

@@ -42,15 +42,17 @@ extension WireRequest {
 extension Connection {
     /// Sends a request and waits for its response; the stream goes on as the request's kind allows.
     ///
+    /// - Parameter opened: is given the stream before the response is waited for, so that somebody else can abort it.
     /// - Throws: ``HandoffError``: the peer's ``WireFailure``, or what became of the connection.
     public nonisolated func request(
-        _ kind: WireRequest.OneOf_Kind
+        _ kind: WireRequest.OneOf_Kind, opened: (@Sendable (Stream) -> Void)? = nil
     ) async throws(HandoffError) -> (WireResponse.OneOf_Kind, Stream) {
         var request = WireRequest()
         request.kind = kind
         let bytes = try request.encoded()
         do {
             let stream = try await open(bytes)
+            opened?(stream)
             let answer = try await stream.response()
             guard let response = try? WireResponse(serializedBytes: answer, options: MessageLimits.decoding),
                 let kind = response.kind

@@ -2231,9 +2231,21 @@ public nonisolated struct WireAcceptEvent: Sendable {
     /// the application shows by itself that it is waiting
     public var shown: Bool = false
 
+    /// That the web page goes to, which has come: told behind the event without one, for each application that agrees.
+    public var application: WireInstalledApplication {
+      get {_application ?? WireInstalledApplication()}
+      set {_application = newValue}
+    }
+    /// Returns true if `application` has been explicitly set.
+    public var hasApplication: Bool {self._application != nil}
+    /// Clears the value of `application`. Subsequent reads from it will return its default value.
+    public mutating func clearApplication() {self._application = nil}
+
     public var unknownFields = SwiftProtobuf.UnknownStorage()
 
     public init() {}
+
+    fileprivate var _application: WireInstalledApplication? = nil
   }
 
   public nonisolated struct Continued: Sendable {
@@ -6272,7 +6284,7 @@ nonisolated extension WireAcceptEvent.Interrupted: SwiftProtobuf.Message, SwiftP
 
 nonisolated extension WireAcceptEvent.WillContinue: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = WireAcceptEvent.protoMessageName + ".WillContinue"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}device\0\u{1}shown\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}type\0\u{1}device\0\u{1}shown\0\u{1}application\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -6283,12 +6295,17 @@ nonisolated extension WireAcceptEvent.WillContinue: SwiftProtobuf.Message, Swift
       case 1: try { try decoder.decodeSingularStringField(value: &self.type) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.device) }()
       case 3: try { try decoder.decodeSingularBoolField(value: &self.shown) }()
+      case 4: try { try decoder.decodeSingularMessageField(value: &self._application) }()
       default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.type.isEmpty {
       try visitor.visitSingularStringField(value: self.type, fieldNumber: 1)
     }
@@ -6298,6 +6315,9 @@ nonisolated extension WireAcceptEvent.WillContinue: SwiftProtobuf.Message, Swift
     if self.shown != false {
       try visitor.visitSingularBoolField(value: self.shown, fieldNumber: 3)
     }
+    try { if let v = self._application {
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -6305,6 +6325,7 @@ nonisolated extension WireAcceptEvent.WillContinue: SwiftProtobuf.Message, Swift
     if lhs.type != rhs.type {return false}
     if lhs.device != rhs.device {return false}
     if lhs.shown != rhs.shown {return false}
+    if lhs._application != rhs._application {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

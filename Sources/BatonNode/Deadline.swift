@@ -1,3 +1,4 @@
+import BatonEventLoop
 import BatonMessages
 import BatonTransport
 
@@ -9,22 +10,29 @@ import BatonTransport
 ///   - duration: how long it may take.
 ///   - what: completes the sentence "… did not … in N s", such as "the application did not answer".
 ///   - device: the name of the device that did not answer; empty where it is an application of this device.
+///   - late: what is done before the operation is cancelled, such as to tell the other side why; what the operation throws
+///     because of that counts as late.
 func withDeadline<Value: Sendable>(
-    _ duration: Duration, _ what: String, device: String = "", _ operation: @escaping @Sendable () async throws -> Value
+    _ duration: Duration, _ what: String, device: String = "", late: @escaping @Sendable () async -> Void = {},
+    _ operation: @escaping @Sendable () async throws -> Value
 ) async throws(HandoffError) -> Value {
+    let failure = HandoffError(.timedOut, "\(what) within \(duration.components.seconds) s", device: device)
+    let isLate = Lock(false)
     do {
         return try await withThrowingTaskGroup(of: Value.self) { group in
             group.addTask(operation: operation)
-            group.addTask {
+            group.addTask { @Sendable in
                 try await Task.sleep(for: duration)
-                throw HandoffError(.timedOut, "\(what) within \(duration.components.seconds) s", device: device)
+                isLate.withLock { $0 = true }
+                await late()
+                throw failure
             }
             defer { group.cancelAll() }
             guard let value = try await group.next() else { throw CancellationError() }
             return value
         }
     } catch {
-        throw HandoffError(wrapping: error)
+        throw isLate.withLock { $0 } ? failure : HandoffError(wrapping: error)
     }
 }
 

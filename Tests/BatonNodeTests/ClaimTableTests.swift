@@ -61,6 +61,34 @@ struct ClaimTableTests {
         #expect(lapsed == nil)
     }
 
+    @Test("What lapses or makes room is told once, unless its holder has said what became of it")
+    func losses() throws {
+        var table = ClaimTable()
+        let activity = try activity()
+        var claims: [ClaimID] = []
+        for _ in 0..<ClaimTable.boundPerDevice { claims.append(try table.claim(activity, by: "a", now: start)) }
+        let other = try table.claim(activity, by: "b", now: start)
+        table.setContinued(claims[1])
+        _ = table.setFailed(claims[2], by: "a")
+        for _ in 0..<3 { _ = try table.claim(activity, by: "a", now: start) }
+        // The oldest; the two after it are settled.
+        let evicted = table.takeLosses()
+        #expect(evicted.map(\.error.code) == [.limitExceeded] && evicted.first?.error.device == "a")
+        #expect(evicted.first?.activity == activity.id)
+
+        table.connectionsEnded(of: "a", now: start)
+        table.connectionsEnded(of: "b", now: start)
+        let kept = table.present(other, by: "b", now: start)
+        #expect(kept != nil)
+        table.expire(now: start + ClaimTable.lapse)
+        let lost = table.takeLosses()
+        #expect(lost.count == ClaimTable.boundPerDevice)
+        #expect(lost.allSatisfy { $0.error.code == .connectionLost && $0.error.device == "a" })
+        table.expire(now: start + .seconds(3600))
+        let nothing = table.takeLosses()
+        #expect(nothing.isEmpty)
+    }
+
     @Test("There are at most so many claims")
     func bound() throws {
         var table = ClaimTable()

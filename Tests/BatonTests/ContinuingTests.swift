@@ -179,6 +179,75 @@ struct ContinuingTests {
         #expect(recorder.failures.value.first?.device == "laptop")
     }
 
+    @Test("What fails while the application is asked is told when it has agreed, and never when it refuses")
+    func failedWhileAsked() async throws {
+        let stage = try await stage()
+        let gate = Gate()
+        let recorder = ApplicationRecorder(onWillContinue: {
+            await gate.pass()
+            return .systemShowsProgress
+        })
+        stage.application.delegate = recorder
+        let node = stage.node
+        let asking = (1...2).map { number in
+            Task { () -> HandoffError? in
+                do {
+                    _ = try await node.ask(.announcement(UInt8(number)))
+                    return nil
+                } catch {
+                    return error as? HandoffError
+                }
+            }
+        }
+        try await eventually("asked") { recorder.events.value.count == 2 }
+        _ = try await node.ask(.failure(1, .cancelled))
+        _ = try await node.ask(.failure(1, .connectionLost))
+        #expect(recorder.failures.value.isEmpty)
+        gate.open()
+        #expect(await asking[0].value?.code == .cancelled)
+        #expect(await asking[1].value == nil)
+        try await eventually("told") { recorder.failures.value.map(\.code) == [.userCancelled] }
+
+        let refused = Gate()
+        let refusing = ApplicationRecorder(onWillContinue: {
+            await refused.pass()
+            return .refused("busy")
+        })
+        stage.application.delegate = refusing
+        let isRefused = Task { (try? await node.ask(.announcement(3))) == nil }
+        try await eventually("asked") { refusing.events.value.count == 1 }
+        _ = try await node.ask(.failure(3, .cancelled))
+        refused.open()
+        #expect(await isRefused.value)
+        _ = try await node.ask(.failure(3, .cancelled))
+        #expect(refusing.failures.value.isEmpty)
+    }
+
+    @Test("A node that is lost fails what the application has agreed to, once, and nothing else")
+    func nodeLost() async throws {
+        let stage = try await stage()
+        let gate = Gate()
+        let hasReturned = Box(false)
+        let recorder = ApplicationRecorder(onContinue: { _, _ in
+            await gate.pass()
+            defer { hasReturned.value = true }
+            return true
+        })
+        stage.application.delegate = recorder
+        let node = stage.node
+        for number in 1...3 as ClosedRange<UInt8> { _ = try await node.ask(.announcement(number)) }
+        _ = try await node.ask(.failure(1, .cancelled))
+        try await eventually("told of the first") { recorder.failures.value.count == 1 }
+        let continuing = Task { try? await node.ask(.arrival(2)) }
+        try await eventually("the second has come") { recorder.activities.value.count == 1 }
+        await node.stop()
+        try await eventually("told of the third") { recorder.failures.value.count == 2 }
+        gate.open()
+        _ = await continuing.value
+        try await eventually("the second is continued, though the node is gone") { hasReturned.value }
+        #expect(recorder.failures.value.map(\.code) == [.userCancelled, .connectionUnavailable])
+    }
+
     @Test("What it does not handle fails on both sides")
     func unhandled() async throws {
         let stage = try await stage()

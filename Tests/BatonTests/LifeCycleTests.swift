@@ -120,6 +120,25 @@ struct LifeCycleTests {
         #expect(await stage.node.offers.allSatisfy { $0.request.type == "org.example.soon" })
     }
 
+    @Test("One that the node withdraws because it has expired is offered again once it has more time")
+    func prolonged() async throws {
+        // The node's clock is first.
+        var deadlines = ApplicationDeadlines()
+        deadlines.afterExpiry = .seconds(600)
+        let stage = try await Stage(deadlines: deadlines)
+        let activity = try stage.activity()
+        let expiry = Date(timeIntervalSinceNow: 0.5)
+        activity.expirationDate = expiry
+        activity.becomeCurrent()
+        _ = try await stage.offered(1)
+        try await eventually("it has expired") { Date() > expiry }
+        try await stage.node.withdraw()
+        _ = try await stage.offered(0)
+        activity.expirationDate = nil
+        _ = try await stage.offered(1)
+        #expect(await stage.node.offers.count == 2)
+    }
+
     @Test("Eligibility and streams can be switched at any time")
     func switches() async throws {
         let stage = try await Stage()
@@ -238,78 +257,6 @@ struct LifeCycleTests {
         let offer = try #require(await stage.node.offered.first)
         #expect(offer.request.title == "changed" && offer.request.documentPath.isEmpty)
         try await eventually("told") { recorder.failures.value.map(\.code) == [.handoffFailed] }
-    }
-
-    @Test("An activity that becomes current again before the node has let it go is offered when it has")
-    func offeredInTurn() async throws {
-        let stage = try await Stage()
-        let (first, second) = (try stage.activity(), try stage.activity("org.example.notes.other"))
-        let recorder = ActivityRecorder()
-        first.delegate = recorder
-        first.becomeCurrent()
-        _ = try await stage.offered(1)
-        await stage.node.holdEnds()
-        second.becomeCurrent()
-        _ = try await stage.offered(2)
-        first.becomeCurrent()
-        try await eventually("both were withdrawn") { await stage.node.heldEnds == 2 }
-        await stage.node.releaseEnds()
-        try await eventually("the first is offered again") {
-            await stage.node.offered.map(\.request.type) == [Stage.editing]
-        }
-        #expect(recorder.failures.value.isEmpty)
-        await stage.application.close()
-    }
-
-    /// A stage on which nothing ends because a delegate takes its time: longer than anything here is waited for.
-    private func patientStage() async throws -> Stage {
-        var deadlines = ApplicationDeadlines()
-        deadlines.save = .seconds(60)
-        return try await Stage(deadlines: deadlines)
-    }
-
-    @Test("A device that is taking the activity over does not keep it from being offered again")
-    func offeredAnew() async throws {
-        let stage = try await patientStage()
-        let (first, second) = (try stage.activity(), try stage.activity("org.example.notes.other"))
-        let recorder = ActivityRecorder()
-        first.delegate = recorder
-        first.becomeCurrent()
-        _ = try await stage.offered(1)
-        let device = WireOfferEvent.Taken.with {
-            $0.device = "desktop"
-            $0.deviceID = "d"
-        }
-        try await stage.node.report(.taken(device))
-        second.becomeCurrent()
-        try await eventually("the second is offered") {
-            await stage.node.offered.map(\.request.type) == ["org.example.notes.other"]
-        }
-        first.becomeCurrent()
-        try await eventually("the first is offered again") {
-            await stage.node.offered.map(\.request.type) == [Stage.editing]
-        }
-        #expect(await stage.node.offers.count == 3)
-        // What became of the takeover is told where it began.
-        try await stage.node.report(.continued(device), of: 0)
-        try await eventually("told") { recorder.continued.value.map(\.name) == ["desktop"] }
-        first.invalidate()
-        await stage.application.close()
-    }
-
-    @Test("A delegate that is long over a failure holds up no other activity")
-    func slowFailure() async throws {
-        let stage = try await patientStage()
-        let (large, other) = (try stage.activity(), try stage.activity("org.example.notes.other"))
-        let gate = Gate()
-        let recorder = ActivityRecorder(onFailure: { await gate.pass() })
-        large.delegate = recorder
-        large.userInfo = ["d": .data(Data(count: UserInfo.maximumSize))]
-        large.becomeCurrent()
-        try await eventually("told") { recorder.failures.value.map(\.code) == [.handoffUserInfoTooLarge] }
-        other.becomeCurrent()
-        #expect(try await stage.offered(1).first?.request.type == "org.example.notes.other")
-        gate.open()
     }
 
     @Test("Saved activities are deleted by their persistent identifiers")

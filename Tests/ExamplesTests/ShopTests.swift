@@ -40,6 +40,45 @@ import Testing
         }
     }
 
+    @Test("Blanks are no item; what finds no room stays half-typed, and what came without is counted")
+    func full() async throws {
+        try await inHome { home in
+            let shop = try Shop(environment: ["BATON_HOME": home])
+            @MainActor func type(_ text: String, replacing name: String? = nil) {
+                shop.draft = Shop.Draft(field: TextField(text), replaces: name)
+                shop.finishDraft()
+            }
+            type(" ")
+            #expect(shop.list.items.isEmpty && shop.notice.isEmpty && shop.draft.field.isEmpty, "\(shop.notice)")
+            type("Milk")
+            type("  ", replacing: "Milk")
+            #expect(shop.list.shown.map(\.name) == ["Milk"] && shop.notice.isEmpty && shop.draft.field.isEmpty)
+            type("Oat milk", replacing: "Milk")
+            #expect(shop.list.shown.map(\.name) == ["Oat milk"] && shop.notice.isEmpty)
+
+            for number in 1..<ShoppingList.bound { type("Item \(number)") }
+            #expect(shop.list.shown.count == ShoppingList.bound && shop.notice.isEmpty)
+            type("One more")
+            #expect(shop.notice.hasPrefix("The list is full") && shop.draft.field.text == "One more")
+            #expect(shop.list.shown.count == ShoppingList.bound)
+            // An item of another name makes its own room.
+            type("Item one", replacing: "Item 1")
+            #expect(shop.notice.isEmpty && shop.draft.field.isEmpty)
+            #expect(shop.list.shown.count == ShoppingList.bound && shop.list.shown.last?.name == "Item one")
+
+            var other = ShoppingList()
+            for name in ["Item 2", "Bread", "Butter"] { other.set(name, to: .wanted) }
+            other.set("Salt", to: .removed)
+            let activity = try UserActivity(activityType: Shop.viewingType, application: shop.application)
+            activity.version = ShoppingList.version
+            activity.userInfo = other.userInfo
+            await shop.restoreUserActivityState(activity)
+            #expect(shop.notice.contains("2 of its items"), "\(shop.notice)")
+            #expect(shop.list.shown.count == ShoppingList.bound)
+            await shop.application.close()
+        }
+    }
+
     @Test("On a full disk it is said that the list is not kept; the one that is kept stays, and later all is kept")
     func fullDisk() async throws {
         try await inHome { home in

@@ -1,20 +1,20 @@
-import FoundationEssentials
+package import FoundationEssentials
 
 /// What an application says of an activity.
-struct ActivityContent: Sendable, Hashable {
-    var title: String?
-    var userInfo = UserInfo()
-    var requiredUserInfoKeys: Set<String> = []
-    var webpageURL: URL?
-    var referrerURL: URL?
-    var expirationDate: Date?
-    var targetContentIdentifier: String?
-    var persistentIdentifier: String?
-    var isEligibleForHandoff = true
-    var supportsContinuationStreams = false
-    var version: UInt32 = 0
-    var isExclusive = false
-    var document: URL?
+package struct ActivityContent: Sendable, Hashable {
+    package var title: String?
+    package var userInfo = UserInfo()
+    package var requiredUserInfoKeys: Set<String> = []
+    package var webpageURL: URL?
+    package var referrerURL: URL?
+    package var expirationDate: Date?
+    package var targetContentIdentifier: String?
+    package var persistentIdentifier: String?
+    package var isEligibleForHandoff = true
+    package var supportsContinuationStreams = false
+    package var version: UInt32 = 0
+    package var isExclusive = false
+    package var document: URL?
 
     /// The required keys that the user info lacks, in order.
     var missingKeys: [String] {

@@ -3,7 +3,7 @@ import BatonEventLoop
 /// Lets the calls of one activity's delegate come one after the other.
 ///
 /// A call has its turn for as long as its answer may take, so that one that hangs holds up nobody for longer. Who
-/// waits here is bounded by who calls: the node's unanswered requests, one event of the offer, one save of its own.
+/// waits here is bounded by who calls: the node's unanswered requests, one thing that it is told, one save of its own.
 final class DelegateTurns: Sendable {
     private let last = Lock<Task<Void, Never>?>(nil)
 

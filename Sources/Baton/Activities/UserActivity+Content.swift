@@ -49,7 +49,7 @@ extension UserActivity {
     /// - Throws: ``UserActivityError/Code/invalid`` for anything but an `http` or `https` URL with a host of at most
     ///   8,192 bytes. The web page stays as it was then.
     public func setWebpageURL(_ url: URL?) throws(UserActivityError) {
-        try Self.requireWebPage(url, atMost: Self.maximumURLSize)
+        try Self.requireWebPage(url)
         change { $0.webpageURL = url }
     }
 
@@ -60,7 +60,7 @@ extension UserActivity {
     ///
     /// - Throws: as ``setWebpageURL(_:)``, with at most 1,024 bytes.
     public func setReferrerURL(_ url: URL?) throws(UserActivityError) {
-        try Self.requireWebPage(url, atMost: Self.maximumReferrerSize)
+        try Self.requireReferrer(url)
         change { $0.referrerURL = url }
     }
 
@@ -121,6 +121,16 @@ extension UserActivity {
 
     private static let maximumURLSize = 8192
     private static let maximumReferrerSize = 1024
+
+    /// Whether a URL can be an activity's web page; none can.
+    package static func requireWebPage(_ url: URL?) throws(UserActivityError) {
+        try requireWebPage(url, atMost: maximumURLSize)
+    }
+
+    /// The same of the page that led to it.
+    package static func requireReferrer(_ url: URL?) throws(UserActivityError) {
+        try requireWebPage(url, atMost: maximumReferrerSize)
+    }
 
     private static func requireWebPage(_ url: URL?, atMost bound: Int) throws(UserActivityError) {
         guard let url else { return }

@@ -32,8 +32,7 @@ extension UserActivity {
         guard state.withLock({ $0.reported.isNews(size) }) else { return }
         if let error {
             application.logger.error("\(activityType) is not offered: \(error)")
-            // Not waited for: the delegate may be long, and other activities change.
-            Task { await tellFailure(error) }
+            tellFailure(error)
         } else if case .size(let bytes) = size {
             let advice = "put more into a document or a continuation stream"
             application.logger.warning(
@@ -41,29 +40,34 @@ extension UserActivity {
         }
     }
 
-    /// Tells the delegate what became of the activity.
-    func receive(_ event: WireOfferEvent) async {
+    /// Notes what became of the activity, which the delegate is told when it has heard all before it.
+    func receive(_ event: WireOfferEvent) {
         switch event.kind {
         case .taken(let device):
             state.withLock { $0.continuations.begin(device.deviceID) }
         case .continued(let device):
             guard state.withLock({ $0.continuations.isNews(device.deviceID) }) else { return }
             let device = ContinuingDevice(name: device.device, identifier: device.deviceID)
-            _ = await turns.call(within: application.deadlines.save) {
-                await self.delegate?.userActivityWasContinued(self, by: device)
-            }
+            tell { await $0.userActivityWasContinued(self, by: device) }
         case .failed(let failure):
             // A node that stops is looked for again; the activity has not failed.
             guard failure.code != .nodeStopping else { return }
-            await tellFailure(UserActivityError(HandoffError(failure)))
+            tellFailure(UserActivityError(HandoffError(failure)))
         case .progress, .withdrawn, nil:
             return
         }
     }
 
-    func tellFailure(_ error: UserActivityError) async {
-        _ = await turns.call(within: application.deadlines.save) {
-            await self.delegate?.userActivity(self, didFail: error)
+    func tellFailure(_ error: UserActivityError) {
+        tell { await $0.userActivity(self, didFail: error) }
+    }
+
+    /// Tells the delegate, in a turn of its own for each thing: what it does not hear in time delays only what comes next.
+    private func tell(_ call: @escaping @Sendable (any UserActivityDelegate) async -> Void) {
+        news.tell {
+            _ = await self.turns.call(within: self.application.deadlines.save) {
+                if let delegate = self.delegate { await call(delegate) }
+            }
         }
     }
 }

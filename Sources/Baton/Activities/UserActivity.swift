@@ -24,6 +24,7 @@ public final class UserActivity: Sendable {
     let id: ActivityIdentifier
     let state: Lock<State>
     let turns = DelegateTurns()
+    let news = DelegateNews()
     /// The handoff that brought it here; `nil` for one that was made here.
     let handoff: ContinuedHandoff?
 
@@ -98,8 +99,9 @@ public final class UserActivity: Sendable {
     /// The content as it is now.
     var content: ActivityContent { state.withLock { $0.content } }
 
-    /// Changes the content; what changes while the activity is current goes out.
-    func change(_ body: (inout ActivityContent) -> Void) {
+    /// Changes the content at once, so that nobody sees a part of the change; what changes while the activity is current
+    /// goes out.
+    package func change(_ body: (inout ActivityContent) -> Void) {
         let hasChanged = state.withLock { state in
             let old = state.content
             body(&state.content)

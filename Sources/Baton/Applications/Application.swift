@@ -46,7 +46,8 @@ public final class Application: Sendable {
     }
 
     package init(
-        _ description: Description, home: Home?, logger: Logger, deadlines: ApplicationDeadlines
+        _ description: Description, home: Home?, logger: Logger = Logger(label: "baton"),
+        deadlines: ApplicationDeadlines
     ) throws(ApplicationError) {
         let home = if let home { home } else { try Self.environmentHome() }
         self.description = description

@@ -94,6 +94,10 @@ extension NodeSession {
         guard let (activity, generation) = current, let message else { return await withdraw() }
         if let offered, offered.id != activity.id { await withdraw() }
         guard barred?.covers(generation, message) != true else { return }
+        if barred?.generation == generation, !isCollected {
+            try? await Task.sleep(for: deadlines.coalescing)
+            return try await updateOffer(to: client, isCollected: true)
+        }
         barred = nil
         guard let offered else { return try await offer(activity, generation, message, to: client) }
         guard offered.message != message || offered.generation != generation else { return }
@@ -110,10 +114,8 @@ extension NodeSession {
     private func offer(
         _ activity: UserActivity, _ generation: UInt64, _ message: WireOfferRequest, to client: NodeClient
     ) async throws(HandoffError) {
-        if let leaving = leaving[activity.id] {
-            // In time, since its last event may be with a delegate that hangs.
-            _ = await answer(within: deadlines.save) { await leaving.gone.value }
-        }
+        // Until the node has let it go, which is looked at again then: others do not wait for that.
+        guard leaving[activity.id] == nil else { return }
         let refusal = refusal
         self.refusal = nil
         let node: NodeOffer
@@ -125,8 +127,7 @@ extension NodeSession {
             // The delegate was told so of the update.
             guard error != refusal else { return }
             logger.warning("\(activity.activityType) is not offered: \(error)")
-            // Not waited for: the application may be long, and other things change.
-            Task { await activity.tellFailure(UserActivityError(error)) }
+            activity.tellFailure(UserActivityError(error))
             return
         }
         offers += 1
@@ -137,10 +138,13 @@ extension NodeSession {
             do {
                 for try await event in node.events {
                     await self?.note(event, of: number)
-                    await activity?.receive(event)
-                    guard case .withdrawn = event.kind else { continue }
-                    isGone.finish()
-                    await self?.offerEnded(number)
+                    if case .withdrawn = event.kind {
+                        isGone.finish()
+                        await self?.offerEnded(number)
+                    } else {
+                        await activity?.news.room()
+                        activity?.receive(event)
+                    }
                 }
             } catch {
                 // Aborted, or the connection broke: either way it is offered no more.
@@ -156,7 +160,19 @@ extension NodeSession {
         guard let offered else { return }
         self.offered = nil
         leaving[offered.id] = offered
+        Task { [deadlines, weak self] in
+            // In time, though its application may still be saving: what the node says to a new offer counts then.
+            _ = await answer(within: deadlines.letGo) { await offered.gone.value }
+            await self?.hasLeft(offered.number)
+        }
         await offered.node.withdraw()
+    }
+
+    /// An activity that was withdrawn may be offered anew.
+    private func hasLeft(_ number: UInt64) {
+        guard let (id, _) = leaving.first(where: { $0.value.number == number }) else { return }
+        leaving[id] = nil
+        roster.raise()
     }
 
     /// The node offers an activity no more. Where that was not the application's wish, such as by `baton withdraw`, it
@@ -165,7 +181,7 @@ extension NodeSession {
     /// Where the node refused an update it is offered anew as it is now, which may not be what was refused; what the node
     /// answers to that is of this alone.
     private func offerEnded(_ number: UInt64) async {
-        leaving = leaving.filter { $0.value.number != number }
+        hasLeft(number)
         guard let offered, offered.number == number else { return }
         self.offered = nil
         refusal = offered.refusal
@@ -192,8 +208,8 @@ extension NodeSession {
         expiry?.cancel()
         expiry = nil
         guard let seconds = date?.timeIntervalSinceNow, seconds > 0 else { return }
-        expiry = Task { [roster] in
-            try? await Task.sleep(for: .seconds(min(seconds, 60)))
+        expiry = Task { [roster, afterExpiry = deadlines.afterExpiry] in
+            try? await Task.sleep(for: .seconds(min(seconds, 60)) + afterExpiry)
             if !Task.isCancelled { roster.raise() }
         }
     }

@@ -38,35 +38,43 @@ extension NodeSession {
     private func willContinue(_ question: NodeWillContinue) async {
         guard let application = roster.application else { return await question.decline(.applicationEnded) }
         if let error = unreadable(question) {
-            handoffs.note(question.handoffID, .over)
+            handoffs.note(question.handoffID, of: question.type, .over)
             return await question.decline(error)
         }
+        handoffs.note(question.handoffID, of: question.type, .asked)
         let response = await answer(within: deadlines.willContinue) {
             await application.delegate?.application(application, willContinueUserActivityWithType: question.type)
                 ?? .systemShowsProgress
         }
-        let isOver = handoffs[question.handoffID] == .over
+        let failure: UserActivityError? =
+            if case .failed(let error)? = handoffs[question.handoffID] { error } else { nil }
         switch response {
-        case .applicationShowsProgress where !isOver: await agree(question, showsProgress: true)
-        case .systemShowsProgress where !isOver: await agree(question, showsProgress: false)
-        case .applicationShowsProgress, .systemShowsProgress:
-            await question.decline(HandoffError(.cancelled, "the handoff is over already"))
+        case .applicationShowsProgress: await agree(question, showsProgress: true, unless: failure)
+        case .systemShowsProgress: await agree(question, showsProgress: false, unless: failure)
         case .refused(let reason):
-            handoffs.note(question.handoffID, .over)
+            handoffs.note(question.handoffID, of: question.type, .over)
             // A whole sentence: what a command would advise after it is about accounts.
             let end = reason.hasSuffix(".") ? "" : "."
             await question.decline(HandoffError(.refused, "\(description.name) declined: \(reason)\(end)"))
         case nil:
             await question.decline(
                 HandoffError(.timedOut, "\(description.name) did not answer in time that it will continue"))
+            handoffs.note(question.handoffID, of: question.type, .agreed)
             await tellFailure(
                 question.handoffID, question.type,
-                UserActivityError(.remoteApplicationTimedOut, "the application did not answer in time"))
+                failure ?? UserActivityError(.remoteApplicationTimedOut, "the application did not answer in time"))
         }
     }
 
-    private func agree(_ question: NodeWillContinue, showsProgress: Bool) async {
-        handoffs.note(question.handoffID, .agreed)
+    /// - Parameter failure: what became of the handoff while the application was asked, which it is told now.
+    private func agree(
+        _ question: NodeWillContinue, showsProgress: Bool, unless failure: UserActivityError?
+    ) async {
+        handoffs.note(question.handoffID, of: question.type, .agreed)
+        if let failure {
+            await question.decline(HandoffError(.cancelled, "the handoff is over already"))
+            return await tellFailure(question.handoffID, question.type, failure)
+        }
         // The node may have given up waiting: it says so by *did fail*.
         try? await question.agree(showsProgress: showsProgress)
     }
@@ -93,10 +101,11 @@ extension NodeSession {
 
     private func continueActivity(_ request: NodeContinue, over client: NodeClient) async {
         guard let application = roster.application else { return await request.fail(.applicationEnded) }
-        guard handoffs[request.handoffID] != .over else {
+        guard !handoffs.isOver(request.handoffID) else {
             return await request.fail(HandoffError(.cancelled, "\(description.name) declined this activity before"))
         }
         let type = request.payload.summary.type
+        handoffs.note(request.handoffID, of: type, .continuing)
         let activity: UserActivity
         do throws(UserActivityError) {
             let content = try ActivityContent(request.payload, document: request.document)
@@ -116,7 +125,7 @@ extension NodeSession {
             // A node that has gone, or a user who has cancelled, is heard of by *did fail*, or not at all.
             try? await request.confirm()
             activity.handoff?.wasAnswered()
-            handoffs.note(request.handoffID, .over)
+            handoffs.note(request.handoffID, of: type, .over)
         case false?:
             let message = "\(description.name) did not handle \(type)"
             await request.fail(HandoffError(.notHandled, message))
@@ -146,8 +155,21 @@ extension NodeSession {
         await tellFailure(news.handoffID, news.type, UserActivityError(news.error))
     }
 
+    /// The connection has ended: nothing comes any more of what is on its way.
+    func tellLost() {
+        let error = UserActivityError(
+            .connectionUnavailable, "the node on this device was lost while the activity was on its way")
+        for type in handoffs.failAll(with: error) {
+            Task { await tellDelegate(type, error) }
+        }
+    }
+
     private func tellFailure(_ handoff: [UInt8], _ type: String, _ error: UserActivityError) async {
-        guard handoffs.fail(handoff), let application = roster.application else { return }
+        if handoffs.fail(handoff, of: type, with: error) { await tellDelegate(type, error) }
+    }
+
+    private func tellDelegate(_ type: String, _ error: UserActivityError) async {
+        guard let application = roster.application else { return }
         await application.delegate?.application(
             application, didFailToContinueUserActivityWithType: type, error: error)
     }

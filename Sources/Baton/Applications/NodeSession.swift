@@ -116,6 +116,7 @@ actor NodeSession {
     }
 
     private func forgetConnection() {
+        tellLost()
         client = nil
         registration = nil
         isUnregistered = false

@@ -15,6 +15,27 @@ package enum ISO8601 {
         return dateAndTime(whole) + "." + padded(milliseconds - whole * 1000, 3) + "Z"
     }
 
+    /// `2026-11-21T09:30:00.125Z` with 3 to 9 digits behind the point, as many as tell the moment from any other.
+    ///
+    /// - Parameter seconds: since 2001, as `Date` counts.
+    /// - Returns: `nil` outside of ``range``, and where 9 digits are too few, as within some weeks of 2001.
+    static func format(sinceReferenceDate seconds: Double) -> String? {
+        let whole = seconds.rounded(.down)
+        guard range.contains(whole + Double(referenceDate)) else { return nil }
+        var scale = 1000.0
+        for digits in 3...9 {
+            let units = ((seconds - whole) * scale).rounded()
+            if units < scale, whole + units / scale == seconds {
+                return dateAndTime(Int64(whole) + referenceDate) + "." + padded(Int64(units), digits) + "Z"
+            }
+            scale *= 10
+        }
+        return nil
+    }
+
+    /// Seconds from 1970 to 2001.
+    private static let referenceDate: Int64 = 978_307_200
+
     /// `2026-11-21T09:30:00Z`; `nil` outside of ``range``.
     package static func format(seconds: UInt64) -> String? {
         guard let whole = Int64(exactly: seconds), Double(whole) <= range.upperBound else { return nil }
@@ -23,13 +44,23 @@ package enum ISO8601 {
 
     /// Seconds since 1970 of `YYYY-MM-DD`, or `YYYY-MM-DDTHH:MM:SS` with an optional fraction and `Z` or `±HH:MM`.
     package static func parse(_ text: String) -> Double? {
+        parts(text).map { Double($0.whole) + $0.fraction }
+    }
+
+    /// The same since 2001, as `Date` counts: nothing is lost of what ``format(sinceReferenceDate:)`` has written.
+    static func parse(sinceReferenceDate text: String) -> Double? {
+        parts(text).map { Double($0.whole - referenceDate) + $0.fraction }
+    }
+
+    /// Seconds since 1970, rounded down, and the rest.
+    private static func parts(_ text: String) -> (whole: Int64, fraction: Double)? {
         var rest = Substring(text)
         guard let year = takeNumber(4, &rest), take("-", &rest), let month = takeNumber(2, &rest), take("-", &rest),
             let day = takeNumber(2, &rest), year >= 1, (1...12).contains(month),
             (1...daysOfMonth(month, year)).contains(day)
         else { return nil }
-        let midnight = Double(days(year, month, day) * 86_400)
-        if rest.isEmpty { return midnight }
+        let midnight = days(year, month, day) * 86_400
+        if rest.isEmpty { return (midnight, 0) }
         guard take("T", &rest) || take("t", &rest) || take(" ", &rest),
             let hour = takeNumber(2, &rest), take(":", &rest), let minute = takeNumber(2, &rest), take(":", &rest),
             let second = takeNumber(2, &rest), hour < 24, minute < 60, second < 60
@@ -42,7 +73,7 @@ package enum ISO8601 {
             rest = rest.dropFirst(digits.count)
         }
         guard let offset = takeOffset(&rest), rest.isEmpty else { return nil }
-        return midnight + Double(hour * 3600 + minute * 60 + second - offset) + fraction
+        return (midnight + hour * 3600 + minute * 60 + second - offset, fraction)
     }
 
     private static func takeOffset(_ rest: inout Substring) -> Int64? {

@@ -96,12 +96,12 @@ extension UserInfoValue {
         let inner = path.isEmpty ? tag : "\(path).\(tag)"
         switch (tag, value) {
         case ("$date", .string(let text)):
-            guard let seconds = ISO8601.parse(text) else {
+            guard let seconds = ISO8601.parse(sinceReferenceDate: text) else {
                 throw UserInfoError(
                     "\"\(text)\" is no date as ISO 8601 has it, such as 2026-11-21T09:30:00Z", at: inner)
             }
-            return .date(Date(timeIntervalSince1970: seconds))
-        // A date that ISO 8601 does not reach, as seconds since 2001.
+            return .date(Date(timeIntervalSinceReferenceDate: seconds))
+        // A date that ISO 8601 does not reach, or not as exactly, as seconds since 2001.
         case ("$date", .real(let seconds)):
             return .date(Date(timeIntervalSinceReferenceDate: seconds))
         case ("$url", .string(let text)):
@@ -157,8 +157,8 @@ extension UserInfoValue {
         case .data(let value): ["$data": .string(value.base64EncodedString())]
         case .date(let value):
             [
-                "$date": ISO8601.format(milliseconds: value.timeIntervalSince1970).map(JSONValue.string)
-                    ?? .real(value.timeIntervalSinceReferenceDate)
+                "$date": ISO8601.format(sinceReferenceDate: value.timeIntervalSinceReferenceDate)
+                    .map(JSONValue.string) ?? .real(value.timeIntervalSinceReferenceDate)
             ]
         case .url(let value): ["$url": .string(value.absoluteString)]
         case .uuid(let value): ["$uuid": .string(value.uuidString)]

@@ -14,6 +14,8 @@ actor AcceptReporter {
     private let progress: ProgressLine
     private var started: Instant?
     private var hasFailed = false
+    /// The application shows by itself that it is waiting, so that people need not be told here as well.
+    private var isShown = false
     /// Bytes of an earlier transfer.
     private var resumed: UInt64 = 0
     private var told = ProgressMembers()
@@ -28,15 +30,21 @@ actor AcceptReporter {
     func willContinue(
         _ event: WireAcceptEvent.WillContinue, _ activity: ListedActivity, in application: WireInstalledApplication?
     ) async throws {
-        started = Instant(nanoseconds: MonotonicClock.nanoseconds())
+        started = started ?? Instant(nanoseconds: MonotonicClock.nanoseconds())
+        isShown = event.shown
+        // A page's is known behind the first event, when the page has come.
+        let application = event.hasApplication ? event.application : application
         if isJSON {
             try emit(
                 "willContinue",
-                [JSONValue.Member("type", .string(event.type)), JSONValue.Member("device", .string(event.device))]
-                    + Self.members(application))
-        } else {
+                [
+                    JSONValue.Member("type", .string(event.type)), JSONValue.Member("device", .string(event.device)),
+                    JSONValue.Member("shown", .boolean(event.shown)),
+                ] + Self.members(application))
+        } else if !isShown {
+            let what = event.hasApplication ? "it" : "\(activity.shownTitle) from \(SafeText.escaped(event.device))"
             let place = application.map { " in \(SafeText.escaped($0.name))" } ?? ""
-            await progress.say("continuing \(activity.shownTitle) from \(SafeText.escaped(event.device))\(place)")
+            await progress.say("continuing \(what)\(place)")
         }
     }
 
@@ -58,6 +66,7 @@ actor AcceptReporter {
                 [JSONValue.Member("resumed", .count(event.resumedBytes))] + told.members(event, now: now))
         } else {
             resumed = event.resumedBytes
+            guard !isShown else { return }
             await progress.update(
                 activity.shownTitle, bytes: event.bytes, total: event.total, bottleneck: event.bottleneck)
         }

@@ -108,23 +108,29 @@ actor Bridge {
         guard let type else { throw BridgeProblem("“\(name)” is a new activity, which needs a “type”") }
         try requireOwn(name)
         try requireRoomForActivity()
+        let activity: UserActivity
         do throws(UserActivityError) {
-            let activity = try UserActivity(activityType: type, application: application)
-            for field in fields { try field.apply(to: activity) }
-            activity.delegate = self
-            keep(activity, as: name)
-            activity.becomeCurrent()
+            activity = try UserActivity(activityType: type, application: application)
         } catch {
             throw BridgeProblem(error.message)
         }
+        try apply(fields, to: activity)
+        activity.delegate = self
+        keep(activity, as: name)
+        activity.becomeCurrent()
     }
 
+    /// What a message says is one change, or none where a part of it cannot be.
     func apply(_ fields: [BridgeField], to activity: UserActivity) throws(BridgeProblem) {
         do throws(UserActivityError) {
-            for field in fields { try field.apply(to: activity) }
+            for field in fields { try field.check() }
         } catch {
             throw BridgeProblem(error.message)
         }
+        activity.change { content in
+            for field in fields { field.apply(to: &content) }
+        }
+        for case .needsSave(let needsSave) in fields { activity.needsSave = needsSave }
     }
 
     private func deleteSaved(_ identifiers: [String]?) {

@@ -19,23 +19,36 @@ enum BridgeField: Equatable, Sendable {
     case supportsContinuationStreams(Bool)
     case isExclusive(Bool)
 
-    func apply(to activity: UserActivity) throws(UserActivityError) {
+    /// Refuses what no activity can have.
+    func check() throws(UserActivityError) {
         switch self {
-        case .title(let title): activity.title = title
-        case .userInfo(let info): activity.userInfo = info
-        case .addUserInfoEntries(let info): activity.addUserInfoEntries(from: info)
-        case .requiredUserInfoKeys(let keys): activity.requiredUserInfoKeys = keys
-        case .webpageURL(let url): try activity.setWebpageURL(url)
-        case .referrerURL(let url): try activity.setReferrerURL(url)
-        case .expirationDate(let date): activity.expirationDate = date
-        case .targetContentIdentifier(let identifier): activity.targetContentIdentifier = identifier
-        case .persistentIdentifier(let identifier): activity.persistentIdentifier = identifier
-        case .document(let file): activity.document = file
-        case .version(let version): activity.version = version
-        case .needsSave(let needsSave): activity.needsSave = needsSave
-        case .isEligibleForHandoff(let isEligible): activity.isEligibleForHandoff = isEligible
-        case .supportsContinuationStreams(let supports): activity.supportsContinuationStreams = supports
-        case .isExclusive(let isExclusive): activity.isExclusive = isExclusive
+        case .webpageURL(let url): try UserActivity.requireWebPage(url)
+        case .referrerURL(let url): try UserActivity.requireReferrer(url)
+        case .title, .userInfo, .addUserInfoEntries, .requiredUserInfoKeys, .expirationDate, .targetContentIdentifier,
+            .persistentIdentifier, .document, .version, .needsSave, .isEligibleForHandoff, .supportsContinuationStreams,
+            .isExclusive:
+            break
+        }
+    }
+
+    func apply(to content: inout ActivityContent) {
+        switch self {
+        case .title(let title): content.title = title
+        case .userInfo(let info): content.userInfo = info
+        case .addUserInfoEntries(let info): content.userInfo.entries.merge(info.entries) { _, new in new }
+        case .requiredUserInfoKeys(let keys): content.requiredUserInfoKeys = keys
+        case .webpageURL(let url): content.webpageURL = url
+        case .referrerURL(let url): content.referrerURL = url
+        case .expirationDate(let date): content.expirationDate = date
+        case .targetContentIdentifier(let identifier): content.targetContentIdentifier = identifier
+        case .persistentIdentifier(let identifier): content.persistentIdentifier = identifier
+        case .document(let file): content.document = file
+        case .version(let version): content.version = version
+        // Of the activity, and of no content of it.
+        case .needsSave: break
+        case .isEligibleForHandoff(let isEligible): content.isEligibleForHandoff = isEligible
+        case .supportsContinuationStreams(let supports): content.supportsContinuationStreams = supports
+        case .isExclusive(let isExclusive): content.isExclusive = isExclusive
         }
     }
 }

@@ -1,4 +1,5 @@
 import BatonDocuments
+import BatonMessages
 import BatonProtocol
 
 /// The holds of other devices on this device's activities: a pure value, told the time.
@@ -21,7 +22,16 @@ struct ClaimTable {
         case tooManyClaims
     }
 
+    /// A claim that went although its holder had said neither that it took the activity over nor that this failed.
+    struct Loss {
+        let activity: ActivityID
+        /// What the activity's application is to be told, with the holder's name.
+        let error: HandoffError
+    }
+
     private(set) var claims: [ClaimID: Claim] = [:]
+    /// Of which nobody was told yet: no more than there were claims.
+    private var losses: [Loss] = []
     private var lastNumber: UInt64 = 0
     private let checks: ClaimChecks
     private let lapse: Duration
@@ -68,6 +78,9 @@ struct ClaimTable {
         let own = claims.filter { $0.value.device.id == device.id }
         if own.count >= Self.boundPerDevice, let oldest = own.min(by: { $0.value.number < $1.value.number }) {
             claims[oldest.key] = nil
+            noteLoss(
+                oldest.value, .limitExceeded,
+                "the device took over more than \(Self.boundPerDevice) activities at once; this was the oldest")
         }
         guard claims.count < Self.bound else { throw .tooManyClaims }
         let id = ClaimID()
@@ -129,7 +142,22 @@ struct ClaimTable {
 
     /// Drops what has lapsed.
     mutating func expire(now: Instant) {
-        claims = claims.filter { $0.value.lapsesAt.map { $0 > now } ?? true }
+        for (id, claim) in claims where claim.lapsesAt.map({ $0 <= now }) ?? false {
+            claims[id] = nil
+            noteLoss(claim, .connectionLost, "the device was lost before it said that it continues the activity")
+        }
+    }
+
+    private mutating func noteLoss(_ claim: Claim, _ code: HandoffError.Code, _ message: String) {
+        guard !claim.isContinued, !claim.hasFailed else { return }
+        losses.append(
+            Loss(activity: claim.activity.id, error: HandoffError(code, message, device: claim.device.name)))
+    }
+
+    /// What was lost since this was asked last.
+    mutating func takeLosses() -> [Loss] {
+        defer { losses = [] }
+        return losses
     }
 }
 

@@ -19,10 +19,11 @@ extension Offers {
         do {
             claim = try claims.claim(offer.activity, by: device, now: .now)
         } catch {
+            settle()
             throw refusal(error)
         }
         // The device's oldest may have made room.
-        settleDeparted()
+        settle()
         saveBegins(id)
         defer { saveEnded(id) }
         do {
@@ -45,6 +46,7 @@ extension Offers {
 
     /// The claim that a device presents.
     func claim(_ id: ClaimID, of device: PeerName) throws(HandoffError) -> Claim {
+        defer { settle() }
         if let claim = claims.present(id, by: device, now: .now) { return claim }
         guard !checks.contains(.given), let activity = offers.last?.activity else {
             throw HandoffError(.noSuchClaim, "the activity is not claimed by this device, or the claim has lapsed")
@@ -64,14 +66,14 @@ extension Offers {
         let claim = try claim(id, of: device)
         claims.setContinued(id)
         report(.continued(device.taken(bytes: claim.document?.tree.size ?? 0)), of: claim.activity.id)
-        settleDeparted()
+        settle()
     }
 
     /// What a claim was made for has failed: its application is told once, however many things fail.
     func fail(_ id: ClaimID, by device: PeerName, with error: HandoffError) {
         guard let claim = claims.setFailed(id, by: device) else { return }
         report(.failed(error.concerning(device).failure), of: claim.activity.id)
-        settleDeparted()
+        settle()
     }
 
     /// Lets a claim go. An application whose activity was not taken over after all is told so.
@@ -84,7 +86,7 @@ extension Offers {
         fail(id, by: device, with: reason)
         claims.release(id, by: device)
         forgetApplications()
-        settleDeparted()
+        settle()
     }
 
     /// Whether a device holds a claim.
@@ -136,70 +138,6 @@ extension Offers {
         case .tooManyClaims:
             HandoffError(.limitExceeded, "\(ClaimTable.bound) activities of that device are claimed already: try later")
         }
-    }
-
-    /// The document that goes with a state: a file that was moved meanwhile is named by what was saved, and not yet by
-    /// what was offered.
-    private func document(
-        of state: WireWillSaveResponse, for activity: OfferedActivity
-    ) async throws(HandoffError) -> DocumentSource? {
-        guard !state.documentPath.isEmpty else { return activity.document }
-        let path = try OfferedActivity.documentPath(state.documentPath)
-        if let document = activity.document, document.path == path { return document }
-        return try await DocumentService.inspect(path, calledInErrors: "the document", countedIn: descriptions)
-    }
-
-    /// What the application says that the state is now, and the document that goes with it.
-    private func savedPayload(
-        of offer: Offer, for device: PeerName
-    ) async throws(HandoffError) -> (payload: WireActivityPayload, document: DocumentSource?) {
-        var payload = offer.activity.payload
-        guard offer.activity.needsSave else { return (payload, offer.activity.document) }
-        let application = offer.application
-        let activityID = Data(offer.activity.id.bytes)
-        let saved: WireResponse.OneOf_Kind
-        do {
-            saved = try await withDeadline(Self.saveDeadline, "the application that offers it did not save") {
-                let (response, stream) = try await application.request(
-                    .willSave(
-                        .with {
-                            $0.activityID = activityID
-                            $0.device = device.name
-                        }))
-                await stream.finish()
-                return response
-            }
-        } catch {
-            // Its connection, and not the one between the devices.
-            guard error.code == .connectionLost else { throw error }
-            throw HandoffError(.applicationGone, "the application that offers it has ended")
-        }
-        guard case .willSave(let state) = saved else {
-            throw HandoffError(.internal, "the application that offers it gave an answer that cannot be read")
-        }
-        let (userInfo, document) = try await files.outgoing(
-            state.userInfo, document: document(of: state, for: offer.activity))
-        try OfferedActivity.requireFitting(userInfo)
-        try OfferedActivity.requireSane(
-            webPageURL: state.webPageURL, referrerURL: state.referrerURL, requiredKeys: state.requiredUserInfoKeys,
-            target: state.targetContentIdentifier)
-        try OfferedActivity.requireOnlyPage(
-            type: offer.activity.type, webPageURL: state.webPageURL, userInfo: userInfo)
-        payload.userInfo = userInfo
-        if let document {
-            payload.summary.kind = .document
-            payload.summary.documentSize = document.size
-            payload.summary.documentIdentity = Data(document.tag)
-        }
-        payload.webPageURL = state.webPageURL
-        payload.referrerURL = state.referrerURL
-        payload.requiredUserInfoKeys = state.requiredUserInfoKeys
-        payload.targetContentIdentifier = state.targetContentIdentifier
-        payload.summary.hasWebPage_p = !state.webPageURL.isEmpty
-        if !state.title.isEmpty, state.title.utf8.count <= OfferedActivity.titleBound {
-            payload.summary.title = state.title
-        }
-        return (payload, document)
     }
 }
 

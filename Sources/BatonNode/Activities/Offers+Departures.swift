@@ -24,9 +24,11 @@ extension Offers {
         }
     }
 
-    /// Ends the events of what nobody is taking over any more.
-    func settleDeparted() {
+    /// Tells applications of devices that have gone without a word, and ends the events of what nobody is taking over any
+    /// more.
+    func settle() {
         claims.expire(now: .now)
+        for loss in claims.takeLosses() { report(.failed(loss.error.failure), of: loss.activity) }
         for (id, offer) in departed where !claims.isUnsettled(id, now: .now) {
             offer.events.finish()
             departed[id] = nil
@@ -36,12 +38,12 @@ extension Offers {
 
     /// Looks again when the next claim lapses.
     func awaitLapse() {
-        guard !departed.isEmpty, let next = claims.claims.values.compactMap(\.lapsesAt).min() else {
+        guard let next = claims.claims.values.compactMap(\.lapsesAt).min() else {
             lapse?.cancel()
             return
         }
         if lapse == nil {
-            lapse = BatonEventLoop.Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.settleDeparted() } }
+            lapse = BatonEventLoop.Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.settle() } }
         }
         lapse?.schedule(at: next.nanoseconds)
     }

@@ -12,8 +12,6 @@ import SwiftProtobuf
 actor Offers {
     /// Events that wait for an application that does not read; the oldest progress is lost beyond it.
     private static let eventBound = 1024
-    /// How long an application may take to save.
-    static let saveDeadline = Duration.seconds(5)
     /// How long what was withdrawn is waited for to be replaced, such as by another tab of the same application, before
     /// others are told: for them nothing was missing then.
     private static let replacementGrace = Duration.milliseconds(100)
@@ -45,6 +43,11 @@ actor Offers {
     var applicationsOfClaimed: [ActivityID: Connection] = [:]
     /// Activities whose applications are saving for a device, and how many devices that is.
     private var savesUnderWay: [ActivityID: Int] = [:]
+    /// Activities whose applications are being asked for the state, and the devices' questions that come after that one. As
+    /// many as there are claims at the most.
+    var awaitingSave: [ActivityID: [CheckedContinuation<Void, Never>]] = [:]
+    /// How long an application may take to save.
+    let saveDeadline: Duration
     /// What was withdrawn meanwhile: its events end when the application has heard what became of the save.
     private var endings: [ActivityID: Offer] = [:]
     /// What was withdrawn while devices were taking it over: its events go on until that is settled. As many as there are
@@ -52,7 +55,7 @@ actor Offers {
     var departed: [ActivityID: Offer] = [:]
     /// The applications of these whose connections' ends are waited for.
     var departing: Set<ObjectIdentifier> = []
-    /// Armed for the next claim that lapses, while there are such activities.
+    /// Armed for the next claim that lapses.
     var lapse: BatonEventLoop.Timer?
     /// What the user has switched off is kept, and neither told nor given to anybody.
     private var handoffSwitch = HandoffSwitch()
@@ -73,10 +76,11 @@ actor Offers {
     ///   - bound: see ``NodeLimits/offers``.
     ///   - descriptions: where the memory of looking at a document is counted; `nil` counts it nowhere.
     ///   - lapse: how long a claim outlives the connection of its holder.
+    ///   - saveDeadline: how long an application may take to save.
     ///   - changed: called on the loop after each change of what is offered.
     init(
         on loop: EventLoop, files: SharedFiles, checks: ClaimChecks = .all, bound: Int = NodeLimits().offers,
-        descriptions: SharedPart? = nil, lapse: Duration = ClaimTable.lapse,
+        descriptions: SharedPart? = nil, lapse: Duration = ClaimTable.lapse, saveDeadline: Duration = .seconds(5),
         changed: @escaping @Sendable (Change) -> Void
     ) {
         self.loop = loop
@@ -84,6 +88,7 @@ actor Offers {
         self.checks = checks
         self.bound = bound
         self.descriptions = descriptions
+        self.saveDeadline = saveDeadline
         claims = ClaimTable(checks: checks, lapse: lapse)
         self.changed = changed
     }

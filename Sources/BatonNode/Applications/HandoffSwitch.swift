@@ -6,7 +6,9 @@ import SystemPackage
 
 /// Whether the user wants Handoff at all, and for which applications not.
 ///
-/// What is off is neither announced nor listed nor handed over, in both directions.
+/// What is off for the device is neither announced nor listed nor handed over, in both directions. Of an application that
+/// is off nothing is announced, and nothing is handed over to it or by it; what other devices offer is listed all the
+/// same, since another application may take it, or the user print it.
 struct HandoffSwitch: Sendable, Hashable {
     /// Applications that may be switched off; one more is refused.
     static let bound = 256
@@ -31,7 +33,10 @@ struct HandoffSwitch: Sendable, Hashable {
         if let problem { throw HandoffError(.handoffOff, "Handoff is off, because \(problem)") }
         guard isOn else { throw HandoffError(.handoffOff, "Handoff is switched off on this device") }
         guard isOn(for: application) else {
-            throw HandoffError(.handoffOff, "Handoff is switched off for \(application)")
+            throw HandoffError(
+                .handoffOff,
+                "Handoff is switched off for \(application): switch it on with `baton handoff on --application"
+                    + " \(application)`.")
         }
     }
 }

@@ -1,4 +1,5 @@
 import BatonApplications
+import BatonEventLoop
 import BatonMessages
 import BatonProtocol
 import BatonTransport
@@ -7,8 +8,9 @@ import SwiftProtobuf
 
 /// The origin's side of a handoff: its payload, and the claim, which outlives a connection and can be asked for anew.
 extension Handoff {
-    /// How long the origin may take for the payload: its application may take ``Offers/saveDeadline`` to save.
-    private static let payloadDeadline = Duration.seconds(10)
+    /// How long the origin may take for the payload: its application may take 5 s to save, for the device that asked just
+    /// before as well.
+    private static let payloadDeadline = Duration.seconds(15)
     /// How often an activity may be replaced by another while it is asked for.
     private static let replacementBound = 8
 
@@ -39,10 +41,17 @@ extension Handoff {
 
     /// Asks for the payload and a claim, which takes the place of the one that is held.
     func fetchPayload(from connection: Connection) async throws(HandoffError) -> WireActivityPayload {
+        let opened = Lock<BatonTransport.Stream?>(nil)
+        // Not as the user's own cancelling, which the origin's application would stay silent about.
+        let giveUp: @Sendable () async -> Void = { await opened.withLock { $0 }?.reset(.timeout) }
         let answer = try await withDeadline(
-            Self.payloadDeadline, "\(plan.origin.name) did not send the activity", device: plan.origin.name
+            Self.payloadDeadline, "\(plan.origin.name) did not send the activity", device: plan.origin.name,
+            late: giveUp
         ) { [id = activityID] in
-            let (response, stream) = try await connection.request(.payload(.with { $0.activityID = id }))
+            let (response, stream) = try await connection.request(.payload(.with { $0.activityID = id })) { stream in
+                opened.withLock { $0 = stream }
+            }
+            opened.withLock { $0 = nil }
             await stream.finish()
             return response
         }

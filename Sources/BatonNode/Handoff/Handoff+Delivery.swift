@@ -65,8 +65,7 @@ extension Handoff {
         let chosen = try await userChoice(among: pages.map(\.candidate))
         if let page = pages.first(where: { $0.candidate == chosen }) {
             do {
-                _ = try await announce(to: page.candidate, of: page.team, continuing: nil)
-                return
+                return try await announcePage(to: page.candidate, of: page.team, continuing: nil)
             } catch {
                 try await leavePage(error, of: page.candidate.name)
             }
@@ -82,11 +81,19 @@ extension Handoff {
         do {
             // The user may have switched it off while another had the page.
             try await applications.requireOn(for: browser.identifier)
-            _ = try await announce(
+            try await announcePage(
                 to: browser, of: TeamTag(plan.activity.teamTag) ?? .none, continuing: plan.activity.type)
         } catch {
             try await leavePage(error, of: browser.name)
         }
+    }
+
+    /// Tells an application of the page that has come, and whoever waits which one it is and whether it shows that.
+    private func announcePage(
+        to candidate: ApplicationChoice.Candidate, of team: TeamTag, continuing declared: String?
+    ) async throws(HandoffError) {
+        let isShown = try await announce(to: candidate, of: team, continuing: declared)
+        emitWillContinue(isShown: isShown, openingPage: candidate.message)
     }
 
     /// The one there is; of several the one that the user chooses.
@@ -117,6 +124,6 @@ extension Handoff {
         await applications.noteLeftPage(of: application, because: error)
         guard let told = continuing else { return }
         continuing = nil
-        await told.didFail(error)
+        await tell(told, of: error)
     }
 }

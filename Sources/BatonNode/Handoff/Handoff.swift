@@ -64,6 +64,8 @@ actor Handoff {
     var held: (connection: Connection, claim: ClaimID)?
     /// The application that was told of the handoff and did not decline.
     var continuing: ContinuingApplication?
+    /// It has answered that it continues the activity.
+    private var hasAgreed = false
     /// Open for as long as the application wants the activity.
     var continuation: BatonTransport.Stream?
     /// Browsers of the page's team that were not told of it.
@@ -101,14 +103,7 @@ actor Handoff {
     /// cancels it. Events end with `continued` or `failed` in any case.
     func run() async {
         do {
-            let isShown = try await announce()
-            emit(
-                .willContinue(
-                    .with {
-                        $0.type = plan.activity.type
-                        $0.device = plan.origin.name
-                        $0.shown = isShown
-                    }))
+            emitWillContinue(isShown: try await announce())
             let continued = try await takeOver()
             self.continued = continued
             emit(.continued(continued))
@@ -211,9 +206,16 @@ actor Handoff {
             application: try await applications.started(
                 candidate, of: team, continuing: declared, for: plan.activity.type),
             handoffID: id, type: plan.activity.type, device: plan.origin.name)
-        let isShown = try await application.willContinue(plan.activity)
-        continuing = application
-        return isShown
+        (continuing, hasAgreed) = (application, false)
+        do {
+            let isShown = try await application.willContinue(plan.activity)
+            hasAgreed = true
+            return isShown
+        } catch {
+            // It may agree yet, where it is late or the user has cancelled; what it refused itself it need not be told.
+            if error.code != .timedOut, error.code != .cancelled { continuing = nil }
+            throw error
+        }
     }
 
     private func takeOver() async throws(HandoffError) -> WireAcceptEvent.Continued {
@@ -302,8 +304,28 @@ actor Handoff {
         } else {
             await continuation?.reset(.cancelled)
         }
+        await tell(continuing, of: error)
+    }
+
+    /// Tells an application that the handoff has failed. One that has not answered yet is not waited for again.
+    func tell(_ application: ContinuingApplication, of error: HandoffError) async {
         // In a task of its own: who is told is told of a cancellation as well.
-        await Task { await continuing.didFail(error) }.value
+        let telling = Task { await application.didFail(error) }
+        if hasAgreed { await telling.value }
+    }
+
+    /// Tells that the activity will be continued.
+    ///
+    /// - Parameter page: the application that a web page goes to; `nil` before there is one, and for all else.
+    func emitWillContinue(isShown: Bool, openingPage page: WireInstalledApplication? = nil) {
+        emit(
+            .willContinue(
+                .with {
+                    $0.type = plan.activity.type
+                    $0.device = plan.origin.name
+                    $0.shown = isShown
+                    if let page { $0.application = page }
+                }))
     }
 
     func emit(_ kind: WireAcceptEvent.OneOf_Kind) {

@@ -114,6 +114,14 @@ struct PeerService: Sendable {
             throw HandoffError(.invalidRequest, "an activity's id has \(ActivityID.size) bytes")
         }
         let (claim, payload) = try await offers.claim(id, by: device)
+        try await Self.answer(claim, payload, on: stream, for: device, of: offers)
+    }
+
+    /// Gives a device the activity that it has claimed. A claim that it does not come to know of goes again.
+    static func answer(
+        _ claim: ClaimID, _ payload: WireActivityPayload, on stream: BatonTransport.Stream, for device: PeerName,
+        of offers: Offers
+    ) async throws(HandoffError) {
         do {
             try await stream.respond(
                 .payload(
@@ -122,7 +130,7 @@ struct PeerService: Sendable {
                         $0.claimID = Data(claim.bytes)
                     }))
         } catch {
-            await offers.release(claim, by: device)
+            await offers.release(claim, by: device, because: loss(error))
             throw error
         }
         await stream.finish()
@@ -130,7 +138,18 @@ struct PeerService: Sendable {
             _ = try await stream.read()
         } catch {
             // A device that no longer waited for the answer aborts instead of ending: nobody knows of the claim.
-            if case .reset = error.code { await offers.release(claim, by: device) }
+            if case .reset = error.code {
+                await offers.release(claim, by: device, because: loss(HandoffError(error)))
+            }
+        }
+    }
+
+    /// Why a device did not take an answer; `nil` where its user has cancelled, which is told apart from all else.
+    private static func loss(_ error: HandoffError) -> HandoffError? {
+        switch error.code {
+        case .cancelled: nil
+        case .timedOut: HandoffError(.timedOut, "the device had waited for too long when the activity was there")
+        case _: HandoffError(.connectionLost, "the device was lost before it had the activity")
         }
     }
 

@@ -63,17 +63,35 @@ final class Shop {
     // MARK: What the user does
 
     func set(_ name: String, to state: ShoppingList.Item.State) {
-        notice = list.set(name, to: state) ? "" : "The list is full: take something off it."
-        keep()
-        for activity in [viewing, editing] { activity.needsSave = true }
+        take { $0.set(name, to: state) }
     }
 
-    /// The draft becomes an item.
+    /// The draft becomes an item. Blanks are none, and what finds no room is still there to be typed on.
     func finishDraft() {
         let finished = draft
-        if let old = finished.replaces { set(old, to: .removed) }
-        set(finished.field.text, to: .wanted)
-        dropDraft()
+        let isBlank = finished.field.text.allSatisfy(\.isWhitespace)
+        let isTaken =
+            isBlank
+            || take { list in
+                if let old = finished.replaces { list.set(old, to: .removed) }
+                return list.set(finished.field.text, to: .wanted)
+            }
+        if isTaken { dropDraft() }
+    }
+
+    /// Changes the list, unless it has no room for that.
+    @discardableResult
+    private func take(_ change: (inout ShoppingList) -> Bool) -> Bool {
+        var changed = list
+        guard change(&changed) else {
+            notice = "The list is full: take something off it."
+            return false
+        }
+        list = changed
+        notice = ""
+        keep()
+        for activity in [viewing, editing] { activity.needsSave = true }
+        return true
     }
 
     func dropDraft() {
@@ -173,8 +191,8 @@ extension Shop: ApplicationDelegate {
 extension Shop: UserActivityRestoring {
     func restoreUserActivityState(_ activity: UserActivity) async {
         do throws(ShoppingList.Unreadable) {
-            list.merge(try ShoppingList(activity.userInfo, version: activity.version))
-            notice = "The list has come."
+            let left = list.merge(try ShoppingList(activity.userInfo, version: activity.version))
+            notice = left == 0 ? "The list has come." : "The list has come; \(left) of its items found no room here."
         } catch {
             notice = "The list that came: \(error)."
             return

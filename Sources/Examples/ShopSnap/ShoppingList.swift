@@ -58,17 +58,21 @@ struct ShoppingList: Sendable, Hashable {
     }
 
     /// Takes up what another copy of the list knows.
-    mutating func merge(_ other: ShoppingList) {
-        for item in other.items { take(item) }
+    ///
+    /// - Returns: how many items to be bought, or that were, found no room.
+    @discardableResult
+    mutating func merge(_ other: ShoppingList) -> Int {
+        other.items.count { !take($0) && $0.state != .removed }
     }
 
     /// Takes up an item as somebody else has it.
-    mutating func take(_ item: Item) {
-        if let index = index(of: item.name) {
-            if item.stands(against: items[index]) { items[index] = item }
-        } else {
-            _ = append(item)
-        }
+    ///
+    /// - Returns: whether there was room.
+    @discardableResult
+    mutating func take(_ item: Item) -> Bool {
+        guard let index = index(of: item.name) else { return append(item) }
+        if item.stands(against: items[index]) { items[index] = item }
+        return true
     }
 
     private func index(of name: String) -> Int? {

@@ -79,6 +79,43 @@ struct HandoffTests {
         #expect(events.allSatisfy { $0["time"] != nil })
     }
 
+    @Test("What the application shows by itself the command does not; a page's application is known behind the page")
+    func shown() async throws {
+        let isShown = Mutex(false)
+        let node = try ScriptedNode { request, stream, _ in
+            switch request {
+            case .activities: try await Script.send([Script.listing(7)], on: stream)
+            case .accept:
+                let reader = WireInstalledApplication.with { $0.name = "Reader" }
+                try await stream.respond(.accept(.with { $0.handoffID = Data(count: 16) }))
+                for isPage in [false, true] {
+                    try await stream.send(
+                        record: WireAcceptEvent.with {
+                            $0.willContinue.device = "laptop"
+                            $0.willContinue.shown = isShown.withLock { $0 }
+                            if isPage { $0.willContinue.application = reader }
+                        })
+                }
+                try await stream.send(
+                    record: WireAcceptEvent.with { $0.continued = .with { $0.application = reader } })
+                await stream.finish()
+            default: throw HandoffError(.unsupported, "not in this script")
+            }
+        }
+        for shows in [false, true] {
+            isShown.withLock { $0 = shows }
+            let plain = try await BuiltCommand.run(["accept"], home: node.folder)
+            #expect(plain.errors.contains("from laptop\n") == !shows, "\(plain.errors)")
+            #expect(plain.errors.contains("continuing it in Reader\n") == !shows, "\(plain.errors)")
+            #expect(plain.errors.contains("Reader has it"), "\(plain.errors)")
+            let json = try await BuiltCommand.run(["accept", "--json"], home: node.folder)
+            let events = try json.output.split(separator: "\n").map { try JSONParser.parse(String($0)) }
+            #expect(events.map { $0["event"] } == ["willContinue", "willContinue", "continued"])
+            #expect(events.prefix(2).allSatisfy { $0["shown"] == .boolean(shows) })
+            #expect(events[0]["applicationName"] == nil && events[1]["applicationName"] == "Reader")
+        }
+    }
+
     @Test("several and nobody to ask: the list; --latest and --from choose")
     func several() async throws {
         let chosen = Mutex<[UInt8?]>([])

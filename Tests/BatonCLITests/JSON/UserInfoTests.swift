@@ -106,6 +106,30 @@ struct UserInfoTests {
         }
     }
 
+    @Test("dates keep all of their precision, as text where that has digits enough")
+    func precision() throws {
+        let text = #"{"d":{"$date":"2026-11-21T09:30:00.123456Z"}}"#
+        #expect(try UserInfo(json: text.utf8).jsonText == text)
+        let seed = UInt64.random(in: 0...UInt64.max)
+        var generator = SeededGenerator(seed: seed)
+        var texts = 0
+        for _ in 0..<20_000 {
+            // Years around 2001 and centuries, each with all the bits that a number has.
+            let spread: Double = [1e3, 1e6, 1e8, 1e9, 1e10].randomElement(using: &generator) ?? 1
+            let seconds = Double.random(in: -spread...spread, using: &generator)
+            let date = Date(timeIntervalSinceReferenceDate: seconds)
+            let info: UserInfo = ["d": .date(date)]
+            let text = info.jsonText
+            #expect(try UserInfo(json: text.utf8) == info, "seed \(seed): \(text)")
+            guard abs(seconds) > 1e7 else { continue }
+            texts += 1
+            #expect(text.hasSuffix(#"Z"}}"#), "seed \(seed): \(text)")
+        }
+        #expect(texts > 5000)
+        let now: UserInfo = ["d": .date(Date())]
+        #expect(try UserInfo(json: now.jsonText.utf8) == now)
+    }
+
     @Test("dates beyond ISO 8601 survive")
     func farDates() throws {
         let info: UserInfo = ["far": .date(Date(timeIntervalSinceReferenceDate: 1e300))]

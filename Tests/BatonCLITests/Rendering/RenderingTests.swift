@@ -211,6 +211,29 @@ struct ProgressLineTests {
             isTerminal: isTerminal, width: { width }, now: { screen.now }, write: { text in screen.write(text) })
     }
 
+    @Test("progress that the application shows is not drawn here as well")
+    func shownElsewhere() async throws {
+        let activity = ListedActivity(.with { $0.title = "report.pdf" }, device: "laptop", deviceID: "l")
+        for isShown in [false, true] {
+            let screen = Screen()
+            let reporter = AcceptReporter(
+                isJSON: false, isStream: false, progress: Self.line(screen, isTerminal: true))
+            try await reporter.willContinue(
+                .with {
+                    $0.device = "laptop"
+                    $0.shown = isShown
+                }, activity, in: .with { $0.name = "Reader" })
+            try await reporter.progressed(
+                .with {
+                    $0.bytes = 1
+                    $0.total = 4
+                }, activity)
+            let text = screen.take()
+            #expect(text.contains("from laptop in Reader") == !isShown && text.isEmpty == isShown, "\(text)")
+            #expect(text.contains("25") == !isShown, "\(text)")
+        }
+    }
+
     @Test("a terminal's line is drawn over itself, at most ten times a second, and goes")
     func terminal() async {
         let screen = Screen()

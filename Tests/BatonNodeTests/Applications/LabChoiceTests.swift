@@ -167,6 +167,9 @@ struct LabChoiceTests {
         let refused = try await lab.run(2, "accept", "--application", "org.example.reader", "--json")
         #expect(refused.status == 77)
         #expect(refused.events.last?.code == "handoffOff")
+        let said = try await lab.run(2, "accept").errors
+        #expect(said.contains("baton handoff on --application org.example.reader"), "\(said)")
+        #expect(!said.contains("baton handoff on`"), "\(said)")
         #expect(reader.count("willContinue") == 0)
         #expect(try await lab.run(2, "handoff", "on", "--application", "org.example.reader").status == 0)
         let accept = try lab.start(2, "accept")

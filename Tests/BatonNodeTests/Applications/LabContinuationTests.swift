@@ -5,7 +5,7 @@ import Testing
 /// Handoffs between applications of two and three hosts, through nodes, sockets, TLS and Avahi. The applications speak
 /// with `baton application`, as any program does.
 @Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(5)))
 struct LabContinuationTests {
     private static let client = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "client.py").path
 
@@ -115,6 +115,103 @@ struct LabContinuationTests {
         #expect(Set(devices) == ["desktop", "tablet"])
     }
 
+    @Test("A save that hangs fails the device that it is for, and not the one that has accepted at the same moment")
+    func hangingSave() async throws {
+        let lab = try await HandoffLab(["laptop", "desktop", "tablet"])
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        var readers: [LabApplication] = []
+        for host in 2...3 {
+            readers.append(try await LabApplication(lab, on: host, LabManifest.write(lab, "org.example.reader")))
+        }
+        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
+        origin.offer("Shared")
+        let accepts = try [2, 3].map { try lab.start($0, "accept", "--wait", "30", "--json") }
+        for reader in readers { _ = try await reader.nth("willContinue", 1) }
+        for reader in readers { try await reader.agree() }
+        // The first question is never answered, and the second one comes when its time is over.
+        try await origin.save(nth: 2, page: 7)
+        let failed = try await origin.event("failed") { $0.code == 4610 }
+        let (late, served) = failed.device == "desktop" ? (0, 1) : (1, 0)
+        #expect(try await readers[served].continue().userInfo?.page == 7)
+        #expect(try await accepts[served].end().status == 0)
+        #expect(try await accepts[late].end().events.last?.code == "timedOut")
+        #expect(try await readers[late].event("didFailToContinue").code == 4610)
+        #expect(try await origin.event("wasContinued").device == ["desktop", "tablet"][served])
+        #expect(origin.count("failed") == 1)
+    }
+
+    @Test("Who shows the waiting is obeyed: the command says nothing of what the application shows")
+    func shown() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let reader = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.reader"))
+        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
+        origin.offer("Note")
+        var nth = 0
+        for (isShown, isJSON) in [(false, false), (true, false), (false, true), (true, true)] {
+            nth += 1
+            let accept = try lab.start(2, ["accept", "--wait", "30"] + (isJSON ? ["--json"] : []))
+            try await reader.agree(nth: nth, #","showsProgress":\#(isShown)"#)
+            try await origin.save(nth: nth)
+            try await reader.continue(nth: nth)
+            let accepted = try await accept.end()
+            #expect(accepted.status == 0, "\(accepted)")
+            if isJSON {
+                let told = accepted.lines.filter { $0.contains(#""event":"willContinue""#) }
+                #expect(told.count == 1 && told[0].contains(#""shown":\#(isShown)"#), "\(accepted.lines)")
+            } else {
+                #expect(accepted.errors.contains("continuing Note from laptop in") == !isShown, "\(accepted.errors)")
+                #expect(accepted.errors.contains("has it"), "\(accepted.errors)")
+            }
+        }
+    }
+
+    @Test("A continuing device that is lost: its application hears at once, and the origin's when the claim has lapsed")
+    func lostNode() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let nodes = try await lab.startNodes()
+        let reader = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.reader"))
+        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
+        origin.offer("Note")
+        // Agreed, and nothing there yet.
+        var accept = try lab.start(2, "accept", "--wait", "30")
+        try await reader.agree()
+        try await origin.event("willSave")
+        try await nodes[1].end(by: SIGKILL)
+        #expect(try await accept.end().status != 0)
+        #expect(try await reader.event("didFailToContinue").code == 4609)
+        try await origin.save(nth: 1)
+        let unsent = try await origin.nth("failed", 1)
+        #expect(unsent.code == 4609 && unsent.device == "desktop", "\(unsent)")
+
+        // There, and not continued.
+        let node = try await lab.startNode(2).command
+        try await lab.awaitPeers(1, on: 2)
+        try await eventually("the application has its node again") {
+            reader.events.last { $0.event == "node" }?.state == "connected"
+        }
+        accept = try lab.start(2, "accept", "--wait", "30")
+        try await reader.agree(nth: 2)
+        try await origin.save(nth: 2)
+        try await reader.event("continue")
+        try await node.end(by: SIGKILL)
+        #expect(try await accept.end().status != 0)
+        // It has the activity, which is all that follows.
+        try await reader.continue(nth: 1)
+        var count = 0
+        let lost = try await origin.event("failed", within: .seconds(80)) { _ in
+            count += 1
+            return count == 2
+        }
+        #expect(lost.code == 4609 && lost.device == "desktop", "\(lost)")
+        #expect(lost.message?.contains("was lost before") == true, "\(lost)")
+        #expect(origin.count("wasContinued") == 0)
+        #expect(reader.count("didFailToContinue") == 1)
+    }
+
     @Test("An application that crashes: before it takes the activity, while it does, after, and at the origin's end")
     func crashes() async throws {
         let lab = try await HandoffLab()
@@ -190,30 +287,37 @@ struct LabContinuationTests {
         #expect(cancelled.status == 130, "\(cancelled.errors)")
         #expect(try await reader.nth("didFailToContinue", 1).code == 3072)
 
+        // Before the application has answered: it hears when it has.
+        let early = try lab.start(2, "accept")
+        let question = try await reader.nth("willContinue", 2)
+        #expect(try await early.end(by: SIGINT).status == 130)
+        reader.send(#""do":"willContinue","request":\#(question.request ?? 0)"#)
+        #expect(try await reader.nth("didFailToContinue", 2).code == 3072)
+
         let slow = try lab.start(2, "accept", "--json")
-        try await reader.agree(nth: 2)
+        try await reader.agree(nth: 3)
         let failed = try await slow.end()
         #expect(failed.events.last?.code == "timedOut", "\(failed.lines)")
-        #expect(try await reader.nth("didFailToContinue", 2).code == 4610)
+        #expect(try await reader.nth("didFailToContinue", 3).code == 4610)
         #expect(try await origin.event("failed") { $0.code == 4610 }.device == "desktop")
         // Too late, and nothing else is harmed by it.
         try await origin.save(nth: 2)
         #expect(try await origin.event("error").message?.contains("waits") == true)
 
         let declined = try lab.start(2, "accept")
-        try await reader.agree(nth: 3, #","refused":"a dialog is open""#)
+        try await reader.agree(nth: 4, #","refused":"a dialog is open""#)
         let end = try await declined.end()
         #expect(end.status == 77 && end.errors.contains("a dialog is open"), "\(end.errors)")
-        #expect(origin.count("willSave") == 2 && reader.count("didFailToContinue") == 2)
+        #expect(origin.count("willSave") == 2 && reader.count("didFailToContinue") == 3)
 
         let unhandled = try lab.start(2, "accept", "--json")
-        try await reader.agree(nth: 4)
+        try await reader.agree(nth: 5)
         try await origin.save(nth: 3)
         let activity = try await reader.nth("continue", 1)
         reader.send(#""do":"continued","request":\#(activity.request ?? 0),"handled":false"#)
         let unhandledEnd = try await unhandled.end()
         #expect(unhandledEnd.events.last?.code == "notHandled", "\(unhandledEnd)")
-        #expect(try await reader.nth("didFailToContinue", 3).code == 46007)
+        #expect(try await reader.nth("didFailToContinue", 4).code == 46007)
         try await origin.event("failed") { $0.code == 46007 && $0.device == "desktop" }
         #expect(origin.count("wasContinued") == 0 && reader.count("error") == 0)
         #expect(try await lab.run(2, "activities", "--json").events.map(\.title) == ["Note"])

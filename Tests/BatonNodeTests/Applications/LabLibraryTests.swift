@@ -81,16 +81,18 @@ struct LabLibraryTests {
     func prolonged() async throws {
         let pair = try await LabPair()
         defer { pair.lab.down() }
-        for number in 1...3 {
-            pair.origin.offer("Note \(number)")
-            try await pair.list(["Note \(number)"], "it is listed")
-            let soon = Date(timeIntervalSinceNow: 2).formatted(.iso8601)
-            pair.origin.send(#""do":"update","activity":"Note \#(number)","expirationDate":"\#(soon)""#)
+        // The node is the first to see that it has expired: this application looks at its clock ten minutes later.
+        let origin = try pair.lab.startProgram(1, [Lab.product("library-probe"), "expire", "600"])
+        try await pair.list(["Brief"], "it is listed")
+        for _ in 1...2 {
+            origin.program.send("brief")
             try await pair.list([], "it has expired")
-            pair.origin.send(#""do":"update","activity":"Note \#(number)","expirationDate":null"#)
-            try await pair.list(["Note \(number)"], "it has more time")
+            origin.program.send("more")
+            try await pair.list(["Brief"], "it has more time")
         }
-        #expect(pair.origin.count("failed") == 0)
+        origin.program.closeInput()
+        #expect(try await origin.end().status == 0)
+        #expect(origin.program.lines.isEmpty, "\(origin.program.lines)")
     }
 
     @Test("needsSave is asked for when the activity becomes current, and again at takeover; once each")

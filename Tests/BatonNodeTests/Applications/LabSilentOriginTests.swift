@@ -4,7 +4,7 @@ import Testing
 
 /// A device that was there when the user accepted, and then says nothing.
 @Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(5)))
 struct LabSilentOriginTests {
     @Test("It is named, in time, and the command ends as for a device that cannot be reached")
     func named() async throws {
@@ -30,6 +30,28 @@ struct LabSilentOriginTests {
         #expect(failed.code == "timedOut" && failed.message?.contains("laptop did not send") == true, "\(failed)")
         let told = try await reader.event("didFailToContinue")
         #expect(told.code == 4610 && told.device == "laptop", "\(told)")
+    }
+
+    @Test("A cut while the activity is on its way is no cancelling: neither side's application is told so")
+    func cut() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let reader = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.reader"))
+        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
+        origin.offer("Note")
+        let accept = try lab.start(2, "accept", "--wait", "30", "--json")
+        try await reader.agree()
+        let question = try await origin.nth("willSave", 1)
+        _ = try lab.lab.command("link", "2", "down")
+        origin.send(#""do":"saved","request":\#(question.request ?? 0),"userInfo":{"page":2}"#)
+        #expect(try await accept.end().events.last?.code == "timedOut")
+        #expect(try await reader.event("didFailToContinue").code == 4610)
+        _ = try lab.lab.command("link", "2", "up")
+        // What the other device says when it is back, or that it was not back in time.
+        let failed = try await origin.event("failed", within: .seconds(80))
+        #expect([4609, 4610].contains(failed.code ?? 0) && failed.device == "desktop", "\(failed)")
+        #expect(origin.count("wasContinued") == 0)
     }
 
     @Test("A stream to a device that says nothing fails in time, and names it")

@@ -297,6 +297,41 @@ struct LabWebPageTests {
         #expect(browser.count("willContinue") == 0)
     }
 
+    @Test("Of several applications the user is asked, and again of several browsers where the application fails")
+    func askedTwice() async throws {
+        let applications = ["org.example.first", "org.example.second"]
+        let scene = try await Scene(listed: "EXAMPLE." + applications[0], "EXAMPLE." + applications[1])
+        defer { scene.lab.down() }
+        // The one that is chosen cannot be started; the other would take the page.
+        try await scene.register("/nonexistent/reader", as: applications[0])
+        try await scene.registerReader(as: applications[1])
+        var browsers: [LabApplication] = []
+        for name in ["here", "there"] {
+            browsers.append(
+                try await LabApplication(scene.lab, on: 2, browserManifest(scene, "org.example.browser-" + name)))
+        }
+        let origin = try await offerPage(scene)
+        let accept = try scene.lab.start(
+            2, ["accept", "--wait", "30"], wrapper: scene.desktop.wrapper + LabTerminalAnswers.wrapper("1", "7", "2"))
+        try await origin.answer("willSave", 1, #""do":"saved""#)
+        try await browsers[1].agree()
+        #expect(try await browsers[1].continue().webpageURL == Self.page)
+        let accepted = try await accept.end()
+        #expect(accepted.status == 0, "\(accepted)")
+        let questions = accepted.lines.joined(separator: "\n").components(separatedBy: "Continue it in which? (1-2)")
+        // The second answer of three is none.
+        try #require(questions.count == 4, "\(questions)")
+        #expect(applications.allSatisfy { questions[0].contains("(\($0))") }, "\(questions)")
+        let named = ["here", "there"].map { "(org.example.browser-\($0))" }
+        #expect(named.allSatisfy { questions[1].contains($0) && !questions[0].contains($0) }, "\(questions)")
+        #expect(!applications.contains { questions[1].contains("(\($0))") }, "\(questions)")
+        #expect(questions[3].contains("continuing it in"), "\(questions)")
+        try await origin.event("wasContinued") { $0.device == "desktop" }
+        #expect(browsers[0].count("willContinue") == 0 && scene.events(of: applications[1]).isEmpty)
+        #expect(scene.desktop.opened.isEmpty && scene.requests.count == 1)
+        #expect(scene.node.errors.contains("first cannot be launched"), "\(scene.node.errors)")
+    }
+
     /// Why a page that an installed application claims goes on to a browser.
     enum Passing: CaseIterable {
         case unlisted, notStarted, browserDeclines
@@ -319,11 +354,14 @@ struct LabWebPageTests {
         try await origin.answer("willSave", 1, #""do":"saved""#)
         switch why {
         case .unlisted, .notStarted:
-            try await browser.agree()
+            try await browser.agree(#","showsProgress":\#(why == .unlisted)"#)
             try await browser.continue()
         case .browserDeclines: try await browser.agree(#","refused":"a dialog is open""#)
         }
-        #expect(try await accept.end().status == 0)
+        let accepted = try await accept.end()
+        #expect(accepted.status == 0)
+        // Which one it is says who shows nothing by itself.
+        #expect(accepted.errors.contains("continuing it in") == (why == .notStarted), "\(accepted.errors)")
         #expect(scene.requests.count == 1 && scene.events.isEmpty)
         #expect(scene.desktop.opened == (why == .browserDeclines ? ["1:\(Self.page)"] : []))
     }
