@@ -131,13 +131,29 @@ extension SystemCalls {
     /// Sets when a file's content last changed. File systems that cannot are taken as done.
     static func setTime(_ time: FileIdentity.Time, of file: borrowing OwnedDescriptor) throws(Errno) {
         let number = file.rawValue
+        try setTime(time) { futimens(number, $0) }
+    }
+
+    /// The same for a name in a folder; of a link its own time is set, and not that of what it leads to.
+    static func setTime(
+        _ time: FileIdentity.Time, ofName name: some Collection<UInt8>, in folder: borrowing OwnedDescriptor
+    ) throws(Errno) {
+        let number = folder.rawValue
+        try withName(name) { (name) throws(Errno) in
+            try setTime(time) { utimensat(number, name, $0, AT_SYMLINK_NOFOLLOW) }
+        }
+    }
+
+    private static func setTime(
+        _ time: FileIdentity.Time, _ set: (UnsafePointer<timespec>) -> Int32
+    ) throws(Errno) {
         let modified = timespec(tv_sec: Int(time.seconds), tv_nsec: min(max(0, Int(time.nanoseconds)), 999_999_999))
         // The time of the last access stays.
         var times = (timespec(tv_sec: 0, tv_nsec: Int(baton_omitted_time())), modified)
         do {
             try withUnsafeMutablePointer(to: &times) { (times) throws(Errno) in
                 try times.withMemoryRebound(to: timespec.self, capacity: 2) { (times) throws(Errno) in
-                    _ = try call { futimens(number, times) }
+                    _ = try call { set(times) }
                 }
             }
         } catch .notPermitted, .notSupported, .invalidArgument {

@@ -50,6 +50,12 @@ enum SystemCalls {
         return taken
     }
 
+    /// Drops what the page cache has of a range and the disk has taken, or has refused to take. Advice: a file system
+    /// without a disk keeps it.
+    static func leaveCache(_ range: Range<UInt64>, of file: borrowing OwnedDescriptor) {
+        _ = posix_fadvise(file.rawValue, off_t(range.lowerBound), off_t(range.count), POSIX_FADV_DONTNEED)
+    }
+
     /// The first `limit` bytes of a small file.
     static func contents(of path: FilePath, limit: Int) throws(Errno) -> [UInt8] {
         let file = try open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)

@@ -1192,6 +1192,15 @@ public nonisolated struct WireDocumentManifestResponse: Sendable {
   /// entries of a folder that cannot be carried, for display
   public var leftOut: UInt64 = 0
 
+  /// `baton-document:///NAME/relative/path`: where devices have it that share the folder; empty: in no shared folder
+  public var documentURL: String = String()
+
+  /// 16 bytes that tell the file or folder from every other on the origin; empty: it does not say
+  public var fileIdentity: Data = Data()
+
+  /// the same for where it is on the origin, whatever file is there
+  public var placeIdentity: Data = Data()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -1214,7 +1223,7 @@ public nonisolated struct WireDocumentEntry: Sendable {
 
   public var kind: WireDocumentEntryKind = .file
 
-  /// not set for links
+  /// of a link its own
   public var modified: WireTimestamp {
     get {_modified ?? WireTimestamp()}
     set {_modified = newValue}
@@ -4298,7 +4307,7 @@ nonisolated extension WireDocumentManifestRequest: SwiftProtobuf.Message, SwiftP
 
 nonisolated extension WireDocumentManifestResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".DocumentManifestResponse"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entries\0\u{3}total_size\0\u{3}left_out\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entries\0\u{3}total_size\0\u{3}left_out\0\u{3}document_url\0\u{3}file_identity\0\u{3}place_identity\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4309,6 +4318,9 @@ nonisolated extension WireDocumentManifestResponse: SwiftProtobuf.Message, Swift
       case 1: try { try decoder.decodeSingularUInt64Field(value: &self.entries) }()
       case 2: try { try decoder.decodeSingularUInt64Field(value: &self.totalSize) }()
       case 3: try { try decoder.decodeSingularUInt64Field(value: &self.leftOut) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.documentURL) }()
+      case 5: try { try decoder.decodeSingularBytesField(value: &self.fileIdentity) }()
+      case 6: try { try decoder.decodeSingularBytesField(value: &self.placeIdentity) }()
       default: break
       }
     }
@@ -4324,6 +4336,15 @@ nonisolated extension WireDocumentManifestResponse: SwiftProtobuf.Message, Swift
     if self.leftOut != 0 {
       try visitor.visitSingularUInt64Field(value: self.leftOut, fieldNumber: 3)
     }
+    if !self.documentURL.isEmpty {
+      try visitor.visitSingularStringField(value: self.documentURL, fieldNumber: 4)
+    }
+    if !self.fileIdentity.isEmpty {
+      try visitor.visitSingularBytesField(value: self.fileIdentity, fieldNumber: 5)
+    }
+    if !self.placeIdentity.isEmpty {
+      try visitor.visitSingularBytesField(value: self.placeIdentity, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -4331,6 +4352,9 @@ nonisolated extension WireDocumentManifestResponse: SwiftProtobuf.Message, Swift
     if lhs.entries != rhs.entries {return false}
     if lhs.totalSize != rhs.totalSize {return false}
     if lhs.leftOut != rhs.leftOut {return false}
+    if lhs.documentURL != rhs.documentURL {return false}
+    if lhs.fileIdentity != rhs.fileIdentity {return false}
+    if lhs.placeIdentity != rhs.placeIdentity {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -120,13 +120,13 @@ struct PartFileLedgerTests {
         // All that is done with one of them takes longer than to find that it is none of all of them.
         let reading = clock.measure { #expect(TransferJournal.header(at: path) != nil) }
         let (folder, next) = (try DestinationFolder(fixture.folder), try nextStart())
-        let tree = try DocumentFixture.tree(5)
+        let wanted = JournalHeader(origin: DocumentFixture.origin, boot: .current, tree: try DocumentFixture.tree(5))
         let looking = try clock.measure {
-            let found = try next.unfinished(of: tree, from: DocumentFixture.origin, in: folder)
+            let found = try next.unfinished(of: wanted, in: folder)
             #expect(found.isEmpty)
         }
         #expect(looking < reading * 3, "\(looking) for 30 of them, \(reading) for one")
-        #expect(try next.unfinished(of: header.tree, from: DocumentFixture.origin, in: folder).count == 30)
+        #expect(try next.unfinished(of: header, in: folder).count == 30)
         for file in DocumentFixture.names(in: parts) { unlink(parts.appending(file).string) }
     }
 

@@ -44,10 +44,10 @@ struct DocumentRequestTests {
         let service = DocumentService(
             offers: Offers(on: loop, files: files) { _ in }, pool: BufferPool(),
             ledger: try PartFileLedger(stateFolder: FilePath(folder.path + "/parts")), limit: TransferLimit())
-        let tree = try await service.describe(from: near, claim: ClaimID())
+        let described = try await service.describe(from: near, claim: ClaimID())
         let order = DocumentOrder(
             title: "source", origin: "their-device", folder: try await DestinationFolder.open(FilePath(inbox.path)))
-        let path = try await service.fetch(tree, for: order, from: near, claim: ClaimID()) { _ in }
+        let path = try await service.fetch(described, for: order, from: near, claim: ClaimID()) { _ in }
         #expect(path == Array("\(inbox.path)/source".utf8))
         await near.close()
         await far.close()
@@ -56,7 +56,7 @@ struct DocumentRequestTests {
             let text = try String(contentsOf: inbox.appendingPathComponent("source/\(group)/99"), encoding: .utf8)
             #expect(text == "file \(group) 99")
         }
-        #expect(tree.layout.fileCount == 10_000)
+        #expect(described.tree.layout.fileCount == 10_000)
     }
 
     /// An honest origin; returns what was asked for.

@@ -177,6 +177,17 @@ public final class HandoffLab: Sendable {
         try start(host, "activities", "--watch", "--json")
     }
 
+    /// Bytes that a host has sent so far, packets and all.
+    public func sentBytes(_ host: Int) async throws -> Int {
+        // Of the host, which /sys is not.
+        let counted = try await startProgram(host, ["cat", "/proc/net/dev"]).end()
+        let fields = counted.lines.first { $0.contains("eth0:") }?.split(whereSeparator: { $0 == " " || $0 == ":" })
+        guard let fields, fields.count > 9, let bytes = Int(fields[9]) else {
+            throw Lab.Failure(description: "host \(host) counts no bytes: \(counted.errors)")
+        }
+        return bytes
+    }
+
     // MARK: Files
 
     /// A document of seeded noise, which no compression and no mistaken order of chunks survives.

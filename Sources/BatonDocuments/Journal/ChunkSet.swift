@@ -81,6 +81,20 @@ struct ChunkSet: Sendable, Hashable {
         return carried
     }
 
+    /// The paths of files of which something is there, and that are no files in another version of the document.
+    func paths(in before: DocumentTree, missingIn after: DocumentTree) -> Set<[UInt8]> {
+        var paths = Set<[UInt8]>()
+        var next = 0
+        for file in 0..<before.layout.fileCount {
+            let path = before.entry(ofFile: file).path
+            // Both are in the order of a manifest.
+            while next < after.layout.fileCount, path.follows(after.entry(ofFile: next).path) { next += 1 }
+            if next < after.layout.fileCount, after.entry(ofFile: next).path == path { continue }
+            if containsAny(before.layout.chunks(ofFile: file)) { paths.insert(path.bytes) }
+        }
+        return paths
+    }
+
     /// How many ranges begin at or before a chunk.
     private func position(of chunk: UInt64) -> Int {
         // Nearly always behind the last one.

@@ -9,6 +9,8 @@ struct JournalEntry {
         case loss = 3
         /// Of the entries before this number those count that a mark covers, and no others: the disk has failed.
         case distrust = 4
+        /// A synchronisation begins that the entries before this number wait for; 0: it has ended, and well.
+        case attempt = 5
     }
 
     /// Bytes of an entry.
@@ -59,6 +61,8 @@ struct JournalReading {
     private var lost: [UInt64: UInt64] = [:]
     /// The entries before this one are not covered by any later mark.
     private(set) var distrusted: UInt64 = 0
+    /// The entries before this one waited for a synchronisation of which nobody knows how it ended: 0 where there was none.
+    private(set) var doubted: UInt64 = 0
 
     private let chunkCount: UInt64
 
@@ -82,21 +86,29 @@ struct JournalReading {
                 durable.insert(entry.chunk)
             }
             unmarked.removeAll { covered.contains($0.index) }
+            if doubted <= entry.number { doubted = 0 }
         case .distrust:
             distrusted = max(distrusted, min(entry.number, index))
             unmarked.removeAll { $0.index < distrusted }
+            if doubted <= distrusted { doubted = 0 }
+        case .attempt: doubted = entry.number == 0 ? 0 : max(doubted, min(entry.number, index))
         }
     }
 
     /// What all of them say together.
     ///
-    /// - Parameter trustsAll: entries that no mark covers count as well: what they are of, the kernel still has.
-    func result(trustsAll: Bool) -> (verified: ChunkSet, unsure: [(chunk: UInt64, checksum: ChunkChecksum)]) {
+    /// - Parameter start: from this one on entries count that no mark covers: what they are of, the kernel still has.
+    func result(trustingFrom start: UInt64) -> (verified: ChunkSet, unsure: [(chunk: UInt64, checksum: ChunkChecksum)])
+    {
         var verified = durable
         var unsure: [(chunk: UInt64, checksum: ChunkChecksum)] = []
         // One that was lost, and has come again since, is not looked at.
         for entry in unmarked where counts(entry.chunk, at: entry.index) && !verified.contains(entry.chunk) {
-            if trustsAll { verified.insert(entry.chunk) } else { unsure.append((entry.chunk, entry.checksum)) }
+            if entry.index >= start {
+                verified.insert(entry.chunk)
+            } else {
+                unsure.append((entry.chunk, entry.checksum))
+            }
         }
         return (verified, unsure)
     }

@@ -8,6 +8,8 @@ struct JournalHeader: Sendable {
     let boot: BootID
     /// What it consists of, and in which version.
     let tree: DocumentTree
+    /// Which document it is, whatever its version.
+    var identity = DocumentIdentity.unknown
 }
 
 /// One run of this system, from its start to its end.
@@ -87,6 +89,7 @@ extension JournalHeader {
         guard reader.isAtEnd, let tree = try? builder.finish(), tree.isFolder == summary.isFolder else { return nil }
         origin = summary.origin
         boot = summary.boot
+        identity = summary.identity
         self.tree = tree
     }
 

@@ -10,6 +10,7 @@ struct JournalSummary: Sendable, Hashable {
     let boot: BootID
     let label: DocumentLabel
     let isFolder: Bool
+    let identity: DocumentIdentity
     /// Bytes of the description of the tree, which follows.
     let treeSize: Int
     let treeChecksum: ChunkChecksum
@@ -20,6 +21,7 @@ struct JournalSummary: Sendable, Hashable {
         boot = header.boot
         label = header.tree.label
         isFolder = header.tree.isFolder
+        identity = header.identity
         treeSize = tree.count
         treeChecksum = tree.withUnsafeBytes { ChunkChecksum(of: $0) }
     }
@@ -31,6 +33,8 @@ struct JournalSummary: Sendable, Hashable {
         writer.append(Array(boot.text.utf8))
         writer.append(label.bytes)
         writer.append(isFolder ? 1 : 0)
+        writer.append(identity.file)
+        writer.append(identity.place)
         writer.append(UInt64(treeSize))
         writer.append(treeChecksum.high)
         writer.append(treeChecksum.low)
@@ -43,13 +47,16 @@ struct JournalSummary: Sendable, Hashable {
         guard
             let origin = reader.field(limit: 255), let boot = reader.field(limit: 255),
             let name = reader.field(limit: DocumentLabel.maximumLength), let label = try? DocumentLabel(name),
-            let isFolder = reader.number(), let size = reader.number(), size <= UInt64(TransferJournal.headerLimit),
+            let isFolder = reader.number(), let file = reader.field(limit: DocumentIdentity.byteCount),
+            let place = reader.field(limit: DocumentIdentity.byteCount), let size = reader.number(),
+            size <= UInt64(TransferJournal.headerLimit),
             let high = reader.number(), let low = reader.number(), reader.isAtEnd
         else { return nil }
         self.origin = String(decoding: origin, as: UTF8.self)
         self.boot = BootID(text: String(decoding: boot, as: UTF8.self))
         self.label = label
         self.isFolder = isFolder != 0
+        identity = DocumentIdentity(file: file, place: place)
         treeSize = Int(size)
         treeChecksum = ChunkChecksum(high: high, low: low)
     }

@@ -14,7 +14,9 @@ import SystemPackage
 ///
 /// A disk that fails says so once: what it was given before may be gone although it can still be read, from memory, and
 /// the next synchronisation ends well. So when one has failed, an entry says that of those before it only what a mark
-/// covers counts (``distrust()``), in every run of the system, and no later mark covers them.
+/// covers counts (``distrust()``), in every run of the system, and no later mark covers them. A process that is killed
+/// while it synchronises may have been told of a failure and say nothing of it, so that it synchronises is written down
+/// before (``attempt(_:)``): where nothing is said of how it ended, the chunks are read again, from the disk.
 ///
 /// Belongs to one thread; every call blocks on the disk.
 final class TransferJournal {
@@ -23,10 +25,10 @@ final class TransferJournal {
     /// The most bytes of a journal that is read: entries of chunks of 128 TiB.
     static let sizeLimit: UInt64 = 6 << 30
 
-    private static let magic: [UInt8] = Array("baton journal 2\n".utf8)
+    static let magic: [UInt8] = Array("baton journal 3\n".utf8)
     /// Magic, the summary's length and its checksum. Then come the summary, which has the length and the checksum of the
     /// tree, the tree, and the entries.
-    private static let prefixSize = 16 + 8 + 16
+    static let prefixSize = 16 + 8 + 16
 
     /// What a journal says.
     struct Content {
@@ -47,6 +49,8 @@ final class TransferJournal {
     /// The entries before this one are of another run of the system, or of before the disk failed: no mark can vouch for
     /// them.
     private var markStart: UInt64
+    /// Of the entries before this one nobody knows whether the disk has what they are of; 0 where there are none.
+    private var doubted: UInt64 = 0
     /// At most an entry for each chunk, and a few more: what a full disk did not take yet.
     private var pending: [UInt8] = []
 
@@ -124,32 +128,14 @@ final class TransferJournal {
         let count = (size - start) / UInt64(JournalEntry.size)
         let isOfThisRun = header.boot == boot
         let reading = try readEntries(of: file, from: start, count: count, header.tree.layout.chunkCount)
-        let (verified, unsure) = reading.result(trustsAll: isOfThisRun)
+        // What waited for a synchronisation may have been lost by it.
+        let (verified, unsure) = reading.result(trustingFrom: isOfThisRun ? reading.doubted : .max)
         // What was cut in the middle is written over.
         let journal = TransferJournal(
-            file, header, start: start, entryCount: count, markStart: isOfThisRun ? reading.distrusted : count)
+            file, header, start: start, entryCount: count,
+            markStart: isOfThisRun ? max(reading.distrusted, reading.doubted) : count)
+        journal.doubted = isOfThisRun ? reading.doubted : 0
         return (journal, Content(header: header, verified: verified, unsure: unsure))
-    }
-
-    /// The header of a journal, without its entries; nil where there is none.
-    static func header(at path: FilePath) -> JournalHeader? {
-        guard let file = try? SystemCalls.open(path, O_RDONLY | O_NOFOLLOW) else { return nil }
-        return (try? readHeader(file))??.header
-    }
-
-    /// What stands first in a journal; nil where there is none.
-    static func summary(at path: FilePath) -> JournalSummary? {
-        guard let file = try? SystemCalls.open(path, O_RDONLY | O_NOFOLLOW) else { return nil }
-        return (try? readSummary(file))??.summary
-    }
-
-    /// Whether a journal's header is what was written.
-    static func isIntact(at path: FilePath) -> Bool {
-        guard
-            let file = try? SystemCalls.open(path, O_RDONLY | O_NOFOLLOW),
-            let (summary, end) = (try? readSummary(file)) ?? nil
-        else { return false }
-        return (try? readTree(file, summary, at: end)).flatMap(\.self) != nil
     }
 
     /// Takes note of a chunk that was verified and written. It is kept with the next ``flush()``.
@@ -163,6 +149,28 @@ final class TransferJournal {
         guard count > markStart else { return }
         // Where an entry of a chunk has its checksum, a mark has the first entry that it covers.
         append(JournalEntry(kind: .mark, number: count, checksum: ChunkChecksum(high: 0, low: markStart)))
+    }
+
+    /// Writes down that a synchronisation of what the first `count` entries are of begins. A mark says that it has ended
+    /// well, ``distrust()`` that it has failed.
+    ///
+    /// - Returns: whether that is written.
+    func attempt(_ count: UInt64) -> Bool {
+        guard count > markStart else { return true }
+        append(JournalEntry(kind: .attempt, number: count))
+        return (try? flush()) != nil
+    }
+
+    /// Takes note that a synchronisation has ended well that no mark speaks of.
+    func endAttempt() {
+        append(JournalEntry(kind: .attempt, number: 0))
+    }
+
+    /// Takes note that of what was doubted nothing counts but what was said again since.
+    func endDoubt() {
+        guard doubted > 0 else { return }
+        append(JournalEntry(kind: .distrust, number: doubted))
+        doubted = 0
     }
 
     /// Takes note that a chunk is not there any more, whatever was said before.
@@ -187,10 +195,12 @@ final class TransferJournal {
         }
     }
 
-    /// What its entries speak of that are flushed, as long as the system runs.
+    /// What its entries speak of that are flushed, as long as the system runs. How synchronisations have ended since it was
+    /// opened is known here, and what was unsure then counts where it was said again.
     func verified() throws(Errno) -> ChunkSet {
         let count = (end - start) / UInt64(JournalEntry.size)
-        return try Self.readEntries(of: file, from: start, count: count, chunkCount).result(trustsAll: true).verified
+        return try Self.readEntries(of: file, from: start, count: count, chunkCount)
+            .result(trustingFrom: markStart).verified
     }
 
     /// Makes it say nothing any more, which takes no room on the disk.
@@ -222,74 +232,5 @@ final class TransferJournal {
     private func append(_ entry: JournalEntry) {
         entry.withBytes(at: entryCount) { pending.append(contentsOf: $0) }
         entryCount += 1
-    }
-
-    private static func readSummary(
-        _ file: borrowing OwnedDescriptor
-    ) throws(Errno) -> (summary: JournalSummary, end: UInt64)? {
-        let prefix = try read(file, at: 0, count: prefixSize)
-        var reader = FieldReader(prefix.dropFirst(magic.count))
-        guard
-            prefix.count == prefixSize, prefix.starts(with: magic), let length = reader.number(),
-            length <= UInt64(JournalSummary.limit), let high = reader.number(), let low = reader.number()
-        else { return nil }
-        let fields = try read(file, at: UInt64(prefixSize), count: Int(length))
-        guard
-            fields.count == Int(length),
-            fields.withUnsafeBytes({ ChunkChecksum(of: $0) }) == ChunkChecksum(high: high, low: low),
-            let summary = JournalSummary(decoding: fields[...])
-        else { return nil }
-        return (summary, UInt64(prefixSize) + length)
-    }
-
-    /// The description of the tree; nil where it is not what was written.
-    private static func readTree(
-        _ file: borrowing OwnedDescriptor, _ summary: JournalSummary, at start: UInt64
-    ) throws(Errno) -> [UInt8]? {
-        let tree = try read(file, at: start, count: summary.treeSize)
-        guard
-            tree.count == summary.treeSize, tree.withUnsafeBytes({ ChunkChecksum(of: $0) }) == summary.treeChecksum
-        else { return nil }
-        return tree
-    }
-
-    private static func readHeader(
-        _ file: borrowing OwnedDescriptor
-    ) throws(Errno) -> (header: JournalHeader, end: UInt64)? {
-        guard
-            let (summary, start) = try readSummary(file), let tree = try readTree(file, summary, at: start),
-            let header = JournalHeader(summary, decodingTree: tree[...])
-        else { return nil }
-        return (header, start + UInt64(tree.count))
-    }
-
-    private static func readEntries(
-        of file: borrowing OwnedDescriptor, from start: UInt64, count: UInt64, _ chunkCount: UInt64
-    ) throws(Errno) -> JournalReading {
-        var reading = JournalReading(chunkCount: chunkCount)
-        let (batch, size) = (UInt64(4096), JournalEntry.size)
-        var index: UInt64 = 0
-        while index < count {
-            let part = min(batch, count - index)
-            let bytes = try read(file, at: start + index * UInt64(size), count: Int(part) * size)
-            for place in 0..<bytes.count / size {
-                let number = index + UInt64(place)
-                guard let entry = JournalEntry(bytes[place * size..<(place + 1) * size], at: number) else { continue }
-                reading.take(entry, at: number)
-            }
-            index += part
-        }
-        return reading
-    }
-
-    private static func read(
-        _ file: borrowing OwnedDescriptor, at offset: UInt64, count: Int
-    ) throws(Errno) -> [UInt8] {
-        var bytes = [UInt8](repeating: 0, count: count)
-        let taken = try bytes.withUnsafeMutableBufferPointer { (room) throws(Errno) in
-            try SystemCalls.read(file, into: UnsafeMutableRawBufferPointer(room), at: offset)
-        }
-        bytes.removeLast(count - taken)
-        return bytes
     }
 }

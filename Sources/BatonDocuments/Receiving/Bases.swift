@@ -22,7 +22,7 @@ final class Bases {
     /// Where a basis is.
     private struct Basis {
         let root: Int
-        /// The file of the document that it is looked up for; nil for all.
+        /// The file of the document that it is looked up for, or its number among those that were moved; nil for all.
         let file: Int?
         let start: UInt64
     }
@@ -73,7 +73,27 @@ final class Bases {
     /// Adds what was put aside.
     func add(aside: consuming OwnedDescriptor, where isNeeded: (Int) -> Bool) {
         let folder = BasisFolder(aside)
+        addMoved(in: folder, where: isNeeded)
         for state in AsideName.State.allCases { add(.aside(folder, state), where: isNeeded) }
+    }
+
+    /// Adds what had another path: each counts for the whole document, first those that have the size of a file that is
+    /// needed.
+    private func addMoved(in folder: BasisFolder, where isNeeded: (Int) -> Bool) {
+        var wanted = Set<UInt64>()
+        for file in 0..<tree.layout.fileCount where isNeeded(file) { wanted.insert(tree.layout.size(ofFile: file)) }
+        guard !wanted.isEmpty, let names = try? SystemCalls.names(in: folder.descriptor, atLeast: Self.limit) else {
+            return
+        }
+        var (fitting, others): ([[UInt8]], [[UInt8]]) = ([], [])
+        for name in names where AsideName.isOfMoved(name) {
+            let size = (try? SystemCalls.status(ofName: name, in: folder.descriptor))?.st_size ?? 0
+            if wanted.contains(UInt64(clamping: size)) { fitting.append(name) } else { others.append(name) }
+        }
+        let number = roots.count
+        let moved = fitting + others
+        roots.append(.moved(folder, moved))
+        for file in moved.indices where sizes.count < Self.limit { add(file, in: number) }
     }
 
     private func add(_ root: BasisRoot, where isNeeded: (Int) -> Bool) {

@@ -81,10 +81,12 @@ enum BasisRoot {
     case copy(BasisFolder)
     /// What was put aside in the part (``PartFolder/putAside(file:)``).
     case aside(BasisFolder, AsideName.State)
+    /// Files that were put aside there because their path is gone, by their names.
+    case moved(BasisFolder, [[UInt8]])
 
     /// The file of this root that a file of the document is built upon.
     ///
-    /// - Parameter file: the number in the layout; nil for all of the document.
+    /// - Parameter file: the number in the layout, or among those that were moved; nil for all of the document.
     func open(_ file: Int?, of tree: DocumentTree) -> BasisFile? {
         switch self {
         case .file(let basis): return basis
@@ -95,13 +97,15 @@ enum BasisRoot {
         case .aside(let folder, let state):
             guard let path = file.map({ tree.entry(ofFile: $0).path }) else { return nil }
             return BasisFile(AsideName.of(path, state), beneath: folder.descriptor)
+        case .moved(let folder, let names):
+            return file.flatMap { BasisFile(names[$0], beneath: folder.descriptor) }
         }
     }
 
     /// Whether each file of the document has a file of its own here.
     var hasFiles: Bool {
         switch self {
-        case .file: false
+        case .file, .moved: false
         case .copy, .aside: true
         }
     }

@@ -62,6 +62,15 @@ extension DestinationFolder {
         try rename(name, toPartFile: other, for: label)
     }
 
+    /// Bytes that are free for this user; nil where the file system does not say.
+    var freeByteCount: UInt64? {
+        let number = file.rawValue
+        var status = statvfs()
+        guard (try? SystemCalls.call { fstatvfs(number, &status) }) != nil, status.f_blocks > 0 else { return nil }
+        let (free, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        return overflow ? nil : free
+    }
+
     /// Makes sure that what is free now is enough for a document.
     ///
     /// Files with holes count nothing: nobody knows what of them comes.

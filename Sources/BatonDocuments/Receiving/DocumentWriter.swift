@@ -52,17 +52,20 @@ public actor DocumentWriter {
     ///   - folder: the destination.
     ///   - ledger: remembers what is unfinished.
     ///   - copies: older copies on this device, to build upon where the other device can tell what differs.
+    ///   - sharedCopy: one that nobody has named: where it cannot be read, it is done without.
+    ///   - identity: which document it is; another one of its name keeps what has come of it.
     ///   - executor: the thread that blocks; one of its own by default.
     /// - Throws: `destinationExists`, `destinationMissing`, `destinationNotWritable`, `destinationUnsuitable`,
     ///   `destinationFull`, `badName`, `tooLarge`, `stateUnavailable`, `busy`, `notConfinable`, `writeFailed`; what
     ///   opening a copy throws.
     public static func create(
         _ tree: DocumentTree, from origin: String, in folder: DestinationFolder, ledger: PartFileLedger,
-        against copies: [FilePath] = [], executor: BlockingExecutor? = nil
+        against copies: [FilePath] = [], sharedCopy: FilePath? = nil, identity: DocumentIdentity = .unknown,
+        executor: BlockingExecutor? = nil
     ) async throws(DocumentError) -> DocumentWriter {
         let executor = try BlockingExecutor.forDocument(executor, "baton-writer")
         let writer = DocumentWriter(tree, executor)
-        try await writer.open(folder, origin, ledger, copies)
+        try await writer.open(folder, ledger, (origin, identity), copies, sharedCopy)
         return writer
     }
 
@@ -142,11 +145,17 @@ public actor DocumentWriter {
     }
 
     private func open(
-        _ folder: DestinationFolder, _ origin: String, _ ledger: PartFileLedger, _ copies: [FilePath]
+        _ folder: DestinationFolder, _ ledger: PartFileLedger, _ source: (origin: String, identity: DocumentIdentity),
+        _ copies: [FilePath], _ sharedCopy: FilePath?
     ) throws(DocumentError) {
         var opened: [OlderCopy] = []
         for copy in copies.prefix(OlderCopy.limit) { opened.append(try OlderCopy(opening: copy)) }
-        state = .receiving(try Reception(of: tree, from: origin, in: folder, ledger: ledger, against: opened))
+        if let sharedCopy, opened.count < OlderCopy.limit, let copy = try? OlderCopy(opening: sharedCopy) {
+            opened.append(copy)
+        }
+        state = .receiving(
+            try Reception(
+                of: tree, from: source.origin, in: folder, ledger: ledger, against: opened, identity: source.identity))
     }
 
     private func current() throws(DocumentError) -> Reception {

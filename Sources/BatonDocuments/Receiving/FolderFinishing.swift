@@ -98,6 +98,9 @@ struct FolderFinishing {
             guard found == target.bytes else { throw .fileExists }
         }
         inodes.append(try SystemCalls.status(ofName: entry.path.name, in: parent.folder).st_ino)
+        if let modified = entry.modified {
+            try SystemCalls.setTime(modified, ofName: entry.path.name, in: parent.folder)
+        }
     }
 
     private mutating func finishFolder(_ entry: DocumentEntry) throws(Errno) {

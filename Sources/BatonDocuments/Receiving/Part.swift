@@ -22,11 +22,19 @@ protocol Part: AnyObject {
     /// Reads bytes of a file as they are now, fewer where it ends before.
     func read(file: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(DocumentError) -> Int
 
+    /// Has the next read of these bytes come from the disk, as far as they are on their way to it no more.
+    func leaveCache(_ range: Range<UInt64>, ofFile file: Int)
+
     /// Whether a file of which something has come has its size still: somebody may have cut or removed it since.
     func isThere(file: Int) -> Bool
 
     /// The folder with the files that were put aside because their source changed; nil where there is none.
     func openAside() -> OwnedDescriptor?
+
+    /// Removes what was put aside where without that there is no room for what has not come.
+    ///
+    /// - Parameter isLacking: whether something of a file has not come.
+    func makeRoom(lacking isLacking: (Int) -> Bool)
 
     /// A descriptor of its own, to be synchronised with the disk by somebody else meanwhile.
     func descriptorToSynchronize() throws(DocumentError) -> DescriptorToSynchronize
@@ -59,6 +67,7 @@ protocol Part: AnyObject {
 
 extension Part {
     func openAside() -> OwnedDescriptor? { nil }
+    func makeRoom(lacking _: (Int) -> Bool) {}
 }
 
 /// A descriptor through which what was written can be made durable.

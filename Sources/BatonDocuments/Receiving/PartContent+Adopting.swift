@@ -1,6 +1,6 @@
 extension PartContent {
     /// Goes on with the folder of another version: files of the same version are left, the others are put aside, for the
-    /// new ones to be built upon.
+    /// new ones to be built upon, and so are those that have another path now.
     ///
     /// - Returns: nil when there is nothing to go on with; what is there stays then.
     convenience init?(
@@ -9,7 +9,10 @@ extension PartContent {
         guard header.tree.isFolder, stale.header.tree.isFolder, place.ledger.take(stale.record) else { return nil }
         guard
             let before = try? TransferJournal.open(stale.journal, boot: place.boot),
-            let folder = try? RecordedPartFolder(reopening: stale.record, header.tree, at: place)
+            let folder = try? RecordedPartFolder(
+                reopening: stale.record, header.tree,
+                keeping: before.content.verified.paths(in: before.content.header.tree, missingIn: header.tree),
+                at: place)
         else {
             place.ledger.release(stale.record)
             return nil
@@ -29,6 +32,7 @@ extension PartContent {
             throw error
         }
         do {
+            _ = before.journal.attempt(before.journal.entryCount)
             // What is said of these chunks has to hold after a power cut as well: no checksum of them is known any more.
             try folder.synchronize()
         } catch {

@@ -96,6 +96,7 @@ final class PartContent {
             of: opened.content.header.tree, in: part, opened.journal, verified: opened.content.verified, at: place)
         loseWhatIsGone()
         compare(opened.content.unsure)
+        journal.endDoubt()
         verifiedByteCount = verified.byteCount(in: tree.layout)
     }
 
@@ -117,6 +118,9 @@ final class PartContent {
     func lacks(file: Int) -> Bool {
         !verified.missing(in: tree.layout.chunks(ofFile: file), limit: 1).isEmpty
     }
+
+    /// See ``Part/makeRoom(lacking:)``.
+    func makeRoom() { part.makeRoom { lacks(file: $0) } }
 
     /// See ``Part/openAside()``.
     func openAside() -> OwnedDescriptor? { part.openAside() }
@@ -180,6 +184,7 @@ final class PartContent {
             throw DocumentError(.incomplete, tree.label.description)
         }
         try part.prepare()
+        journal.expectSynchronisation()
         do {
             try part.synchronize()
         } catch {
@@ -223,7 +228,8 @@ final class PartContent {
         journal.writeLosses()
     }
 
-    /// Reads chunks that may be there, and keeps those that are: what cannot be read is not.
+    /// Reads chunks that may be there, and keeps those that are: what cannot be read is not, nor what only the memory has of
+    /// a disk that did not take it.
     private func compare(_ unsure: [(chunk: UInt64, checksum: ChunkChecksum)]) {
         guard !unsure.isEmpty else { return }
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: ChunkLayout.chunkSize, alignment: 4096)
@@ -231,6 +237,7 @@ final class PartContent {
         for (chunk, checksum) in unsure where !verified.contains(chunk) {
             let place = tree.layout.place(of: chunk)
             let bytes = UnsafeMutableRawBufferPointer(rebasing: room[..<place.size])
+            part.leaveCache(place.range, ofFile: place.file)
             guard
                 (try? part.read(file: place.file, at: place.offset, into: bytes)) == place.size,
                 ChunkChecksum(of: UnsafeRawBufferPointer(bytes)) == checksum

@@ -127,6 +127,8 @@ final class PartFile: Part {
         }
     }
 
+    func leaveCache(_ range: Range<UInt64>, ofFile _: Int) { SystemCalls.leaveCache(range, of: file) }
+
     /// It was looked at when it was opened, and cannot be exchanged since.
     func isThere(file _: Int) -> Bool { true }
 

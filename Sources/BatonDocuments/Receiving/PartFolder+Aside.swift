@@ -33,6 +33,39 @@ extension PartFolder {
         }
     }
 
+    /// Puts aside what has a path that the document has not any more.
+    ///
+    /// - Parameter aside: what it is called there.
+    func putAside(
+        _ name: [UInt8], of folder: borrowing OwnedDescriptor, as aside: [UInt8]
+    ) throws(Errno) {
+        try SystemCalls.rename(name, in: folder, to: aside, in: try makeAside())
+    }
+
+    /// Removes what was put aside where without that there is no room for what has not come: all of it, because a document
+    /// that is built upon nothing is better than none.
+    ///
+    /// - Parameter isLacking: whether something of a file has not come.
+    func makeRoom(lacking isLacking: (Int) -> Bool) {
+        guard openAside() != nil, let free = destination.freeByteCount else { return }
+        var wanted: UInt64 = 0
+        for file in 0..<tree.layout.fileCount where !tree.isSparse(file: file) && isLacking(file) {
+            wanted += tree.layout.size(ofFile: file) - min(tree.layout.size(ofFile: file), reservedByteCount(of: file))
+        }
+        // What cannot be removed now is removed with the commit.
+        if wanted > free { try? removeAside() }
+    }
+
+    /// Bytes that the disk holds for a file already.
+    private func reservedByteCount(of file: Int) -> UInt64 {
+        let path = tree.entry(ofFile: file).path
+        guard
+            let parent = try? folder(at: path.parent),
+            let status = try? SystemCalls.status(ofName: path.name, in: parent.folder)
+        else { return 0 }
+        return UInt64(clamping: status.st_blocks) * 512
+    }
+
     /// The folder with what was put aside; nil where nothing was.
     func openAside() -> OwnedDescriptor? {
         try? SystemCalls.openFolder(asideName, within: root)
@@ -65,10 +98,19 @@ enum AsideName {
         case last
     }
 
-    static func of(_ path: EntryPath, _ state: State) -> [UInt8] {
+    private static let moved = ".moved"
+
+    static func of(_ path: EntryPath, _ state: State) -> [UInt8] { digits(of: path) + Array(".\(state.rawValue)".utf8) }
+
+    /// What a file is called that had a path which the document has not any more.
+    static func ofMoved(_ path: EntryPath) -> [UInt8] { digits(of: path) + Array(moved.utf8) }
+
+    /// Whether a name is one of those.
+    static func isOfMoved(_ name: [UInt8]) -> Bool { name.suffix(moved.utf8.count).elementsEqual(moved.utf8) }
+
+    private static func digits(of path: EntryPath) -> [UInt8] {
         let digits = Array("0123456789abcdef".utf8)
-        let digest = SHA256.hash(data: path.bytes).prefix(16)
-        return digest.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] } + Array(".\(state.rawValue)".utf8)
+        return SHA256.hash(data: path.bytes).prefix(16).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
     }
 }
 

@@ -5,14 +5,16 @@ import SystemPackage
 /// What an earlier transfer has left in a part folder and the document has no more: the source may have changed between.
 extension PartFolder {
     /// Removes what is no entry of the document, and what is of another kind. Links go in any case: they are made last.
-    func removeStrangers() throws(DocumentError) {
+    ///
+    /// - Parameter kept: paths of files that are put aside instead.
+    func removeStrangers(keeping kept: Set<[UInt8]> = []) throws(DocumentError) {
         var next = 1
-        try removeStrangers(in: root, at: .root, &next)
+        try removeStrangers(in: root, at: .root, &next, keeping: kept)
     }
 
     /// - Parameter next: the entry that comes next in the manifest: of this folder or after it.
     private func removeStrangers(
-        in folder: borrowing OwnedDescriptor, at path: EntryPath, _ next: inout Int
+        in folder: borrowing OwnedDescriptor, at path: EntryPath, _ next: inout Int, keeping kept: Set<[UInt8]>
     ) throws(DocumentError) {
         let names: [[UInt8]]
         do {
@@ -43,14 +45,37 @@ extension PartFolder {
             } catch {
                 throw failure(error, entry.path)
             }
-            try removeStrangers(in: child, at: entry.path, &next)
+            try removeStrangers(in: child, at: entry.path, &next, keeping: kept)
         }
         for name in found {
             do {
+                if !kept.isEmpty { try putAside(name, of: folder, at: path, ifAmong: kept) }
                 try remove(name, from: folder)
             } catch {
                 throw failure(error, path)
             }
+        }
+    }
+
+    /// Puts aside a file that is to be kept, and all those in a folder.
+    private func putAside(
+        _ name: [UInt8], of folder: borrowing OwnedDescriptor, at parent: EntryPath, ifAmong kept: Set<[UInt8]>
+    ) throws(Errno) {
+        // What is deeper than any document was not made by a transfer.
+        guard let label = try? DocumentLabel(name), let path = try? parent.appending(label) else { return }
+        let status = try SystemCalls.status(ofName: name, in: folder)
+        switch status.st_mode & S_IFMT {
+        case S_IFREG:
+            guard kept.contains(path.bytes), status.st_size > 0, (try? SystemCalls.requireOwn(status)) != nil else {
+                return
+            }
+            try putAside(name, of: folder, as: AsideName.ofMoved(path))
+        case S_IFDIR:
+            let child = try SystemCalls.openFolder(name, within: folder)
+            for name in try SystemCalls.names(in: child, atLeast: FolderRemoval.nameLimit) {
+                try putAside(name, of: child, at: path, ifAmong: kept)
+            }
+        default: return
         }
     }
 
@@ -75,6 +100,9 @@ extension PartFolder {
     private func remove(_ name: [UInt8], from folder: borrowing OwnedDescriptor) throws(Errno) {
         do {
             try SystemCalls.remove(name, from: folder, isFolder: false)
+        } catch .noSuchFileOrDirectory {
+            // It was put aside.
+            return
         } catch .isDirectory {
             let child = try SystemCalls.openFolder(name, within: folder)
             try FolderRemoval.removeContents(of: child)

@@ -59,10 +59,12 @@ final class PartFolder {
 
     /// Opens the folder of an earlier transfer, and removes from it what the document, as it is now, has not.
     ///
+    /// - Parameter kept: paths of files of the earlier one that have something in them: those that the document has not any
+    ///   more are put aside instead, because it may have them under another path.
     /// - Throws: `incomplete` where there is no such folder any more.
     convenience init(
         reopening tree: DocumentTree, named name: [UInt8], inode: UInt64, in destination: DestinationFolder,
-        umask: mode_t = ProcessUmask.current
+        umask: mode_t = ProcessUmask.current, keeping kept: Set<[UInt8]> = []
     ) throws(DocumentError) {
         if destination.checks.contains(.linksInside) { try tree.requireLinksInside() }
         try destination.requireAbsent(tree.label)
@@ -70,7 +72,7 @@ final class PartFolder {
             throw DocumentError(.incomplete, tree.label.description)
         }
         self.init(tree, name, inode, root, in: destination, umask, isNew: false)
-        try removeStrangers()
+        try removeStrangers(keeping: kept)
     }
 
     private init(
@@ -130,6 +132,12 @@ final class PartFolder {
         } catch {
             throw DocumentError(.readFailed, tree.displayed(part.entry.path), underlyingError: error)
         }
+    }
+
+    /// See ``Part/leaveCache(_:ofFile:)``.
+    func leaveCache(_ range: Range<UInt64>, ofFile index: Int) {
+        guard let part = (try? openExisting(index)) ?? nil else { return }
+        SystemCalls.leaveCache(range, of: part.file)
     }
 
     /// Whether a file of which something has come has its size still, and no second name.

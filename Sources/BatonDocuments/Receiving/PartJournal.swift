@@ -52,7 +52,9 @@ final class PartJournal {
             guard (try? place.synchronize(part.record)) != nil else { return }
             isRecordDurable = true
         }
-        if let witness = witness.take() { marker.begin(covering: journal.entryCount, witness) }
+        let count = journal.entryCount
+        guard journal.attempt(count) else { return }
+        if let witness = witness.take() { marker.begin(covering: count, witness) }
         witness = try? part.descriptorToSynchronize()
     }
 
@@ -69,6 +71,20 @@ final class PartJournal {
         }
         guard let journal else { return ChunkSet() }
         return journal.isFlushed ? chunks : verified()
+    }
+
+    /// The part is about to be synchronised, by somebody else: ``distrust()`` or the end of the part follow.
+    func expectSynchronisation() {
+        guard let journal else { return }
+        // One that cannot be written says no more than before.
+        _ = journal.attempt(journal.entryCount)
+    }
+
+    /// What was doubted was read again, and what is there said again.
+    func endDoubt() {
+        journal?.endDoubt()
+        // Where that cannot be written it is doubted the next time as well.
+        try? journal?.flush()
     }
 
     /// What the journal vouches for, as it is on the disk.
@@ -93,11 +109,14 @@ final class PartJournal {
         marker?.settle()
         do throws(Errno) {
             try flush()
+            expectSynchronisation()
             if let witness = witness.take() {
                 try witness.synchronize()
             } else {
                 try synchronizeAnew()
             }
+            journal?.endAttempt()
+            try flush()
         } catch {
             distrust()
         }

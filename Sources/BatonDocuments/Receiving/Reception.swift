@@ -27,7 +27,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     /// - Throws: `busy` where there is no thread to be had, `notConfinable`, and what making the part throws.
     init(
         of tree: DocumentTree, from origin: String, in folder: DestinationFolder, ledger: PartFileLedger,
-        against copies: [OlderCopy] = []
+        against copies: [OlderCopy] = [], identity: DocumentIdentity = .unknown
     ) throws(DocumentError) {
         do {
             thread = try PrivateThread(name: "baton-confined")
@@ -38,8 +38,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         checks = folder.checks
         // The thread itself cannot read these any more.
         let umask = ProcessUmask.current
-        let header = JournalHeader(origin: origin, boot: .current, tree: tree)
-        let found = try ledger.unfinished(of: tree, from: origin, in: folder)
+        let header = JournalHeader(origin: origin, boot: .current, tree: tree, identity: identity)
+        let found = try ledger.unfinished(of: header, in: folder)
         bases = Bases(of: tree)
         decoder = ChunkDecoder(label: tree.label)
         try thread.perform { () throws(DocumentError) in
@@ -87,6 +87,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     /// Looks for what the missing files can be built upon.
     private func findBases(_ copies: [OlderCopy]) {
         guard let content else { return }
+        content.makeRoom()
         if let aside = content.openAside() { bases.add(aside: aside) { content.lacks(file: $0) } }
         for copy in copies { bases.add(copy) { content.lacks(file: $0) } }
     }
@@ -184,6 +185,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
 
     private func finishContent() -> UInt64 {
         bases.releaseStale()
+        // Here, and not whenever this object goes: what is open keeps its room on the disk after it was removed.
+        defer { content = nil }
         return content?.end() ?? 0
     }
 

@@ -35,10 +35,14 @@ final class RecordedPartFolder: Part {
 
     /// Opens the folder of an earlier transfer, which the caller has taken from the ledger.
     ///
+    /// - Parameter kept: see ``PartFolder``.
     /// - Throws: `incomplete` where it is not what was recorded; the ledger's record is the caller's then.
-    init(reopening record: PartFileRecord, _ tree: DocumentTree, at place: PartPlace) throws(DocumentError) {
+    init(
+        reopening record: PartFileRecord, _ tree: DocumentTree, keeping kept: Set<[UInt8]> = [], at place: PartPlace
+    ) throws(DocumentError) {
         folder = try PartFolder(
-            reopening: tree, named: record.name, inode: record.inode, in: place.folder, umask: place.umask)
+            reopening: tree, named: record.name, inode: record.inode, in: place.folder, umask: place.umask,
+            keeping: kept)
         self.record = record
         ledger = place.ledger
     }
@@ -63,12 +67,16 @@ final class RecordedPartFolder: Part {
         try folder.read(file: file, at: offset, into: bytes)
     }
 
+    func leaveCache(_ range: Range<UInt64>, ofFile file: Int) { folder.leaveCache(range, ofFile: file) }
+
     func isThere(file: Int) -> Bool { folder.isThere(file: file) }
 
     /// Puts aside what has come of a file.
     func putAside(file: Int) throws(DocumentError) { try folder.putAside(file: file) }
 
     func openAside() -> OwnedDescriptor? { folder.openAside() }
+
+    func makeRoom(lacking isLacking: (Int) -> Bool) { folder.makeRoom(lacking: isLacking) }
 
     func prepare() throws(DocumentError) { try folder.prepare() }
 

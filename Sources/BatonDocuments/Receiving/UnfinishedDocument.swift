@@ -6,17 +6,25 @@ struct UnfinishedDocument: Sendable {
     let header: JournalHeader
     /// Where its journal is.
     let journal: FilePath
-
 }
 
 extension PartFileLedger {
     /// What is unfinished of a document, whatever its version: of the same device, the same name and the same folder.
+    ///
+    /// Another document of that name is left to who goes on with it, unless its version is the same: then it has the same
+    /// bytes.
+    ///
+    /// - Parameter header: what is to be received.
     func unfinished(
-        of tree: DocumentTree, from origin: String, in folder: DestinationFolder
+        of header: JournalHeader, in folder: DestinationFolder
     ) throws(DocumentError) -> [UnfinishedDocument] {
-        try unfinished { record, summary in
-            record.folder == folder.resolvedPath && summary.origin == origin && summary.label == tree.label
+        let tree = header.tree
+        let found = try unfinished { record, summary in
+            record.folder == folder.resolvedPath && summary.origin == header.origin && summary.label == tree.label
                 && summary.isFolder == tree.isFolder
+        }
+        return found.filter {
+            !$0.header.identity.isOther(than: header.identity) || $0.header.tree.isSameVersion(as: tree)
         }
     }
 }

@@ -24,7 +24,22 @@ public enum DocumentScan {
         } catch {
             throw DocumentError(openingFailed: error, path)
         }
-        guard status.st_mode & S_IFMT == S_IFDIR else { return try scanFile(path) }
+        var document =
+            status.st_mode & S_IFMT == S_IFDIR ? try scanFolder(path, room) : try scanFile(path)
+        let folder = folder(of: path).flatMap { try? SystemCalls.status(at: $0) }
+        document.identity = DocumentIdentity(
+            FileIdentity(status), in: folder.map { FileIdentity($0) }, called: document.tree.label)
+        return document
+    }
+
+    /// The folder that a path's last name is in; nil where that cannot be told.
+    private static func folder(of path: FilePath) -> FilePath? {
+        let named = path.lastComponent?.kind == .regular ? path : try? FileLookup.resolved(path)
+        guard let folder = named?.removingLastComponent() else { return nil }
+        return folder.isEmpty ? "." : folder
+    }
+
+    private static func scanFolder(_ path: FilePath, _ room: GrowingRoom?) throws(DocumentError) -> ScannedDocument {
         let label = try label(ofFolder: path)
         for _ in 1..<attempts {
             do {

@@ -32,11 +32,7 @@ public struct DocumentSource: Sendable, Hashable {
 
     /// Tells the file or folder from every other of this machine, whatever is in it: XXH3-128 of its file system and its
     /// number there, which are no secret.
-    public var tag: [UInt8] {
-        let numbers = [identity.device, identity.inode].map(\.bigEndian)
-        let checksum = numbers.withUnsafeBytes { ChunkChecksum(of: $0) }
-        return FileVersion(high: checksum.high, low: checksum.low).bytes
-    }
+    public var tag: [UInt8] { DocumentIdentity.checksum(of: identity, []) }
 
     /// Looks at a file, or at a folder and everything in it, that a user wants to offer, and makes sure that it can be
     /// read.

@@ -79,7 +79,7 @@ struct FolderWalk {
             case S_IFLNK:
                 let bytes = try SystemCalls.target(ofLink: name, in: folder, limit: LinkTarget.maximumLength + 1)
                 guard let target = LinkTarget(bytes, at: entry) else { return leftOut.add(entry) }
-                try builder.append(DocumentEntry(path: entry, kind: .link(target)))
+                try builder.append(DocumentEntry(path: entry, kind: .link(target), modified: modified))
             default:
                 leftOut.add(entry)
             }

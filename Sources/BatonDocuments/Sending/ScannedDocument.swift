@@ -8,6 +8,8 @@ public struct ScannedDocument: Sendable {
     public let tree: DocumentTree
     /// What is in the folder and will not be sent.
     public let leftOut: LeftOut
+    /// Which document it is, whatever is in it.
+    public internal(set) var identity = DocumentIdentity.unknown
 
     /// A file that was inspected.
     ///

@@ -34,7 +34,7 @@ public struct DocumentEntry: Sendable, Hashable {
     public var path: EntryPath
     /// What it is.
     public var kind: Kind
-    /// When its content last changed; nil where nobody said so, and for links.
+    /// When its content last changed, of a link when it was made; nil where nobody said so.
     public var modified: FileIdentity.Time?
 
     /// An entry.

@@ -40,7 +40,7 @@ extension Handoff {
                 $0.isLocal = true
             }
         } else if let document {
-            let tree = try await document.tree()
+            let tree = try await document.description().tree
             description = .with {
                 $0.size = tree.size
                 if let folder = plan.destination?.path.bytes {

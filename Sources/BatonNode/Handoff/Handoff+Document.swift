@@ -11,14 +11,12 @@ import struct SystemPackage.FilePath
 /// The document of a handoff, which goes on coming when the link, a node or the document itself gave way.
 extension Handoff {
     /// Fetches the document, and tells whoever asked and the application how it goes.
-    ///
-    /// - Parameter copies: older copies of it on this device.
     func fetch(
-        _ document: HandoffDocument, into destination: DestinationFolder, copies: [FilePath]
+        _ document: HandoffDocument, into destination: DestinationFolder
     ) async throws(HandoffError) -> (path: Data, size: UInt64) {
         let reporter = DocumentReporter(to: continuation)
         do {
-            let (path, size) = try await fetchAgain(document, into: destination, copies: copies, telling: reporter)
+            let (path, size) = try await fetchAgain(document, into: destination, telling: reporter)
             if let place = FilePath(bytes: path) {
                 await document.setArrived(at: place)
                 if let application = continuing?.application.identifier { await files.grant(place, to: application) }
@@ -35,27 +33,29 @@ extension Handoff {
 
     /// Fetches until it is whole, or what stands in the way does not pass by itself.
     private func fetchAgain(
-        _ document: HandoffDocument, into destination: DestinationFolder, copies: [FilePath],
-        telling reporter: DocumentReporter
+        _ document: HandoffDocument, into destination: DestinationFolder, telling reporter: DocumentReporter
     ) async throws(HandoffError) -> (path: [UInt8], size: UInt64) {
         let progress = LatestProgress()
         let events = eventContinuation
         var retry = TransferRetry(now: .now)
         var isToldOfPlaces = false
-        let order = DocumentOrder(
-            title: plan.activity.title, origin: plan.origin.id, folder: destination, copies: copies, rule: plan.rule)
+        var order = DocumentOrder(
+            title: plan.activity.title, origin: plan.origin.id, folder: destination, copies: plan.copies,
+            rule: plan.rule)
         while true {
             do {
-                let tree = try await document.tree()
+                let description = try await document.description()
+                order.sharedCopy = await sharedCopy(of: description)
                 let (connection, claim) = try await presentClaim()
                 let watching = Task { await leaveStalled(connection, progress) }
                 defer { watching.cancel() }
-                let path = try await documents.fetch(tree, for: order, from: connection, claim: claim) { report in
+                let path = try await documents.fetch(description, for: order, from: connection, claim: claim) {
+                    report in
                     progress.set(report.bytes)
                     events.yield(.with { $0.progress = report })
                     reporter.report(.progress(report))
                 }
-                return (path, tree.size)
+                return (path, description.tree.size)
             } catch {
                 retry.note(bytes: progress.bytes, now: .now)
                 let verdict = retry.verdict(on: error, now: .now)
@@ -67,6 +67,18 @@ extension Handoff {
                 try await overcome(error, verdict, document)
             }
         }
+    }
+
+    /// What this device has of the document in a folder that both share. A folder that hangs is not waited for.
+    private func sharedCopy(of description: DocumentDescription) async -> FilePath? {
+        guard !description.sharedURL.isEmpty else { return nil }
+        let found = try? await withDeadline(
+            DocumentService.sharedFolderDeadline, "the shared folders were not there"
+        ) { [files] in
+            try await Task<FilePath?, any Error> { await files.olderCopy(of: description.sharedURL) }
+                .valueUnlessCancelled
+        }
+        return found ?? nil
     }
 
     private func tellInterruption(

@@ -253,8 +253,7 @@ actor Handoff {
         if let local = arrival.localDocument, continuing != nil {
             (continued.path, continued.bytes) = (Data(local.path.bytes), local.size)
         } else if let destination = plan.destination, hasDocument {
-            (continued.path, continued.bytes) = try await fetch(
-                document, into: destination, copies: plan.copies + (arrival.olderCopy.map { [$0] } ?? []))
+            (continued.path, continued.bytes) = try await fetch(document, into: destination)
         }
         if !isLook(hasDocument: hasDocument) { try await reportContinued() }
         return continued

@@ -17,7 +17,7 @@ actor HandoffDocument {
     private let documents: DocumentService
     private let present: Presenting
     private let queue = ReadQueue()
-    private var description: Task<DocumentTree, any Error>?
+    private var describing: Task<DocumentDescription, any Error>?
     /// Where it is on this device; `nil` until it has arrived.
     private var place: FilePath?
 
@@ -29,29 +29,29 @@ actor HandoffDocument {
     }
 
     /// What the origin describes it as. It is asked once, because what it sends from then on is that and nothing else.
-    func tree() async throws(HandoffError) -> DocumentTree {
-        let asking: Task<DocumentTree, any Error>
-        if let description {
-            asking = description
+    func description() async throws(HandoffError) -> DocumentDescription {
+        let asking: Task<DocumentDescription, any Error>
+        if let describing {
+            asking = describing
         } else {
             asking = Task { [documents, present] in
                 let (connection, claim) = try await present()
                 return try await documents.describe(from: connection, claim: claim)
             }
-            description = asking
+            describing = asking
         }
         do {
             return try await asking.valueUnlessCancelled
         } catch {
             // An answer that did not come in time may come the next time.
-            if !Task.isCancelled { description = nil }
+            if !Task.isCancelled { describing = nil }
             throw HandoffError(wrapping: error)
         }
     }
 
     /// It may be another one now: the origin is asked again.
     func forgetDescription() {
-        description = nil
+        describing = nil
     }
 
     /// It is whole, and there.
@@ -70,7 +70,7 @@ actor HandoffDocument {
             if let place {
                 try await documents.read(range, ofFileAt: place, to: stream)
             } else {
-                let tree = try await tree()
+                let tree = try await description().tree
                 let (connection, claim) = try await present()
                 try await documents.read(range, of: tree, from: connection, claim: claim, to: stream)
             }

@@ -9,8 +9,6 @@ extension SharedFiles {
         var payload: WireActivityPayload
         /// The document, where this device has it in a folder that both share.
         var localDocument: LocalDocument?
-        /// This device's copy of a document that is fetched all the same: what it has is not sent.
-        var olderCopy: FilePath?
     }
 
     /// A file that need not be fetched.
@@ -38,6 +36,15 @@ extension SharedFiles {
         return try await translate(payload, of: device, takesLocal: takesLocal)
     }
 
+    /// This device's copy of a document that is fetched, whatever state of it that is: what it has need not be sent.
+    ///
+    /// - Parameter url: what the document's origin calls it, `baton-document:` with a place.
+    /// - Returns: `nil` where this device does not share the folder, has nothing there, or a link leads out of it.
+    func olderCopy(of url: String) -> FilePath? {
+        guard case .document(let place?, _)? = CarriedURL(url, checks: checks) else { return nil }
+        return roots.copy(at: place)
+    }
+
     private func translate(
         _ payload: WireActivityPayload, of device: String, takesLocal: Bool
     ) throws(HandoffError) -> Arrival {
@@ -53,12 +60,8 @@ extension SharedFiles {
                 guard payload.summary.kind == .document else {
                     throw HandoffError(.internal, "\(device) sent the place of a document that it does not offer")
                 }
-                if let place, arrival.localDocument == nil, arrival.olderCopy == nil {
-                    if takesLocal {
-                        arrival.localDocument = roots.document(at: place)
-                    } else {
-                        arrival.olderCopy = roots.copy(at: place)
-                    }
+                if let place, takesLocal, arrival.localDocument == nil {
+                    arrival.localDocument = roots.document(at: place)
                 }
                 guard let local = arrival.localDocument else { return CarriedURL.document(nil, suffix: suffix).text }
                 return FileURL(path: local.path.bytes, suffix: suffix).text

@@ -24,6 +24,14 @@ extension SharedFiles {
         return try await translate(userInfo, document: document)
     }
 
+    /// What other devices call a document that is in a shared folder: they may have an older state of it.
+    ///
+    /// - Returns: `nil` where it is in none.
+    func carriedURL(ofDocument path: FilePath) -> CarriedURL? {
+        guard let resolved = try? FileLookup.resolved(path) else { return nil }
+        return roots.place(of: resolved).map { .document($0, suffix: "") }
+    }
+
     private func translate(
         _ userInfo: WireDictionaryValue, document: DocumentSource?
     ) throws(HandoffError) -> (userInfo: WireDictionaryValue, document: DocumentSource?) {

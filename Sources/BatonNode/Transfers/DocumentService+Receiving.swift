@@ -7,6 +7,15 @@ import FoundationEssentials
 import SwiftProtobuf
 import SystemPackage
 
+/// What the origin says that a claimed document is.
+struct DocumentDescription: Sendable {
+    let tree: DocumentTree
+    /// Which of its origin's documents it is.
+    var identity = DocumentIdentity.unknown
+    /// What devices call it that share its folder; empty where it is in none.
+    var sharedURL = ""
+}
+
 /// What a document is fetched for and where to.
 struct DocumentOrder: Sendable {
     /// What the user saw and accepted.
@@ -17,6 +26,8 @@ struct DocumentOrder: Sendable {
     let folder: DestinationFolder
     /// Older copies of it on this device, which it is built upon.
     var copies: [FilePath] = []
+    /// One more, which nobody has named.
+    var sharedCopy: FilePath?
     /// What accepted it in place of the user, who then has seen no title.
     var rule: AcceptPolicy.Rule?
 }
@@ -25,19 +36,21 @@ struct DocumentOrder: Sendable {
 extension DocumentService {
     /// Fetches a claimed document, or what is missing of it.
     ///
-    /// - Parameter tree: what the origin described it as.
+    /// - Parameter description: what the origin described it as.
     /// - Returns: where it is now.
     func fetch(
-        _ tree: DocumentTree, for order: DocumentOrder, from connection: Connection, claim: ClaimID,
+        _ description: DocumentDescription, for order: DocumentOrder, from connection: Connection, claim: ClaimID,
         progress: @escaping @Sendable (WireProgressReport) -> Void
     ) async throws(HandoffError) -> [UInt8] {
+        let tree = description.tree
         if order.folder.checks.contains(.shownName) {
             try Self.refuseHidden(tree.label, title: order.title, wasSeen: order.rule == nil)
         }
         try order.rule?.require(type: nil, size: tree.size)
         do {
             let writer = try await DocumentWriter.create(
-                tree, from: order.origin, in: order.folder, ledger: ledger, against: order.copies)
+                tree, from: order.origin, in: order.folder, ledger: ledger, against: order.copies,
+                sharedCopy: order.sharedCopy, identity: description.identity)
             do {
                 return try await receive(
                     into: writer, requiringAll: order.folder.checks.contains(.whole), from: connection, claim: claim,
@@ -75,18 +88,25 @@ extension DocumentService {
     /// - Parameter checks: what is looked at of that.
     func describe(
         from connection: Connection, claim: ClaimID, checks: ReceivingChecks = .all
-    ) async throws(HandoffError) -> DocumentTree {
+    ) async throws(HandoffError) -> DocumentDescription {
         let late = "the document was not described"
-        let (_, stream) = try await withDeadline(Self.descriptionDeadline, late) {
+        let (answer, stream) = try await withDeadline(Self.descriptionDeadline, late) {
             try await connection.request(.documentManifest(.with { $0.claimID = Data(claim.bytes) }))
+        }
+        guard case .documentManifest(let manifest) = answer else {
+            await stream.reset(.protocolError)
+            throw HandoffError(.internal, "the other side gave an answer that cannot be read")
         }
         var room: GrowingRoom?
         if case .device(let device) = await connection.peer { room = descriptions?.room(of: device) }
         return try await withDeadline(Self.descriptionDeadline, late) { [room] in
             await stream.finish()
             do {
-                return try await DocumentTree.received(
-                    stream.records(of: WireDocumentEntry.self), room: room, checks: checks)
+                return DocumentDescription(
+                    tree: try await DocumentTree.received(
+                        stream.records(of: WireDocumentEntry.self), room: room, checks: checks),
+                    identity: DocumentIdentity(file: manifest.fileIdentity, place: manifest.placeIdentity),
+                    sharedURL: manifest.documentURL)
             } catch let error as DocumentError {
                 await stream.reset(.protocolError)
                 throw HandoffError(error)

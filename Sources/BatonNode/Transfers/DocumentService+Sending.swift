@@ -24,7 +24,7 @@ extension DocumentService {
                 try await scan(source.path, for: device, calledInErrors: activity.title)
             }
             await offers.setDocument(document, of: claimID)
-            try await tell(document, on: stream)
+            try await tell(document, at: await sharedPlace(of: source), on: stream)
             await limit.end(for: device, .description)
         } catch {
             await limit.end(for: device, .description)
@@ -32,8 +32,19 @@ extension DocumentService {
         }
     }
 
+    /// What devices call a document that share its folder; `nil` where it is in none. A folder that hangs is not waited
+    /// for.
+    private func sharedPlace(of source: DocumentSource) async -> CarriedURL? {
+        try? await withDeadline(Self.sharedFolderDeadline, "the shared folders were not there") { [offers] in
+            try await Task<CarriedURL?, any Error> { await offers.files.carriedURL(ofDocument: source.path) }
+                .valueUnlessCancelled
+        }
+    }
+
     /// Tells what a document consists of; who does not read it is not waited for.
-    private func tell(_ document: ScannedDocument, on stream: BatonTransport.Stream) async throws(HandoffError) {
+    private func tell(
+        _ document: ScannedDocument, at place: CarriedURL?, on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
         do {
             try await stream.reserve(2 * Self.entriesQueueBound)
         } catch {
@@ -45,6 +56,9 @@ extension DocumentService {
                     $0.entries = UInt64(document.tree.entryCount)
                     $0.totalSize = document.tree.size
                     $0.leftOut = UInt64(document.leftOut.count)
+                    $0.documentURL = place?.text ?? ""
+                    $0.fileIdentity = Data(document.identity.file)
+                    $0.placeIdentity = Data(document.identity.place)
                 }))
         var index = 0
         while index < document.tree.entryCount {

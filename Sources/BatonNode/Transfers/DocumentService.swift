@@ -14,6 +14,8 @@ struct DocumentService: Sendable {
     /// How long an origin may look at what a document consists of before it answers, and then how long telling it may
     /// take: a folder may hold a great many files.
     static let descriptionDeadline = Duration.seconds(60)
+    /// How long finding a document in the shared folders may take: it arrives without as well.
+    static let sharedFolderDeadline = Duration.seconds(2)
     /// How long the other side may take to say that what it has received is in place.
     static let commitDeadline = Duration.seconds(60)
 

@@ -129,6 +129,40 @@ struct FolderDeltaTests {
         #expect(again < size * 3 / 100, "\(again) bytes")
     }
 
+    @Test(
+        "Of a file or folder that has another name at the next attempt, under 3 % crosses again",
+        .timeLimit(.minutes(10)),
+        arguments: [("a/big", "a/bigger"), ("a", "b"), ("a/big", "big")])
+    func renamed(_ from: String, _ to: String) async throws {
+        let size = 24 << 20
+        let source = try delta.makeSource([
+            ("a/big", DocumentFixture.content(size, seed: 93)), ("a/small", DocumentFixture.content(5000, seed: 94)),
+            ("z", DocumentFixture.content(3 << 20, seed: 95)),
+        ])
+        let first = try await delta.attempt(source, interruptedAfter: UInt64(size + 1))
+        #expect(first.arrived == nil)
+        try SystemCalls.call { rename(source.appending(from).string, source.appending(to).string) }
+        // Also when that is interrupted.
+        let second = try await delta.attempt(source, interruptedAfter: 10 << 20)
+        #expect(second.arrived == nil && second.missing >= UInt64(size))
+        let third = try await delta.attempt(source)
+        try delta.expectArrived(third, source)
+        let again = second.crossed + third.crossed - 3 * DocumentFixture.megabyte
+        #expect(again < size * 3 / 100, "\(again) bytes")
+    }
+
+    @Test(
+        "What was put aside goes where there is no room for it and the document",
+        .enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
+    func noRoomAside() async throws {
+        let mounted = try MountedFolder(tmpfsAt: writers.folder, size: 12 << 20)
+        let source = try delta.makeSource([("big", DocumentFixture.content(8 << 20, seed: 96))])
+        #expect(try await delta.attempt(source, interruptedAfter: 6 << 20).arrived == nil)
+        try SystemCalls.call { rename(source.appending("big").string, source.appending("bigger").string) }
+        try delta.expectArrived(try await delta.attempt(source), source)
+        withExtendedLifetime(mounted) {}
+    }
+
     @Test("An older folder that the user names is built upon, file by file", .timeLimit(.minutes(10)))
     func against() async throws {
         let files = (0..<40).map { ("in/\($0)", DocumentFixture.content(4096 + $0 * 999, seed: UInt64($0))) }

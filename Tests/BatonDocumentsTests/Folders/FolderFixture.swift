@@ -18,7 +18,7 @@ struct FolderSnapshot: Equatable {
 
     struct Item: Equatable {
         let kind: Kind
-        /// Nanoseconds since 1970; 0 for links.
+        /// Nanoseconds since 1970.
         let modified: Int
     }
 
@@ -64,7 +64,7 @@ struct FolderSnapshot: Equatable {
             let count = target.withUnsafeMutableBytes { room in
                 path.withPlatformString { readlink($0, room.baseAddress!.assumingMemoryBound(to: CChar.self), 5000) }
             }
-            items[key] = Item(kind: .link(Array(target.prefix(count))), modified: 0)
+            items[key] = Item(kind: .link(Array(target.prefix(count))), modified: modified)
         default:
             Issue.record("\(path) is of no kind that a document has")
         }
@@ -177,16 +177,17 @@ struct RandomFolder {
         try SystemCalls.call { path.withPlatformString { truncate($0, size) } }
     }
 
-    private func link(_ path: FilePath, to target: [UInt8]) throws {
+    private mutating func link(_ path: FilePath, to target: [UInt8]) throws {
         let target = target.map { CChar(bitPattern: $0) } + [0]
         try SystemCalls.call { path.withPlatformString { symlink(target, $0) } }
+        try setTime(path)
     }
 
     private mutating func setTime(_ path: FilePath) throws {
         let seconds = Int.random(in: 1...2_000_000_000, using: &random)
         let time = timespec(tv_sec: seconds, tv_nsec: Int.random(in: 0..<1_000_000_000, using: &random))
         var times = [time, time]
-        try SystemCalls.call { path.withPlatformString { utimensat(AT_FDCWD, $0, &times, 0) } }
+        try SystemCalls.call { path.withPlatformString { utimensat(AT_FDCWD, $0, &times, AT_SYMLINK_NOFOLLOW) } }
     }
 }
 

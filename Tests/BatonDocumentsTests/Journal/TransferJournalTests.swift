@@ -234,6 +234,68 @@ struct TransferJournalTests {
         }
     }
 
+    @Test("What waited for a synchronisation of which nobody knows how it ended is not certain")
+    func doubt() throws {
+        let journal = try TransferJournal.create(at: path, header())
+        try append(0..<5, to: journal)
+        #expect(journal.attempt(journal.entryCount))
+        // What comes meanwhile does not wait for it.
+        try append(5..<7, to: journal)
+        #expect(try content() == ([5..<7], [0, 1, 2, 3, 4]))
+        #expect(try content(Self.later) == ([], [0, 1, 2, 3, 4, 5, 6]))
+        // Who synchronises knows how it ended.
+        #expect(try journal.verified().ranges == [0..<7])
+        // The next process has looked at them, and found two.
+        do {
+            let (next, _) = try open()
+            try append([1, 3], to: next)
+            next.endDoubt()
+            try next.flush()
+            #expect(try next.verified().ranges == [1..<2, 3..<4, 5..<7])
+        }
+        #expect(try content() == ([1..<2, 3..<4, 5..<7], []))
+        // No mark of it covers the others.
+        do {
+            let (next, _) = try open()
+            #expect(next.attempt(next.entryCount))
+            next.mark(next.entryCount)
+            try next.flush()
+        }
+        #expect(try content(Self.later) == ([1..<2, 3..<4, 5..<7], []))
+    }
+
+    @Test("What was found not to be there does not count, also where the state folder has no room to say so")
+    func refuted() throws {
+        do {
+            let journal = try TransferJournal.create(at: path, header())
+            try append(0..<5, to: journal)
+            #expect(journal.attempt(journal.entryCount))
+        }
+        let (next, _) = try open()
+        next.append(1, Self.checksum(1))
+        next.endDoubt()
+        #expect(!next.isFlushed)
+        #expect(try next.verified().ranges == [])
+        try next.flush()
+        #expect(try next.verified().ranges == [1..<2])
+    }
+
+    @Test("A mark, a failure, or that no mark speaks of it ends a synchronisation", arguments: [0, 1, 2])
+    func endOfDoubt(_ end: Int) throws {
+        let journal = try TransferJournal.create(at: path, header())
+        try append(0..<5, to: journal)
+        let count = journal.entryCount
+        #expect(journal.attempt(count))
+        try append(5..<7, to: journal)
+        switch end {
+        case 0: journal.mark(count)
+        case 1: #expect(journal.distrust())
+        default: journal.endAttempt()
+        }
+        try journal.flush()
+        #expect(try content() == (end == 1 ? [] : [0..<7], []))
+    }
+
     @Test("Chunks that the document has not are not believed")
     func strangers() throws {
         try append([1000, 5, .max], to: try TransferJournal.create(at: path, header()))

@@ -22,6 +22,8 @@ struct FailingDiskTests {
         var failures = 0
         /// Of those through a descriptor of its own.
         var failuresAside = 0
+        /// Is called before the synchronisation of the commit.
+        var beforeSynchronising: () throws(Errno) -> Void = {}
 
         init(_ part: PartFile, anything: FilePath) {
             self.part = part
@@ -47,6 +49,8 @@ struct FailingDiskTests {
             try part.read(file: file, at: offset, into: bytes)
         }
 
+        func leaveCache(_ range: Range<UInt64>, ofFile file: Int) { part.leaveCache(range, ofFile: file) }
+
         func isThere(file: Int) -> Bool { part.isThere(file: file) }
 
         func descriptorToSynchronize() throws(DocumentError) -> DescriptorToSynchronize {
@@ -62,6 +66,11 @@ struct FailingDiskTests {
         func prepare() throws(DocumentError) { try part.prepare() }
 
         func synchronize() throws(DocumentError) {
+            do {
+                try beforeSynchronising()
+            } catch {
+                throw DocumentError(.busy, "a part", underlyingError: error)
+            }
             if takeOne(&failures) { throw DocumentError(.destinationFull, "a part", underlyingError: .noSpace) }
             try part.synchronize()
         }
@@ -149,6 +158,56 @@ struct FailingDiskTests {
         let count = try read.withUnsafeMutableBytes { try SystemCalls.read(last, into: $0, at: 299 << 20) }
         #expect(count == 1 << 20 && read == bytes)
         fixture.expectOnly(["report.pdf"])
+    }
+
+    /// What a process would find that goes on where this one was killed at this moment.
+    private func left(_ record: PartFileRecord) throws -> (certain: [Range<UInt64>], unsure: Int) {
+        let content = try #require(try TransferJournal.open(fixture.ledger.journal(of: record), boot: .current)).content
+        return (content.verified.ranges, content.unsure.count)
+    }
+
+    @Test("Before the disk is asked aside, the journal says what waits for it: a process may be killed meanwhile")
+    func killedAside() throws {
+        let tree = try tree(200)
+        let (part, journal, place) = try make(tree)
+        part.failuresAside = 1
+        let content = PartContent(of: tree, in: part, journal, at: place)
+        try receive(0..<150, content)
+        try content.note()
+        #expect(try left(part.record) == ([], 150))
+        #expect(content.end() == 0)
+    }
+
+    @Test("Before the disk is asked at the commit, the journal says so")
+    func killedAtTheCommit() async throws {
+        let tree = try tree(8)
+        let (part, journal, place) = try make(tree)
+        let content = PartContent(of: tree, in: part, journal, at: place)
+        try receive(0..<8, content)
+        try content.note()
+        #expect(try left(part.record) == ([0..<8], 0))
+        nonisolated(unsafe) var found: (certain: [Range<UInt64>], unsure: Int)?
+        part.beforeSynchronising = { () throws(Errno) in found = try? self.left(part.record) }
+        _ = try content.commit()
+        #expect(found?.certain == [] && found?.unsure == 8)
+    }
+
+    @Test("Of what waited for the disk, the next process reads what is there, and what came later is believed")
+    func readAgain() async throws {
+        let resumed = try ResumeFixture(seed: 31)
+        try await resumed.receive([0..<7])
+        do {
+            let journal = try #require(try TransferJournal.open(try resumed.journal(), boot: .current)).journal
+            #expect(journal.attempt(5))
+            try journal.flush()
+        }
+        try resumed.damage(2)
+        try resumed.damage(6)
+        let writer = try await resumed.open()
+        #expect(try await writer.missing() == [2..<3, 7..<8])
+        #expect(await writer.end() == 6 << 20)
+        // It stays so.
+        #expect(try await resumed.open().missing() == [2..<3, 7..<8])
     }
 
     @Test("Of a small document, which no mark covers, nothing is believed")

@@ -119,6 +119,64 @@ struct OtherVersionTests {
         try await fixture.complete(again)
     }
 
+    private func identity(_ file: UInt8, _ place: UInt8) -> DocumentIdentity {
+        DocumentIdentity(file: [UInt8](repeating: file, count: 16), place: [UInt8](repeating: place, count: 16))
+    }
+
+    private func receive(_ chunks: Range<UInt64>, _ identity: DocumentIdentity) async throws {
+        let writer = try await fixture.open(identity: identity)
+        try await writer.begin([chunks])
+        try await writer.write(ResumeFixture.records([chunks], of: fixture.content))
+        #expect(await writer.end() > 0)
+    }
+
+    @Test("A part outlives the commit of another document of its name, and is gone on with")
+    func anotherDocument() async throws {
+        try await receive(0..<6, identity(1, 2))
+        let other = try await fixture.open(try newTree(), identity: identity(3, 4))
+        #expect(try await other.pieceSize() == nil)
+        try await fixture.complete(other)
+        #expect(fixture.names.count == 2)
+        // The user has put it elsewhere.
+        try SystemCalls.call { unlink(fixture.document.string) }
+        let again = try await fixture.open(identity: identity(1, 2))
+        #expect(try await again.missing() == [6..<8])
+        try await fixture.complete(again)
+        fixture.writers.expectOnly(["report.pdf"])
+    }
+
+    @Test(
+        "A document whose file was replaced or moved, or of an origin that does not say, is the same one",
+        arguments: [(3, 2), (1, 4), (0, 0)] as [(UInt8, UInt8)])
+    func sameDocument(_ file: UInt8, _ place: UInt8) async throws {
+        try await receive(0..<6, identity(1, 2))
+        let next = try await fixture.open(
+            try newTree(), identity: file == 0 ? .unknown : identity(file, place))
+        #expect(try await next.pieceSize() != nil)
+        try await fixture.complete(next)
+        fixture.writers.expectOnly(["report.pdf"])
+    }
+
+    @Test("What an origin says of a document tells it from others of its name, and not from itself with other content")
+    func identities() throws {
+        for name in ["one", "other"] { _ = try fixture.scratch.makeFolder(name) }
+        let path = try fixture.scratch.makeFile("one/report.pdf", [1])
+        let other = try fixture.scratch.makeFile("other/report.pdf", [1])
+        func identity(_ path: FilePath) throws -> DocumentIdentity { try DocumentScan.scan(path).identity }
+        let first = try identity(path)
+        #expect(first.file == (try DocumentSource.inspect(path)).tag)
+        #expect(try identity(other).isOther(than: first))
+        try DocumentFixture.write([1, 2, 3], to: path)
+        #expect(try identity(path) == first)
+        // As editors save.
+        let saved = try fixture.scratch.makeFile("one/report.pdf~", [4])
+        try SystemCalls.call { rename(saved.string, path.string) }
+        #expect(try identity(path) != first && !(try identity(path)).isOther(than: first))
+        let folder = try identity(fixture.scratch.path.appending("one"))
+        #expect(folder.isOther(than: try identity(fixture.scratch.path.appending("other"))))
+        #expect(try identity(fixture.scratch.path.appending("other/../one/.")) == folder)
+    }
+
     @Test("A copy that the user names is built upon, and stays as it is")
     func against() async throws {
         let copy = try fixture.scratch.makeFile("older copy", fixture.content)

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 import SystemPackage
 import Testing
@@ -12,13 +13,16 @@ private struct LoopDisk {
         DocumentFixture.isRoot && access("/sbin/mkfs.ext4", X_OK) == 0
         && access("/dev/loop-control", R_OK | W_OK) == 0
 
-    private var image: FilePath { scratch.path.appending("image") }
+    private let image: FilePath
 
-    init(_ scratch: ScratchFolder, size: Int) throws {
+    /// - Parameter folder: where the image is, if not in the scratch folder.
+    init(_ scratch: ScratchFolder, size: Int, in folder: FilePath? = nil) throws {
         self.scratch = scratch
-        try scratch.makeFile("image", [])
-        try SystemCalls.call { truncate(scratch.path.appending("image").string, size) }
-        try Self.run(["mkfs.ext4", "-q", "-F", image.string])
+        image = (folder ?? scratch.path).appending("image")
+        try DocumentFixture.write([], to: image)
+        let path = image.string
+        try SystemCalls.call { truncate(path, size) }
+        try Self.run(["mkfs.ext4", "-q", "-F", path])
     }
 
     /// What is on the disk at this moment, without what is in memory still.
@@ -58,6 +62,59 @@ private struct LoopImage: ~Copyable {
 
 @Suite("Power cuts", .enabled(if: LoopDisk.isAvailable, "it mounts a file system on a file, which needs root"))
 struct PowerCutTests {
+    @Test("What a disk did not take while a process was killed is not believed, although it can still be read")
+    func killedWhileItFails() async throws {
+        let scratch = try ScratchFolder()
+        // The disk says that it is larger than what it stands on.
+        let below = try MountedFolder(tmpfsAt: try scratch.makeFolder("below"), size: 24 << 20)
+        let mounted = try LoopDisk(scratch, size: 128 << 20, in: below.path).mount()
+        let folder = mounted.path.appending("destination")
+        try SystemCalls.call { mkdir(folder.string, 0o755) }
+        let ledger = try PartFileLedger(stateFolder: scratch.path.appending("parts"))
+        // Small enough to go through the page cache.
+        let tree = try DocumentFixture.tree(30 << 20, version: 1)
+        let header = JournalHeader(origin: DocumentFixture.origin, boot: .current, tree: tree)
+        let bytes = DocumentFixture.content(30 << 20, seed: 41)
+        let record: PartFileRecord
+        do {
+            let content = try PartContent(creating: header, at: try PartPlace(folder, ledger))
+            for chunk in 0..<UInt64(30) {
+                let place = Int(chunk) << 20..<Int(chunk + 1) << 20
+                let checksum = try bytes[place].withUnsafeBytes {
+                    try content.take(.content(chunk: chunk, offset: 0, bytes: $0))
+                    return ChunkChecksum(of: $0)
+                }
+                try content.take(.verified(chunk: chunk, checksum: checksum))
+            }
+            #expect(content.end() == 30 << 20)
+            record = try #require(try ledger.unfinished().first).record
+        }
+        // What a process does that is killed in the middle of it, or before it can say how it went.
+        let part = folder.appending(try #require(DocumentFixture.names(in: folder).first))
+        do {
+            let journal = try #require(try TransferJournal.open(ledger.journal(of: record), boot: .current)).journal
+            #expect(journal.attempt(journal.entryCount))
+            let file = try SystemCalls.open(part, O_RDONLY)
+            #expect(throws: Errno.self) { try SystemCalls.synchronize(file) }
+        }
+        // It can be read still, and Linux does not say so again.
+        #expect(try DocumentFixture.read(part) == bytes)
+        let unfinished = try #require(try ledger.unfinished().first)
+        let content = try #require(try PartContent(reopening: unfinished, at: try PartPlace(folder, ledger)))
+        #expect(!content.verified.missing(in: 0..<30).isEmpty)
+        let file = try SystemCalls.open(part, O_RDONLY)
+        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 4096)
+        defer { room.deallocate() }
+        // Past the page cache.
+        let number = file.rawValue
+        try SystemCalls.kernel { baton_set_direct(number, 1) }
+        for chunk in content.verified.ranges.joined() {
+            _ = try SystemCalls.read(file, into: room, at: chunk << 20)
+            #expect(room.elementsEqual(bytes[Int(chunk) << 20..<Int(chunk + 1) << 20]), "chunk \(chunk)")
+        }
+        _ = content.end()
+    }
+
     @Test("A part of which a mark speaks is found again by its record")
     func record() async throws {
         let disk = try LoopDisk(try ScratchFolder(), size: 64 << 20)

@@ -74,10 +74,12 @@ struct ResumeFixture {
     }
 
     /// The next attempt.
-    func open(_ tree: DocumentTree? = nil, ledger: PartFileLedger? = nil) async throws -> DocumentWriter {
+    func open(
+        _ tree: DocumentTree? = nil, ledger: PartFileLedger? = nil, identity: DocumentIdentity = .unknown
+    ) async throws -> DocumentWriter {
         try await DocumentWriter.create(
             tree ?? self.tree, from: DocumentFixture.origin, in: try DestinationFolder(folder),
-            ledger: try ledger ?? nextStart())
+            ledger: try ledger ?? nextStart(), identity: identity)
     }
 
     /// Receives what is missing, and looks at what came of it.

@@ -243,15 +243,39 @@ struct SharedFilesTests {
         // Whoever named a destination wants it there.
         let fetched = try await scene.arrival(try #require(url), hasDocument: true, takesLocal: false)
         #expect(fetched.localDocument == nil && fetched.payload.userInfo.entries["k"]?.url == "baton-document:")
-        // What it has is not sent.
-        #expect(fetched.olderCopy?.string == scene.path + "/there/Documents/inner/c")
-        let folder = try await scene.arrival("baton-document:///Documents/inner", hasDocument: true, takesLocal: false)
-        #expect(folder.olderCopy?.string == scene.path + "/there/Documents/inner")
         // Where it is missing, a link leads out, or the folder is not shared, it is fetched.
         try scene.link("there/Documents/leak", to: "../../elsewhere/out")
         for place in ["Documents/a%20b", "Documents/leak", "Documents/inner", "Music/c"] {
             let other = try await scene.arrival("baton-document:///" + place, hasDocument: true)
             #expect(other.localDocument == nil && other.payload.userInfo.entries["k"]?.url == "baton-document:")
+        }
+    }
+
+    @Test("Of a document in the shared folder the other device has an older copy at the same place, and nowhere else")
+    func olderCopy() async throws {
+        let scene = try Scene()
+        for (name, url) in [
+            ("here/Docs/a b", "baton-document:///Documents/a%20b"),
+            ("here/Docs/inner", "baton-document:///Documents/inner"),
+            ("here/Docs", "baton-document:///Documents"),
+        ] {
+            let path = FilePath(scene.path + "/" + name)
+            #expect(await scene.origin.carriedURL(ofDocument: path)?.text == url)
+        }
+        try scene.link("here/Docs/leak", to: "../../elsewhere/out")
+        for name in ["elsewhere/out", "here/Docs/leak", "here/Docs/nothing"] {
+            #expect(await scene.origin.carriedURL(ofDocument: FilePath(scene.path + "/" + name)) == nil)
+        }
+        func copy(_ url: String) async -> String? { await scene.continuing.olderCopy(of: url)?.string }
+        #expect(await copy("baton-document:///Documents/inner/c") == scene.path + "/there/Documents/inner/c")
+        #expect(await copy("baton-document:///Documents/inner") == scene.path + "/there/Documents/inner")
+        try scene.link("there/Documents/leak", to: "../../elsewhere/out")
+        for url in [
+            "", "baton-document:", "baton-document:///Documents/a%20b", "baton-document:///Documents/leak",
+            "baton-document:///Documents/../../elsewhere/out", "baton-document:///Music/c",
+            "baton-root:///Documents/inner/c", "file:///etc/passwd", "/etc/passwd",
+        ] {
+            #expect(await copy(url) == nil, "\(url)")
         }
     }
 

@@ -29,7 +29,7 @@ enum JournalTarget: FuzzTarget {
         if setting & 1 == 0 {
             let file = try FileDescriptor.open(
                 path, .writeOnly, options: [.create, .truncate], permissions: .ownerReadWrite)
-            _ = try file.closeAfter { try file.writeAll(Array("baton journal 2\n".utf8) + input.remainder()) }
+            _ = try file.closeAfter { try file.writeAll(Array("baton journal 3\n".utf8) + input.remainder()) }
         } else {
             written = try write(path, &input)
         }

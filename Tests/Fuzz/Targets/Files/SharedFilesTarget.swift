@@ -69,6 +69,10 @@ enum SharedFilesTarget: FuzzTarget {
                 checkPath(FileURL(url).flatMap { FilePath(bytes: $0.path) }, of: url, place)
             }
         }
+        for pair in payload.userInfo.pairs {
+            let copy = wait { () async -> FilePath? in await place.files.olderCopy(of: pair.value.url) }
+            if let copy { checkPath(copy, of: pair.value.url, place) }
+        }
         if let local = arrival.localDocument {
             expect(takesLocal && isDocument, "a copy that nobody wanted")
             checkPath(local.path, of: local.path.string, place)

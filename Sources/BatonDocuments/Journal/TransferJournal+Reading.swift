@@ -1,0 +1,96 @@
+import BatonEventLoop
+import Glibc
+import SystemPackage
+
+/// What is read of a journal: its summary alone, its header, or its entries.
+extension TransferJournal {
+    /// The header of a journal, without its entries; nil where there is none.
+    static func header(at path: FilePath) -> JournalHeader? {
+        guard let file = try? SystemCalls.open(path, O_RDONLY | O_NOFOLLOW) else { return nil }
+        return (try? readHeader(file))??.header
+    }
+
+    /// What stands first in a journal; nil where there is none.
+    static func summary(at path: FilePath) -> JournalSummary? {
+        guard let file = try? SystemCalls.open(path, O_RDONLY | O_NOFOLLOW) else { return nil }
+        return (try? readSummary(file))??.summary
+    }
+
+    /// Whether a journal's header is what was written.
+    static func isIntact(at path: FilePath) -> Bool {
+        guard
+            let file = try? SystemCalls.open(path, O_RDONLY | O_NOFOLLOW),
+            let (summary, end) = (try? readSummary(file)) ?? nil
+        else { return false }
+        return (try? readTree(file, summary, at: end)).flatMap(\.self) != nil
+    }
+
+    private static func readSummary(
+        _ file: borrowing OwnedDescriptor
+    ) throws(Errno) -> (summary: JournalSummary, end: UInt64)? {
+        let prefix = try read(file, at: 0, count: prefixSize)
+        var reader = FieldReader(prefix.dropFirst(magic.count))
+        guard
+            prefix.count == prefixSize, prefix.starts(with: magic), let length = reader.number(),
+            length <= UInt64(JournalSummary.limit), let high = reader.number(), let low = reader.number()
+        else { return nil }
+        let fields = try read(file, at: UInt64(prefixSize), count: Int(length))
+        guard
+            fields.count == Int(length),
+            fields.withUnsafeBytes({ ChunkChecksum(of: $0) }) == ChunkChecksum(high: high, low: low),
+            let summary = JournalSummary(decoding: fields[...])
+        else { return nil }
+        return (summary, UInt64(prefixSize) + length)
+    }
+
+    /// The description of the tree; nil where it is not what was written.
+    private static func readTree(
+        _ file: borrowing OwnedDescriptor, _ summary: JournalSummary, at start: UInt64
+    ) throws(Errno) -> [UInt8]? {
+        let tree = try read(file, at: start, count: summary.treeSize)
+        guard
+            tree.count == summary.treeSize, tree.withUnsafeBytes({ ChunkChecksum(of: $0) }) == summary.treeChecksum
+        else { return nil }
+        return tree
+    }
+
+    static func readHeader(
+        _ file: borrowing OwnedDescriptor
+    ) throws(Errno) -> (header: JournalHeader, end: UInt64)? {
+        guard
+            let (summary, start) = try readSummary(file), let tree = try readTree(file, summary, at: start),
+            let header = JournalHeader(summary, decodingTree: tree[...])
+        else { return nil }
+        return (header, start + UInt64(tree.count))
+    }
+
+    static func readEntries(
+        of file: borrowing OwnedDescriptor, from start: UInt64, count: UInt64, _ chunkCount: UInt64
+    ) throws(Errno) -> JournalReading {
+        var reading = JournalReading(chunkCount: chunkCount)
+        let (batch, size) = (UInt64(4096), JournalEntry.size)
+        var index: UInt64 = 0
+        while index < count {
+            let part = min(batch, count - index)
+            let bytes = try read(file, at: start + index * UInt64(size), count: Int(part) * size)
+            for place in 0..<bytes.count / size {
+                let number = index + UInt64(place)
+                guard let entry = JournalEntry(bytes[place * size..<(place + 1) * size], at: number) else { continue }
+                reading.take(entry, at: number)
+            }
+            index += part
+        }
+        return reading
+    }
+
+    private static func read(
+        _ file: borrowing OwnedDescriptor, at offset: UInt64, count: Int
+    ) throws(Errno) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        let taken = try bytes.withUnsafeMutableBufferPointer { (room) throws(Errno) in
+            try SystemCalls.read(file, into: UnsafeMutableRawBufferPointer(room), at: offset)
+        }
+        bytes.removeLast(count - taken)
+        return bytes
+    }
+}

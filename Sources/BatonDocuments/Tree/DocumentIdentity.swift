@@ -1,0 +1,45 @@
+/// Which document of its origin one is, whatever is in it. It tells another document of the same name from another
+/// version of the same one.
+public struct DocumentIdentity: Sendable, Hashable {
+    /// Bytes of each half that is known.
+    public static let byteCount = 16
+
+    /// Stands for the file or folder; empty where its origin does not say.
+    public let file: [UInt8]
+    /// Stands for its place: the folder that it is in, and its name there. Programs that save put another file in the
+    /// place of the one before. Empty where its origin does not say.
+    public let place: [UInt8]
+
+    /// Of an origin that does not say.
+    public static let unknown = DocumentIdentity(file: [UInt8](), place: [UInt8]())
+
+    /// An identity as another device tells it: what has not ``byteCount`` bytes is unknown.
+    public init(file: some Collection<UInt8>, place: some Collection<UInt8>) {
+        self.file = file.count == Self.byteCount ? Array(file) : []
+        self.place = place.count == Self.byteCount ? Array(place) : []
+    }
+
+    /// The identity of what has this place: checksums (XXH3-128) of numbers of the file system, which are no secret.
+    ///
+    /// - Parameter folder: what `label` is in; nil where that cannot be told.
+    init(_ document: FileIdentity, in folder: FileIdentity?, called label: DocumentLabel) {
+        self.init(
+            file: Self.checksum(of: document, []),
+            place: folder.map { Self.checksum(of: $0, label.bytes) } ?? [])
+    }
+
+    /// Whether this is surely not the same document.
+    func isOther(than other: DocumentIdentity) -> Bool {
+        guard !place.isEmpty, !other.place.isEmpty, place != other.place else { return false }
+        return file.isEmpty || file != other.file
+    }
+
+    /// Checksum of which file one is, and of what follows.
+    static func checksum(of file: FileIdentity, _ rest: [UInt8]) -> [UInt8] {
+        var writer = FieldWriter()
+        writer.append(file.device)
+        writer.append(file.inode)
+        let checksum = (writer.bytes + rest).withUnsafeBytes { ChunkChecksum(of: $0) }
+        return FileVersion(high: checksum.high, low: checksum.low).bytes
+    }
+}
