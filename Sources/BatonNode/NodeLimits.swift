@@ -22,8 +22,8 @@ struct NodeLimits: Sendable {
 
     // MARK: Connections
 
-    /// Connections at once, in both directions; one more is closed unread. Each costs at the worst 1 MiB and its share
-    /// of ``buffers``. Default 32.
+    /// Connections at once, in both directions; one more is closed unread, and where others were first during its
+    /// handshake, behind that. Each costs at the worst 1 MiB and its share of ``buffers``. Default 32.
     var connections = 32
     /// Live connections with one device, so that none uses up those of the others. Default 4.
     var connectionsPerDevice = 4
