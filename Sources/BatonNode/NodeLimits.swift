@@ -65,7 +65,7 @@ struct NodeLimits: Sendable {
     // MARK: Activities and documents
 
     /// Activities that this user's applications offer at once; one more is refused. Each keeps at most one payload
-    /// (64 KiB). Default 64.
+    /// (64 KiB, and up to 640 KiB when it is read). Default 64.
     var offers = 64
     /// Applications connected at once: all that may offer, accept and watch, and some more so that `baton status` and
     /// `baton withdraw` always reach the node. One more is closed unread.
