@@ -22,8 +22,8 @@ struct NodeLimits: Sendable {
 
     // MARK: Connections
 
-    /// Connections at once, in both directions; one more is closed unread. Each costs at the worst 1 MiB and its share
-    /// of ``buffers``. Default 32.
+    /// Connections at once, in both directions; one more is closed unread, and where others were first during its
+    /// handshake, behind that. Each costs at the worst 1 MiB and its share of ``buffers``. Default 32.
     var connections = 32
     /// Live connections with one device, so that none uses up those of the others. Default 4.
     var connectionsPerDevice = 4
@@ -67,7 +67,7 @@ struct NodeLimits: Sendable {
     // MARK: Activities and documents
 
     /// Activities that this user's applications offer at once; one more is refused. Each keeps at most one payload
-    /// (64 KiB). Default 64.
+    /// (64 KiB, and up to 640 KiB when it is read). Default 64.
     var offers = 64
     /// Applications connected at once: all that may offer, accept and watch, and some more so that `baton status` and
     /// `baton withdraw` always reach the node. One more is closed unread.

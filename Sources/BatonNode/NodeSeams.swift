@@ -11,7 +11,7 @@ package struct NodeSeams: Sendable {
     /// Whether a connection has to show that it is of the account before it is answered.
     package var hasGate = true
     /// How long its gate takes no token of the clock.
-    var clockDelay = Gate.clockDelay
+    package var clockDelay = Gate.clockDelay
     /// Times and names of discovery.
     package var discovery = DiscoveryConfiguration()
     /// How long a handoff waits.

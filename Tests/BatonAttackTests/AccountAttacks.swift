@@ -1,10 +1,15 @@
+import BatonDiscovery
+import BatonEventLoop
+import BatonMessages
 import BatonTestSupport
 import Crypto
 import Foundation
+import Logging
 import SystemPackage
 import Testing
 
 @testable import BatonAccount
+@testable import BatonNode
 @testable import BatonTLS
 
 /// A thief with everything that a device has on its disk.
@@ -50,6 +55,58 @@ struct AccountAttacks {
             guard let key = try findKey(in: loot(copy), of: stolen.account.id) else { return .refused }
             let fresh = try AccountStore(folder: FilePath(thief.url.appendingPathComponent("new").path)).join(key)
             return try other.admits(fresh.identity.tlsMaterial)
+        }
+    }
+
+    /// A revocation ends connections one after the other; a device that asks all the time on several has a question waiting
+    /// when the list comes. What it would get opens every advertisement of the account from then on. (Races between a check
+    /// and what it guards: CWE-367; sessions that outlive their end: CWE-613.)
+    @Test("A revoked device asks for the new keys while its connection has not ended yet")
+    func newKeys() async throws {
+        try await attack("a revoked device asks for the new keys on a live connection") { defence in
+            let account = try TestAccount(devices: 2)
+            let (own, stolen) = (account.devices[0], account.devices[1])
+            var revoking = own.account
+            _ = try revoking.revoke([stolen.id], with: AccountSecrets(account.key))
+            // It ends no connection by itself: as if it had not come to that.
+            let exchange = try Origin.exchange(own, refusesRevoked: defence.isOn, on: EventLoop(name: "exchange"))
+            try await exchange.adopt(revoking.givenLists.map(WireSignedList.init))
+            let origin = try await Origin(exchange: exchange)
+            let thief = PeerName(id: stolen.id.description, name: "stolen")
+            let (answer, data) = try await origin.answer(to: .accountState(.init()), from: thief)
+            if case .failure(let failure) = answer { #expect(failure.code == .refused && data.isEmpty) }
+            return Outcome(succeeds: revoking.currentKeys.gate.withUnsafeBytes { data.holds(Array($0)) })
+        }
+    }
+
+    /// The keys of before the revocation are in the stolen folder for good, and seal what any identity says.
+    @Test("A revoked device under a new identity")
+    func newIdentity() async throws {
+        try await attack("a revoked device announces an activity under another identity") { defence in
+            let account = try TestAccount(devices: 2)
+            let (own, stolen) = (account.devices[0], account.devices[1])
+            var revoking = own.account
+            _ = try revoking.revoke([stolen.id], with: AccountSecrets(account.key))
+            let (loop, storage) = (EventLoop(name: "directory"), try BlockingExecutor(name: "storage"))
+            let directory = PeerDirectory(
+                account: CurrentAccount(revoking), store: own.store, replayGuard: ReplayGuard(), known: KnownDevices(),
+                discovery: ServiceDiscovery(loop: loop, executor: storage), storage: storage,
+                believesOutdated: !defence.isOn, on: loop,
+                logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
+            let identity = try TestAccount(devices: 1).devices[0].account.identity
+            var sealer = AdvertisementSealer(identity: identity, keys: stolen.account.currentKeys, epoch: 1)
+            let strings = try sealer.seal(
+                AdvertisementContent(
+                    port: 40_000, addresses: [NetworkAddress("192.0.2.7")].compactMap { $0 }, deviceName: "desktop",
+                    current: AdvertisedActivity(
+                        id: [UInt8](repeating: 1, count: 16), type: "org.example.note",
+                        teamTag: [UInt8](repeating: 0, count: 8), version: 1, title: "Open me")))
+            await directory.handle(
+                .record(instance: "a", interfaceIndex: 1, txt: strings.flatMap { [UInt8($0.count)] + $0 }))
+            let isListed = await directory.all.contains { $0.device == identity.id }
+            let isOffering = await directory.present.contains { $0.current != nil }
+            #expect(isListed == isOffering)
+            return Outcome(succeeds: isListed)
         }
     }
 

@@ -8,7 +8,7 @@ import Logging
 
 /// A node with something else than what every program has, so that tests can put it on a lab host.
 ///
-/// `--without seal` or `--without size` leaves out what guards its advertisements, `--without gate` answers everybody,
+/// `--without seal` or `--without size` leaves out what guards its advertisements, `--without gate` answers everybody, `--without clock-delay` takes tokens of the clock at once,
 /// `--rotation MILLISECONDS` shortens the life of its instance name, `--choice SECONDS` the time to choose one of several
 /// applications, and `--answer SECONDS` that for another device's answers; `--allow private-sites` is what
 /// `baton node --private-sites` is. It says `ready` as `baton node --json` does, and stops at the end of its input.
@@ -24,6 +24,7 @@ enum Probe {
             case ("--without", "seal"): seams.guards.remove(.seal)
             case ("--without", "size"): seams.guards.remove(.size)
             case ("--without", "gate"): seams.hasGate = false
+            case ("--without", "clock-delay"): seams.clockDelay = .zero
             case ("--choice", _): seams.handoffs.choice = .seconds(Int(value) ?? 0)
             case ("--answer", _): seams.handoffs.answer = .seconds(Int(value) ?? 0)
             case ("--allow", "private-sites"): configuration.siteAssociations.allowsPrivateAddresses = true

@@ -164,6 +164,25 @@ struct NodeLimitsTests {
         await scene.close()
     }
 
+    @Test("So many connections in all, also when several come at once")
+    func inAllAtOnce() async throws {
+        var limits = NodeLimits()
+        limits.connections = 2
+        let scene = try await Scene(devices: 6, limits)
+        let first = try await scene.connect(1)
+        #expect(await scene.isServed(first))
+        // All are let in while there is room, and show who they are while others do.
+        var others: [Connection] = []
+        for number in 2...5 { others.append(try await scene.connect(number)) }
+        let served = await withTaskGroup(of: Bool.self) { group in
+            for connection in others { group.addTask { await scene.isServed(connection) } }
+            return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(served == 1)
+        for connection in others + [first] { await connection.close() }
+        await scene.close()
+    }
+
     @Test("A node as every program has it answers no token of the clock right after its start")
     func clockTokens() async throws {
         for (delay, isAnswered) in [(Duration?.none, false), (.zero, true)] {

@@ -80,6 +80,25 @@ struct PeerTableTests {
         #expect(table.peers.count == 1)
     }
 
+    @Test("Whoever was proved by a connection makes no room for who was not, also after a restart")
+    func proved() throws {
+        var table = PeerTable(keys: Self.keys)
+        receive(try advertisement(1), in: &table, unixTime: 1)
+        receive(try advertisement(2), in: &table, unixTime: 2)
+        let (one, two) = (try device(1), try device(2))
+        table.prove(one)
+        for number in 3...200 {
+            receive(try advertisement(UInt8(number)), in: &table, instance: "\(number)", unixTime: 9)
+        }
+        #expect(table.peers.count == PeerTable.bound)
+        #expect(table.peers[one]?.isProved == true && table.peers[two] == nil)
+        var next = PeerTable(known: table.known, keys: Self.keys)
+        #expect(next.peers[one]?.isProved == true)
+        for device in next.peers.keys { next.prove(device) }
+        receive(try advertisement(2), in: &next, unixTime: 100)
+        #expect(next.peers[two] == nil && next.peers.count == PeerTable.bound)
+    }
+
     @Test("An advertisement is believed for its time to live")
     func expiry() throws {
         var table = PeerTable(keys: Self.keys)

@@ -166,6 +166,88 @@ struct StateExchangeTests {
         await scene.close()
     }
 
+    @Test("Keys that travelled are wiped where they were read, also in copies of the message")
+    func wiped() async throws {
+        let scene = try await Scene()
+        var account = try scene.store.load()
+        let lost = try #require(DeviceID(bytes: [UInt8](repeating: 9, count: DeviceID.count)))
+        _ = try account.revoke([lost], with: scene.secrets)
+        let message = try #require(account.givenLists.map(WireSignedList.init).first)
+        let copy = message.keys
+        #expect(copy.count == 96 && copy.contains { $0 != 0 })
+        message.wipeKeys()
+        #expect(copy.allSatisfy { $0 == 0 } && message.keys.count == 96)
+        await scene.close()
+    }
+
+    /// It may only have been busy, and both may go on for hours without another meeting.
+    @Test("A question that failed is put again on the same connection")
+    func askedAgain() async throws {
+        let scene = try await Scene()
+        var ahead = try scene.store.load()
+        let other = try #require(DeviceID(bytes: [UInt8](repeating: 9, count: DeviceID.count)))
+        _ = try ahead.revoke([other], with: scene.secrets)
+        let connection = try await scene.connect(revision: ahead.state.revision)
+        let answering = Task { [ahead] in
+            var failed = 0
+            for await incoming in connection.incoming {
+                guard case .accountState = try WireRequest.decode(incoming.request) else { continue }
+                if failed < 2 {
+                    failed += 1
+                    await incoming.stream.reset(.cancelled)
+                } else {
+                    try await incoming.stream.answer(
+                        .accountState(.with { $0.revision = ahead.state.revision }),
+                        following: ahead.givenLists.map(WireSignedList.init))
+                }
+            }
+        }
+        try await connection.ready()
+        try await eventually("the lists were taken over", within: .seconds(60)) {
+            try scene.store.load().state == ahead.state
+        }
+        answering.cancel()
+        await connection.close()
+        await scene.close()
+    }
+
+    /// Its advertisements, by which it would be found, may be sealed with keys that this device does not have.
+    @Test("Who is connected is told of a new list at once, announced or not, and again where it does not take it over")
+    func toldAtOnce() async throws {
+        let scene = try await Scene()
+        let connection = try await scene.connect()
+        guard case .activityList = try await connection.request(.activityList(.init())).0 else {
+            throw HandoffError(.internal, "another answer")
+        }
+        let (questions, question) = AsyncStream<UInt64>.makeStream()
+        let answering = Task {
+            for await incoming in connection.incoming {
+                guard case .accountState(let request) = try WireRequest.decode(incoming.request) else { continue }
+                question.yield(request.revision)
+                // It has nothing itself, and does not ask in turn.
+                try await incoming.stream.answer(.accountState(.init()), following: [WireSignedList]())
+            }
+        }
+        var account = try scene.store.load()
+        let lost = try #require(DeviceID(bytes: [UInt8](repeating: 9, count: DeviceID.count)))
+        _ = try account.revoke([lost], with: scene.secrets)
+        let began = ContinuousClock.now
+        try await scene.adopt(account.givenLists)
+        let told = try await withDeadline(.seconds(60), "it was not told twice") {
+            var told: [UInt64] = []
+            for await revision in questions {
+                told.append(revision)
+                if told.count == 2 { break }
+            }
+            return told
+        }
+        print("told twice after \(ContinuousClock.now - began)")
+        #expect(told == [account.state.revision, account.state.revision])
+        answering.cancel()
+        await connection.close()
+        await scene.close()
+    }
+
     @Test("A revoked device's live connection ends, and its next one in the handshake")
     func revoked() async throws {
         let scene = try await Scene()

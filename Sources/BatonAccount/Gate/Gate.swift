@@ -150,8 +150,12 @@ public struct Gate: Sendable {
             lastForgottenStep = max(lastForgottenStep ?? step, step)
         }
 
+        // Nearly always all that counts is of one generation.
+        var key: (id: GenerationID, tags: GateToken.TagKey)?
         func isTag(of message: [UInt8], _ keys: GenerationKeys) -> Bool {
-            Self.areEqual(GateToken.tag(of: message, clientNonce: clientNonce, keys: keys), tag)
+            let tags = if let key, key.id == keys.id { key.tags } else { GateToken.TagKey(keys) }
+            key = (keys.id, tags)
+            return Self.areEqual(tags.tag(of: message + clientNonce), tag)
         }
         for index in periods.indices.reversed() {
             let period = periods[index]
@@ -171,9 +175,11 @@ public struct Gate: Sendable {
 
     /// The client's nonce and the tag.
     private static func parse(_ serverName: String) -> (clientNonce: [UInt8], tag: [UInt8])? {
-        guard serverName.utf8.count == GateToken.labelCount + GateToken.suffix.utf8.count,
-            serverName.hasSuffix(GateToken.suffix),
-            let bytes = Base32.decode(String(serverName.prefix(GateToken.labelCount))),
+        // By its bytes: what has the form of a token is ASCII, and texts are compared at many times the cost.
+        let text = serverName.utf8
+        guard text.count == GateToken.labelCount + GateToken.suffix.utf8.count,
+            text.suffix(GateToken.suffix.utf8.count).elementsEqual(GateToken.suffix.utf8),
+            let bytes = Base32.decode(text.prefix(GateToken.labelCount)),
             bytes.count == GateToken.clientNonceCount + GateToken.tagCount
         else { return nil }
         return (Array(bytes[..<GateToken.clientNonceCount]), Array(bytes[GateToken.clientNonceCount...]))
@@ -182,6 +188,8 @@ public struct Gate: Sendable {
     /// Compares without telling by the time it takes how much is right.
     private static func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         guard left.count == right.count else { return false }
-        return zip(left, right).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0
+        var difference: UInt8 = 0
+        for index in left.indices { difference |= left[index] ^ right[index] }
+        return difference == 0
     }
 }

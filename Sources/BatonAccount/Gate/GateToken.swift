@@ -65,27 +65,37 @@ public enum GateToken {
     }
 
     private static func name(_ message: [UInt8], _ keys: GenerationKeys, _ clientNonce: [UInt8]) -> String {
-        Base32.encode(clientNonce + tag(of: message, clientNonce: clientNonce, keys: keys)) + suffix
+        Base32.encode(clientNonce + TagKey(keys).tag(of: message + clientNonce)) + suffix
     }
 
-    /// What a tag is made of in a period.
+    /// What a tag is made of in a period, before the client's nonce.
     static func message(to server: DeviceID, gateNonce: [UInt8]) -> [UInt8] {
         Array("gate/1".utf8) + server.bytes + gateNonce
     }
 
-    /// What a tag is made of in a step of the clock.
+    /// What a tag is made of in a step of the clock, before the client's nonce.
     static func message(to server: DeviceID, step: UInt64) -> [UInt8] {
         var message = Array("gate-time/1".utf8) + server.bytes
         message.append(bigEndian: step)
         return message
     }
 
-    /// The tag of a message.
-    static func tag(of message: [UInt8], clientNonce: [UInt8], keys: GenerationKeys) -> [UInt8] {
-        keys.gate.withUnsafeBytes {
-            Array(
-                HMAC<SHA256>.authenticationCode(for: message + clientNonce, using: SymmetricKey(data: $0))
-                    .prefix(tagCount))
+    /// `K_gate` of a generation, set up for any number of tags: that costs more than a tag does.
+    ///
+    /// To be kept for one judgement and no longer: it is as good as the key, outside of ``SecretBytes``. swift-crypto wipes
+    /// it at its end.
+    struct TagKey {
+        private let code: HMAC<SHA256>
+
+        init(_ keys: GenerationKeys) {
+            code = keys.gate.withUnsafeBytes { HMAC(key: SymmetricKey(data: $0)) }
+        }
+
+        /// The tag of a message that ends with the client's nonce.
+        func tag(of message: [UInt8]) -> [UInt8] {
+            var code = code
+            code.update(data: message)
+            return code.finalize().withUnsafeBytes { Array(UnsafeRawBufferPointer(rebasing: $0[..<tagCount])) }
         }
     }
 }

@@ -22,12 +22,17 @@ enum Base32 {
 
     /// The bytes of a text, upper or lower case; nil for another character, or when bits are left that are not zero.
     static func decode(_ text: String) -> [UInt8]? {
+        decode(text.utf8)
+    }
+
+    /// The same, of a text as it travels.
+    static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
         var bytes: [UInt8] = []
+        bytes.reserveCapacity(text.count * 5 / 8)
         var bits: UInt32 = 0
         var count: UInt32 = 0
-        for character in text.utf8 {
-            let lower = (65...90).contains(character) ? character | 0x20 : character
-            guard let value = alphabet.firstIndex(of: lower) else { return nil }
+        for character in text {
+            guard let value = value(of: character) else { return nil }
             bits = (bits << 5) | UInt32(value)
             count += 5
             if count >= 8 {
@@ -38,5 +43,15 @@ enum Base32 {
         }
         // Five bits left over would be a character that carries nothing.
         return count < 5 && bits == 0 ? bytes : nil
+    }
+
+    /// The place of a character in the alphabet.
+    private static func value(of character: UInt8) -> UInt8? {
+        switch character {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"): character - UInt8(ascii: "a")
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"): character - UInt8(ascii: "A")
+        case UInt8(ascii: "2")...UInt8(ascii: "7"): character - UInt8(ascii: "2") + 26
+        case _: nil
+        }
     }
 }

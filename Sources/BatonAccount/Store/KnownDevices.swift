@@ -16,9 +16,12 @@ public struct KnownDevices: Sendable, Equatable {
         public var seen: UInt64
         /// The ``AccountState/revision`` that it was known to have.
         public var revision: UInt64
+        /// Whether a connection has shown that it is a device of the account; nil where an earlier version wrote it down.
+        public var isProved: Bool?
 
         /// An entry; nothing is checked before it is read again.
-        public init(deviceID: String, name: String, seen: UInt64, revision: UInt64) {
+        public init(deviceID: String, name: String, seen: UInt64, revision: UInt64, isProved: Bool = false) {
+            self.isProved = isProved
             self.deviceID = deviceID
             self.name = name
             self.seen = seen
@@ -26,12 +29,15 @@ public struct KnownDevices: Sendable, Equatable {
         }
     }
 
-    /// The devices, the one seen last first.
+    /// The devices, those that are proved first, and then the one seen last first.
     public let entries: [Entry]
 
     /// The devices that are worth remembering of these.
     public init(_ entries: [Entry] = []) {
-        self.entries = Array(entries.sorted { $0.seen > $1.seen }.prefix(Self.capacity))
+        let sorted = entries.sorted { left, right in
+            (left.isProved == true ? 1 : 0, left.seen) > (right.isProved == true ? 1 : 0, right.seen)
+        }
+        self.entries = Array(sorted.prefix(Self.capacity))
     }
 }
 

@@ -3,6 +3,7 @@ public import BatonMessages
 import BatonProtocol
 import BatonTransport
 import FoundationEssentials
+import Glibc
 import SwiftProtobuf
 
 extension Connection {
@@ -34,8 +35,20 @@ extension WireSignedList {
     public init(_ given: GivenList) {
         self.init()
         list = Data(given.list.encoded)
-        // SwiftProtobuf has no memory that is wiped: this copy lives for as long as the message.
+        // SwiftProtobuf has no memory that is wiped by itself: see wipeKeys().
         if let keys = given.keys { self.keys = keys.concatenated.withUnsafeBytes { Data($0) } }
+    }
+
+    /// Overwrites the keys, in this message and in each copy of it, when nobody reads them any more.
+    ///
+    /// In the bytes themselves: a copy on write would be wiped, and leave them where they are. What is left are the buffers
+    /// of the stream and of TLS that they went through.
+    func wipeKeys() {
+        keys.withUnsafeBytes { bytes in
+            // Up to 14 bytes stand in the value itself; keys are 64 or 96.
+            guard bytes.count > 32, let start = bytes.baseAddress else { return }
+            explicit_bzero(UnsafeMutableRawPointer(mutating: start), bytes.count)
+        }
     }
 }
 

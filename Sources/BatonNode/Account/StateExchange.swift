@@ -22,6 +22,8 @@ actor StateExchange {
     static let waiterBound = 64
     /// Those of one device, so that none uses up the places of the others.
     static let waiterBoundPerDevice = 8
+    /// How long after a question that failed it is put again on the same connection, while that lives.
+    private static let questionPauses = [Duration.seconds(1), .seconds(2), .seconds(4)]
 
     /// What is known of another device.
     private struct Other {
@@ -29,10 +31,14 @@ actor StateExchange {
         var revision: UInt64?
         /// What was asked of it: its revision then and this device's. Asking again would tell nothing new.
         var asked: [UInt64] = []
+        /// A question that failed is about to be put again.
+        var isAskedAgain = false
         /// When it was dialled to be told, and what this device had then.
         var told: (revision: UInt64, at: Instant)?
         var isBeingTold = false
-        /// How often telling it has failed in a row.
+        /// It is told again in a while.
+        var isToBeToldAgain = false
+        /// How often in a row it has not shown to have what it was told of.
         var attempts = 0
     }
 
@@ -46,15 +52,20 @@ actor StateExchange {
     private let logger: Logger
     /// See ``NodeLimits/listsDeadline`` and ``NodeLimits/catchUpDeadline``.
     private let listsDeadline, catchUpDeadline: Duration
+    /// See ``init(account:store:storage:directory:limits:refusesRevoked:on:logger:)``.
+    private let refusesRevoked: Bool
     private var connections: PeerConnections?
     private var announcer: Announcer?
     private var others: [String: Other] = [:]
     private var waiters: [UUID: (device: String, change: AsyncStream<Void>.Continuation)] = [:]
 
+    /// - Parameter refusesRevoked: tells a revoked device nothing, also where its connection has not been ended yet. Every
+    ///   program's does; only the tests of attacks see what one would be told.
     init(
         account: CurrentAccount, store: AccountStore, storage: BlockingExecutor, directory: PeerDirectory,
-        limits: NodeLimits = NodeLimits(), on loop: EventLoop, logger: Logger
+        limits: NodeLimits = NodeLimits(), refusesRevoked: Bool = true, on loop: EventLoop, logger: Logger
     ) {
+        self.refusesRevoked = refusesRevoked
         self.loop = loop
         listsDeadline = limits.listsDeadline
         catchUpDeadline = limits.catchUpDeadline
@@ -86,10 +97,13 @@ actor StateExchange {
         _ request: WireAccountStateRequest, to device: String, on stream: BatonTransport.Stream,
         of connection: Connection
     ) async throws(HandoffError) {
+        // One value: whose keys are told is who is not revoked by the lists that they come with. A list may have come since
+        // the request, and the connection is ended a moment later.
         let current = account.value
-        try await stream.answer(
-            .accountState(.with { $0.revision = current.state.revision }),
-            following: current.givenLists.map(WireSignedList.init))
+        try requireMember(device, of: current)
+        let lists = current.givenLists.map(WireSignedList.init)
+        defer { for list in lists { list.wipeKeys() } }
+        try await stream.answer(.accountState(.with { $0.revision = current.state.revision }), following: lists)
         await note(request.revision, of: device)
         await askIfNeeded(connection, of: device)
         // It has at least this now. What it has beyond was asked for just before.
@@ -98,6 +112,7 @@ actor StateExchange {
 
     /// Refuses what a device asks that lacks revocation lists: first it takes them over, which it is given some time for.
     func requireCurrent(_ device: String) async throws(HandoffError) {
+        try requireMember(device, of: account.value)
         guard isBehind(device) else { return }
         guard waiters.count < Self.waiterBound,
             waiters.values.count(where: { $0.device == device }) < Self.waiterBoundPerDevice
@@ -117,6 +132,11 @@ actor StateExchange {
         guard isCurrent == true else {
             throw HandoffError(.refused, "the device has to take over this one's revocation lists first")
         }
+    }
+
+    private func requireMember(_ device: String, of account: Account) throws(HandoffError) {
+        guard refusesRevoked, DeviceID(device).map(account.isRevoked) ?? false else { return }
+        throw HandoffError(.refused, "the device has been revoked")
     }
 
     /// Whether a device has lists of a lower number than this one.
@@ -143,24 +163,47 @@ actor StateExchange {
         await ask(connection, of: device)
     }
 
+    /// Asks a device for its lists, and takes them over. A question that failed is put again on the same connection, a few
+    /// times: the other side may only have been busy, and it may be long until it is met anew.
     private func ask(_ connection: Connection, of device: String) async {
+        guard await !hasAnswered(connection, device), others[device]?.isAskedAgain == false else { return }
+        others[device]?.isAskedAgain = true
+        Task {
+            defer { others[device]?.isAskedAgain = false }
+            for pause in Self.questionPauses {
+                try? await Task.sleep(for: pause)
+                guard await connection.isOpen, !account.isRevoked(device),
+                    others[device]?.revision != account.value.state.revision
+                else { return }
+                if await hasAnswered(connection, device) { return }
+            }
+        }
+    }
+
+    /// - Returns: whether the device told its lists, also where they could not be taken over: asking again would not help.
+    private func hasAnswered(_ connection: Connection, _ device: String) async -> Bool {
+        var isAnswered = false
         do {
             let answer = try await connection.accountState(
                 asking: account.value.state.revision, within: listsDeadline)
+            isAnswered = true
             await note(answer.revision, of: device)
             try await adopt(answer.lists)
         } catch {
             logger.info("the revocation lists of \(device.prefix(8)) were not taken over: \(error)")
-            others[device]?.asked = []
+            others[device, default: Other()].asked = []
         }
+        return isAnswered
     }
 
     // MARK: - Taking over
 
     /// Takes lists over, from another device or from the user.
     ///
-    /// The revoked are out before this returns: refused, forgotten, and every connection with them ended.
+    /// The revoked are out before this returns: refused, forgotten, and every connection with them ended. The keys in the
+    /// messages are wiped then.
     func adopt(_ lists: [WireSignedList]) async throws(HandoffError) {
+        defer { for list in lists { list.wipeKeys() } }
         let authority = account.value.identity.authorityKey
         let changed: Account?
         do {
@@ -178,7 +221,9 @@ actor StateExchange {
         await connections?.dropRevoked()
         await directory.accountChanged()
         await announcer?.rotate(to: account.value.currentKeys)
-        for peer in await directory.present { Task { await self.inform(peer.device.description) } }
+        // Who is connected and not announced, as far as this device can read it, is told as well.
+        let met = await directory.present.map(\.device.description) + (connections?.devices ?? [])
+        for device in Set(met) { Task { await self.inform(device) } }
         try await persist()
     }
 
@@ -210,39 +255,57 @@ actor StateExchange {
 
     // MARK: - Telling
 
-    /// Gives a device that is seen the chance to take over what it lacks.
+    /// Gives a device that is met the chance to take over what it lacks.
     func inform(_ device: String) async {
+        // Lists may have come while it was told of others.
+        while await tell(device) {}
+    }
+
+    /// - Returns: whether there is something else to tell by now.
+    private func tell(_ device: String) async -> Bool {
         let own = account.value.state.revision
         guard let connections, others[device]?.revision != own, others[device]?.isBeingTold != true,
             !account.isRevoked(device)
-        else { return }
-        if let told = others[device]?.told, told.revision == own, Instant.now - told.at < Self.retryInterval { return }
+        else { return false }
+        if let told = others[device]?.told, told.revision == own, Instant.now - told.at < Self.retryInterval {
+            return false
+        }
         others[device, default: Other()].told = (own, .now)
         others[device]?.isBeingTold = true
         defer { others[device]?.isBeingTold = false }
         do {
             let connection = try await connections.connection(to: device)
-            others[device]?.attempts = 0
-            guard others[device]?.revision != own else { return }
-            await ask(connection, of: device)
+            if others[device]?.revision != own { await ask(connection, of: device) }
         } catch {
             logger.info("\(device.prefix(8)) could not be told of the revocation lists: \(error)")
-            others[device]?.told = nil
-            tryAgain(device)
         }
+        // What it was given the chance to ask for it asks for at once; where it does not say so, it is told again.
+        if others[device]?.revision != account.value.state.revision { tryAgain(device) }
+        return account.value.state.revision != own
     }
 
-    /// Tells a device later what it could not be told now, with pauses of 2 to 32 s, for as long as it is seen.
+    /// Tells a device again that does not show to have what it was told of, or could not be told, after pauses of 2 to
+    /// 32 s, for as long as it is met.
     private func tryAgain(_ device: String) {
+        guard others[device]?.isToBeToldAgain == false else { return }
         let attempts = others[device]?.attempts ?? 0
         guard attempts < 5 else {
             others[device]?.attempts = 0
             return
         }
         others[device]?.attempts = attempts + 1
+        others[device]?.isToBeToldAgain = true
         Task {
             try? await Task.sleep(for: .seconds(2 << attempts))
-            guard await directory.peer(device)?.isPresent == true else { return }
+            others[device]?.isToBeToldAgain = false
+            guard others[device]?.revision != account.value.state.revision else {
+                others[device]?.attempts = 0
+                return
+            }
+            let isConnected = await connections?.devices.contains(device) ?? false
+            let isPresent = await directory.peer(device)?.isPresent ?? false
+            guard isConnected || isPresent else { return }
+            others[device]?.told = nil
             await inform(device)
         }
     }

@@ -65,6 +65,9 @@ actor PeerConnections {
     /// How many connections are live.
     var count: Int { live.values.reduce(0) { $0 + $1.count } }
 
+    /// The devices that a live connection leads to.
+    var devices: [String] { Array(live.keys) }
+
     /// A connection to a device: a live one, or a new one to the addresses that it advertises. Who is cancelled waits
     /// no longer; the dialling goes on for whoever comes next.
     ///
@@ -161,10 +164,7 @@ actor PeerConnections {
         }
         do {
             let device = try await establish(connection)
-            guard live[device, default: []].count < limits.connectionsPerDevice else {
-                return await connection.close(.limitExceeded)
-            }
-            await adopt(connection, of: device)
+            try await adopt(connection, of: device, atMost: limits.connectionsPerDevice)
             // Not waited for: the place among the handshakes is free for another.
             Task { await exchange.meet(connection, of: device) }
         } catch {
@@ -176,7 +176,9 @@ actor PeerConnections {
     func dropRevoked() async {
         for (device, entries) in live where account.isRevoked(device) {
             logger.notice("connections with the revoked device \(device.prefix(8)) were ended")
-            for entry in entries { await entry.connection.abort() }
+            await withDiscardingTaskGroup { group in
+                for entry in entries { group.addTask { await entry.connection.abort() } }
+            }
         }
         for (device, dial) in dialing where account.isRevoked(device) { dial.cancel() }
     }
@@ -199,9 +201,7 @@ actor PeerConnections {
         guard let peer = await directory.peer(device), !peer.addresses.isEmpty else {
             throw HandoffError(.peerUnreachable, "the device \(device.prefix(8)) has not been seen on this network")
         }
-        guard count < limits.connections else {
-            throw HandoffError(.limitExceeded, "\(limits.connections) connections are open already: try again later")
-        }
+        guard count < limits.connections else { throw tooMany }
         do {
             let (socket, peer) = try await connect(to: peer)
             let session = try TLSSession(
@@ -212,7 +212,7 @@ actor PeerConnections {
                 socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer,
                 limits: limits.session, revocationNumber: account.value.state.revision, budget: budget, on: socket.loop)
             _ = try await establish(connection)
-            await adopt(connection, of: device)
+            try await adopt(connection, of: device)
             // What this device lacks it has before anything is asked: the other side serves nothing else till then.
             await exchange.meet(connection, of: device)
             return connection
@@ -276,12 +276,24 @@ actor PeerConnections {
     }
 
     /// Serves what the other side asks on a connection, until it ends.
-    private func adopt(_ connection: Connection, of device: String) async {
-        // The list may have come while the handshake went on.
+    ///
+    /// - Parameter bound: the most connections with this device, this one among them.
+    /// - Throws: `limitExceeded` where others came first; the connection is closed then.
+    private func adopt(
+        _ connection: Connection, of device: String, atMost bound: Int = .max
+    ) async throws(HandoffError) {
+        // The list may have come while the handshake went on, and others for the last place.
         guard !account.isRevoked(device) else { return await connection.abort() }
+        let isOneTooMany = count >= limits.connections
+        guard !isOneTooMany, live[device, default: []].count < bound else {
+            await connection.close(.limitExceeded)
+            throw isOneTooMany
+                ? tooMany : HandoffError(.limitExceeded, "\(bound) connections with the device are open already")
+        }
         live[device, default: []].append(Live(connection: connection))
         armSweep()
         Task {
+            await directory.prove(device)
             await withDiscardingTaskGroup { group in
                 for await incoming in connection.incoming {
                     group.addTask {
@@ -292,6 +304,10 @@ actor PeerConnections {
             }
             await forget(connection, of: device)
         }
+    }
+
+    private var tooMany: HandoffError {
+        HandoffError(.limitExceeded, "\(limits.connections) connections are open already: try again later")
     }
 
     private func forget(_ connection: Connection, of device: String) async {

@@ -27,6 +27,9 @@ actor PeerDirectory {
     private let logger: Logger
     private var replayGuard: ReplayGuard
     private var table: PeerTable
+    private var outdated: OutdatedDevices
+    /// See ``init(account:store:replayGuard:known:discovery:storage:believesOutdated:on:logger:)``.
+    private let believesOutdated: Bool
     private var lasting = LastingInstances()
     private var saved: KnownDevices
     private let (heard, hearing) = AsyncStream<String>.makeStream(bufferingPolicy: .bufferingNewest(PeerTable.bound))
@@ -37,10 +40,15 @@ actor PeerDirectory {
     private var reminder: BatonEventLoop.Timer?
     private var saveTimer: BatonEventLoop.Timer?
 
+    /// - Parameter believesOutdated: takes what is sealed with keys of an older generation for what the account's devices
+    ///   say. No program does; only the tests of attacks see what one would take.
     init(
         account: CurrentAccount, store: AccountStore, replayGuard: ReplayGuard, known: KnownDevices,
-        discovery: ServiceDiscovery, storage: BlockingExecutor, on loop: EventLoop, logger: Logger
+        discovery: ServiceDiscovery, storage: BlockingExecutor, believesOutdated: Bool = false, on loop: EventLoop,
+        logger: Logger
     ) {
+        self.believesOutdated = believesOutdated
+        outdated = OutdatedDevices(keys: account.value.currentKeys)
         self.loop = loop
         self.discovery = discovery
         self.store = store
@@ -76,7 +84,7 @@ actor PeerDirectory {
 
     /// The device of this identifier, if it was seen.
     func peer(_ id: String) -> Peer? {
-        DeviceID(id).flatMap { table.peers[$0] }
+        DeviceID(id).flatMap { table.peers[$0] ?? outdated[$0] }
     }
 
     /// What a device is called.
@@ -89,10 +97,19 @@ actor PeerDirectory {
         table.note(revision, of: device)
     }
 
+    /// A connection has shown that a device is of the account.
+    func prove(_ device: String) {
+        guard let device = DeviceID(device) else { return }
+        table.prove(device)
+    }
+
     /// The account has other lists or keys: revoked devices are forgotten, and what could not be opened is tried again.
     func accountChanged() {
         opener = account.opener
-        for device in account.value.state.revoked { table.remove(device: device) }
+        for device in account.value.state.revoked {
+            table.remove(device: device)
+            outdated.remove(device)
+        }
         discovery.reconsider()
         changed()
         save()
@@ -173,13 +190,18 @@ actor PeerDirectory {
             logger.debug("the advertisement of a revoked device was passed over")
             return discovery.reject(instance)
         }
+        let isOutdated = !believesOutdated && opened.keys.generation < current.generation
+        if isOutdated, table.peers[opened.advertisement.device] == nil {
+            return receiveOutdated(opened, of: instance, interface)
+        }
+        outdated.remove(opened.advertisement.device)
         let verdict = replayGuard.judge(opened.advertisement)
         give(verdict, to: instance, of: opened.advertisement.device)
         switch verdict {
         case .accepted, .standing:
             table.receive(
-                opened.advertisement, keys: opened.keys, instance: instance, interface: interface,
-                now: .now, unixTime: UInt64(Date().timeIntervalSince1970))
+                opened.advertisement, keys: opened.keys, isOutdated: isOutdated, instance: instance,
+                interface: interface, now: .now, unixTime: UInt64(Date().timeIntervalSince1970))
             changed()
         case .duplicate:
             table.receiveAgain(opened.advertisement, instance: instance, interface: interface)
@@ -191,6 +213,18 @@ actor PeerDirectory {
         // Of lists that are apart the same keys seal what a device says that has only one of them.
         if opened.keys.id != current.currentKeys.id || current.state.isApart { hearing.yield(device) }
         scheduleSave()
+    }
+
+    /// An unknown device shows keys of an older generation: it may be dialled, to catch up, and nothing else is believed.
+    private func receiveOutdated(
+        _ opened: (advertisement: Advertisement, keys: GenerationKeys), of instance: String, _ interface: UInt32
+    ) {
+        // It takes no lasting query, and is heard again in its turn.
+        discovery.follow(instance)
+        let isItsTurn = outdated.receive(
+            opened.advertisement, keys: opened.keys, instance: instance, interface: interface, now: .now,
+            unixTime: UInt64(Date().timeIntervalSince1970))
+        if isItsTurn { hearing.yield(opened.advertisement.device.description) }
     }
 
     /// Says what an instance is worth that has shown an advertisement of the account.

@@ -21,6 +21,9 @@ struct Peer: Sendable {
     var currentSince: UInt64
     /// The ``AccountState/revision`` that it is known to have.
     var revision: UInt64 = 0
+    /// A connection has shown that it is a device of the account. An advertisement shows only that whoever made it has the
+    /// account's keys.
+    var isProved = false
 
     /// Instances that show its advertisement now; none when it has gone.
     fileprivate(set) var instances: Set<String> = []
@@ -39,7 +42,8 @@ struct Peer: Sendable {
 ///
 /// One entry a device, however many instances, interfaces and protocols show it.
 struct PeerTable {
-    /// Devices that are remembered; the one that was gone longest makes room. 64 entries are under 64 KiB.
+    /// Devices that are remembered; the one that was gone longest makes room, and none that is proved does for one that is
+    /// not. 64 entries are under 64 KiB.
     static var bound: Int { 64 }
     static var undialled: Set<NetworkAddress.Scope> { [.invalid, .loopback] }
 
@@ -63,7 +67,8 @@ struct PeerTable {
             guard let device = DeviceID(entry.deviceID) else { continue }
             peers[device] = Peer(
                 device: device, name: entry.name, addresses: [], gateNonce: [], keys: keys, others: 0,
-                seen: entry.seen, currentSince: entry.seen, revision: entry.revision, expiresAt: .init(nanoseconds: 0))
+                seen: entry.seen, currentSince: entry.seen, revision: entry.revision,
+                isProved: entry.isProved ?? false, expiresAt: .init(nanoseconds: 0))
         }
     }
 
@@ -72,7 +77,8 @@ struct PeerTable {
         KnownDevices(
             peers.values.map {
                 KnownDevices.Entry(
-                    deviceID: $0.device.description, name: $0.name, seen: $0.seen, revision: $0.revision)
+                    deviceID: $0.device.description, name: $0.name, seen: $0.seen, revision: $0.revision,
+                    isProved: $0.isProved)
             })
     }
 
@@ -87,19 +93,22 @@ struct PeerTable {
     ///
     /// - Parameters:
     ///   - interface: where it was seen; link-local addresses are dialled through it.
+    ///   - isOutdated: its keys are of an older generation: it is taken for an idle device, whatever it offers.
     ///   - unixTime: this device's clock, for people.
     mutating func receive(
-        _ advertisement: Advertisement, keys: GenerationKeys, instance: String, interface: UInt32, now: Instant,
-        unixTime: UInt64
+        _ advertisement: Advertisement, keys: GenerationKeys, isOutdated: Bool = false, instance: String,
+        interface: UInt32, now: Instant, unixTime: UInt64
     ) {
-        let content = advertisement.content
+        var content = advertisement.content
+        if isOutdated { (content.current, content.otherActivities) = (nil, 0) }
         let known = peers[advertisement.device]
         var peer = Peer(
             device: advertisement.device, name: content.deviceName, addresses: [],
             gateNonce: advertisement.gateNonce, keys: keys, current: content.current,
             others: Int(content.otherActivities), seen: unixTime,
             currentSince: unixTime - min(unixTime, UInt64(content.current?.age ?? 0)),
-            revision: known?.revision ?? 0, expiresAt: now + .seconds(Int(content.timeToLive)))
+            revision: known?.revision ?? 0, isProved: known?.isProved ?? false,
+            expiresAt: now + .seconds(Int(content.timeToLive)))
         peer.news = (known?.news ?? 0) + 1
         // The age is in whole seconds: the same activity keeps the time it was first seen with.
         if let known, let before = known.current, before.id == content.current?.id {
@@ -109,7 +118,7 @@ struct PeerTable {
         peer.interfaces = (known?.interfaces ?? []).union([interface])
         peer.addresses = Self.addresses(
             of: content, interfaces: peer.interfaces, lowestPort: lowestPort, undialled: undialled)
-        if known == nil { makeRoom() }
+        guard known != nil || makeRoom() else { return }
         peers[advertisement.device] = peer
     }
 
@@ -126,6 +135,11 @@ struct PeerTable {
     /// A device said which revocation lists it has.
     mutating func note(_ revision: UInt64, of device: DeviceID) {
         peers[device]?.revision = revision
+    }
+
+    /// A connection has shown that a device is of the account.
+    mutating func prove(_ device: DeviceID) {
+        peers[device]?.isProved = true
     }
 
     /// A device is of the account no more.
@@ -158,12 +172,15 @@ struct PeerTable {
         peers[device]?.others = 0
     }
 
-    private mutating func makeRoom() {
-        guard peers.count >= Self.bound else { return }
-        let longestGone = peers.values.min { left, right in
+    /// - Returns: whether there is room for a device that nothing has proved yet.
+    private mutating func makeRoom() -> Bool {
+        guard peers.count >= Self.bound else { return true }
+        let longestGone = peers.values.filter { !$0.isProved }.min { left, right in
             (left.isPresent ? 1 : 0, left.seen) < (right.isPresent ? 1 : 0, right.seen)
         }
-        if let longestGone { peers[longestGone.device] = nil }
+        guard let longestGone else { return false }
+        peers[longestGone.device] = nil
+        return true
     }
 
     /// Where to dial, the advertised order kept; a link-local address once for each interface that it was seen on.

@@ -66,9 +66,11 @@ final class Origin: Sendable {
     ///   - stallDeadline: how long a device may read nothing of it.
     ///   - checks: what it looks at of a claim.
     ///   - local: serves what is for this user's own programs; nobody does if nil.
+    ///   - exchange: of revocation lists; of an account that has none if nil.
     init(
         bytes: Int = 0, isFolder: Bool = false, descriptions: SharedPart? = nil,
-        stallDeadline: Duration = .seconds(30), checks: ClaimChecks = .all, local: LocalService? = nil
+        stallDeadline: Duration = .seconds(30), checks: ClaimChecks = .all, local: LocalService? = nil,
+        exchange: StateExchange? = nil
     ) async throws {
         scratch = try Scratch()
         let folder = try scratch.folder("reports")
@@ -84,15 +86,19 @@ final class Origin: Sendable {
             limit: TransferLimit(), stallDeadline: stallDeadline, descriptions: descriptions)
         account = try TestAccount()
         service = PeerService(
-            offers: offers, documents: documents, exchange: try Self.exchange(account.devices[0], on: loop),
+            offers: offers, documents: documents, exchange: try exchange ?? Self.exchange(account.devices[0], on: loop),
             streams: ByteBudget(bytes: 4 << 20).part(reserved: 0, ceiling: 4 << 20), checks: checks,
             localRequests: local?.serve)
         application = try await connectedPair(on: loop)
         _ = try await offers.offer(activity, from: application.node)
     }
 
-    /// The exchange of revocation lists, of an account that has none.
-    private static func exchange(_ device: TestAccount.Device, on loop: EventLoop) throws -> StateExchange {
+    /// The exchange of revocation lists of a device.
+    ///
+    /// - Parameter refusesRevoked: whether a revoked device is told nothing.
+    static func exchange(
+        _ device: TestAccount.Device, refusesRevoked: Bool = true, on loop: EventLoop
+    ) throws -> StateExchange {
         let account = CurrentAccount(device.account)
         let storage = try BlockingExecutor(name: "storage")
         let logger = Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() }
@@ -101,7 +107,8 @@ final class Origin: Sendable {
             discovery: ServiceDiscovery(loop: loop, executor: try BlockingExecutor(name: "discovery")),
             storage: storage, on: loop, logger: logger)
         return StateExchange(
-            account: account, store: device.store, storage: storage, directory: directory, on: loop, logger: logger)
+            account: account, store: device.store, storage: storage, directory: directory,
+            refusesRevoked: refusesRevoked, on: loop, logger: logger)
     }
 
     /// Serves one request of a device, and returns the answer with all that followed it.
@@ -117,11 +124,13 @@ final class Origin: Sendable {
         let response = try await WireResponse(serializedBytes: stream.response())
         if case .continuationStream? = response.kind {} else { await stream.finish() }
         var data: [UInt8] = []
-        // A continuation stream goes on until somebody ends it.
-        if case .documentRanges? = response.kind {
+        switch response.kind {
+        case .documentRanges?, .accountState?:
             while let buffer = try await stream.read() {
                 withExtendedLifetime(buffer) { data += buffer.bytes }
             }
+        // A continuation stream goes on until somebody ends it.
+        case _: break
         }
         await far.close()
         await serving.value

@@ -1,0 +1,244 @@
+import BatonAccount
+import BatonEventLoop
+import BatonMessages
+import BatonTLS
+import BatonTestSupport
+import Foundation
+import Glibc
+import SwiftProtobuf
+import SystemPackage
+import Testing
+
+@testable import BatonNode
+@testable import BatonProtocol
+@testable import BatonTransport
+
+/// What ``BufferLimits`` says that stands beside the one budget, filled to its bounds in a node that is a process of its
+/// own, and looked at as the kernel sees it.
+@Suite("Memory of a node", .serialized, .timeLimit(.minutes(5)))
+struct NodeMemoryTests {
+    /// A running node, the other devices of its account, and its user's programs.
+    private final class Scene: Sendable {
+        let account: TestAccount
+        let loop = EventLoop(name: "devices")
+        let localSocket: String
+        private let node: HostedNode
+        var port: UInt16 { node.port }
+
+        init(devices: Int) async throws {
+            account = try TestAccount(devices: devices)
+            let home = account.root.appending("node").string
+            let layout = try Home(environment: ["BATON_HOME": home])
+            localSocket = layout.socketPath
+            let own = AccountStore.folder(in: layout).string
+            try FileManager.default.createDirectory(
+                atPath: layout.stateFolder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            try FileManager.default.moveItem(atPath: account.devices[0].store.folder.string, toPath: own)
+            node = try await HostedNode(home: home)
+        }
+
+        /// Bytes of the node's memory that no file is behind.
+        func memory() throws -> Int { try node.memory() }
+
+        func close() { node.close() }
+
+        /// Connects as a device does, and shows who it is.
+        func connect(_ number: Int, limits: Limits = Limits()) async throws -> Connection {
+            let (device, server) = (account.devices[number], account.devices[0])
+            let name = GateToken.serverName(
+                keys: server.account.currentKeys, server: server.id, unixTime: UInt64(Date().timeIntervalSince1970))
+            let session = try TLSSession(
+                client: TLSContext(identity: TLSIdentity(device.account.identity)), serverName: name,
+                expectedPeer: server.id.description)
+            let socket = try await Socket.connect(
+                to: .ip(.ipv4Loopback, port: port), on: loop, timeout: .seconds(30))
+            let connection = Connection(
+                socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer, limits: limits, on: loop)
+            await connection.start()
+            try await connection.ready()
+            return connection
+        }
+    }
+
+    /// The process.
+    private final class HostedNode: Sendable {
+        let port: UInt16
+        private let process = Process()
+
+        init(home: String) async throws {
+            let (input, output) = (Pipe(), Pipe())
+            process.executableURL = URL(fileURLWithPath: Lab.product("node-probe"))
+            process.arguments = ["--without", "clock-delay"]
+            process.environment = ["BATON_HOME": home, "PATH": "/usr/bin:/bin", "AVAHI_COMPAT_NOWARN": "1"]
+            process.standardInput = input
+            process.standardOutput = output
+            process.standardError = FileHandle.nullDevice
+            try process.run()
+            let line = await withCheckedContinuation { continuation in
+                Thread.detachNewThread { continuation.resume(returning: output.fileHandleForReading.availableData) }
+            }
+            let ready = try JSONSerialization.jsonObject(with: line) as? [String: Any]
+            port = UInt16(try #require(ready?["port"] as? Int))
+        }
+
+        deinit { close() }
+
+        func close() {
+            guard process.isRunning else { return }
+            kill(process.processIdentifier, SIGKILL)
+            process.waitUntilExit()
+        }
+
+        func memory() throws -> Int {
+            let status = try String(contentsOfFile: "/proc/\(process.processIdentifier)/status", encoding: .utf8)
+            let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("RssAnon:") })
+            return (Int(try #require(line.split(separator: " ").dropLast().last)) ?? 0) << 10
+        }
+    }
+
+    /// A connection that has said something and stays; from one of this machine's many addresses for itself.
+    private static func knock(at port: UInt16, from host: UInt32, saying bytes: [UInt8]) throws -> OwnedDescriptor {
+        func address(_ host: UInt32, _ port: UInt16) -> sockaddr_in {
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = port.bigEndian
+            address.sin_addr.s_addr = (0x7F00_0000 | host).bigEndian
+            return address
+        }
+        func call(
+            _ address: sockaddr_in, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32
+        ) throws {
+            let result = withUnsafePointer(to: address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    body($0, socklen_t(MemoryLayout<sockaddr_in>.size))
+                }
+            }
+            try #require(result == 0, "\(String(cString: strerror(errno)))")
+        }
+        let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        let descriptor = OwnedDescriptor(takingOwnershipOf: number)
+        try call(address(host, 0)) { bind(number, $0, $1) }
+        try call(address(1, port)) { connect(number, $0, $1) }
+        #expect(send(number, bytes, bytes.count, Int32(MSG_NOSIGNAL)) == bytes.count)
+        return descriptor
+    }
+
+    /// A message of one byte less than is read of a first message, of which TLS has to keep all: the first of two records
+    /// of a ClientHello.
+    private static let half: [UInt8] =
+        [22, 3, 1, 0x40, 0, 1, 0, 0x60, 0] + [UInt8](repeating: 0, count: NodeLimits().visitBytes - 10)
+
+    @Test("Visitors: 64, with as much as they may say")
+    func visitors() async throws {
+        let scene = try await Scene(devices: 2)
+        let limits = NodeLimits()
+        // Once for what is there from the first on.
+        withExtendedLifetime(try Self.knock(at: scene.port, from: 200, saying: Self.half)) {}
+        _ = try await scene.connect(1)
+        let before = try scene.memory()
+        var visitors: [OwnedDescriptorBox] = []
+        for number in 0..<limits.visitors {
+            let host = UInt32(2 + number / limits.visitorsPerAddress)
+            visitors.append(OwnedDescriptorBox(try Self.knock(at: scene.port, from: host, saying: Self.half)))
+        }
+        // One more is sent away, when all are inside.
+        let late = OwnedDescriptorBox(try Self.knock(at: scene.port, from: 100, saying: Self.half))
+        try await eventually("one more is sent away", within: .seconds(4)) { late.hasEnded }
+        let growth = try scene.memory() - before
+        #expect(visitors.allSatisfy { !$0.hasEnded })
+        print("a visitor: \((growth / limits.visitors) >> 10) KiB")
+        #expect(growth <= limits.visitors * (100 << 10), "\(growth)")
+        scene.close()
+    }
+
+    @Test("Connections: 32, with as many streams as there is room for, of which nobody reads the answers")
+    func connections() async throws {
+        let scene = try await Scene(devices: 9)
+        let limits = NodeLimits()
+        let local = try await Connection.connect(toLocalSocket: scene.localSocket, on: scene.loop)
+        let offers = try await offer(limits.offers, on: local) { $0.title = String(repeating: "t", count: 1000) }
+        _ = try await scene.connect(1)
+        let before = try scene.memory()
+        var windows = Limits()
+        // An answer goes no further than its first record.
+        windows.initialStreamWindow = 1 << 10
+        var kept: [Connection] = []
+        for number in 0..<(limits.connections - 1) {
+            kept.append(try await scene.connect(1 + number / limits.connectionsPerDevice, limits: windows))
+        }
+        let idle = try scene.memory() - before
+        print("a connection: \((idle / kept.count) >> 10) KiB")
+        let streams = try await withThrowingTaskGroup(of: [BatonTransport.Stream].self) { group in
+            for connection in kept {
+                group.addTask {
+                    var streams: [BatonTransport.Stream] = []
+                    do {
+                        for _ in 0..<limits.session.openStreams {
+                            streams.append(try await connection.request(.activityList(.init())).1)
+                        }
+                    } catch let error as HandoffError where error.code == .limitExceeded {
+                        // The budget is used up: what it counts is what is measured here.
+                    }
+                    return streams
+                }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
+        #expect(streams.count > kept.count)
+        let growth = try scene.memory() - before
+        print("a connection with its share of \(streams.count) streams: \((growth / kept.count) >> 10) KiB, \(growth >> 20) MiB in all")
+        #expect(growth <= (kept.count << 20) + limits.buffers.deviceRequests.ceiling, "\(growth)")
+        withExtendedLifetime((offers, streams)) {}
+        for connection in kept { await connection.close() }
+        scene.close()
+    }
+
+    @Test("Activities: 64, with user info of as many parts as there is room for")
+    func activities() async throws {
+        let scene = try await Scene(devices: 2)
+        let limits = NodeLimits()
+        let local = try await Connection.connect(toLocalSocket: scene.localSocket, on: scene.loop)
+        let element = WireValue.with { $0.boolean = true }
+        let first = try await offer(1, on: local) { $0.userInfo.entries["k"] = element }
+        let before = try scene.memory()
+        let offers = try await offer(limits.offers - 1, on: local) {
+            $0.userInfo.entries["k"] = .with { $0.array.elements = Array(repeating: element, count: 12_000) }
+        }
+        let growth = try scene.memory() - before
+        print("an activity: \((growth / offers.count) >> 10) KiB, \(growth >> 20) MiB in all")
+        #expect(growth <= limits.offers * (768 << 10), "\(growth)")
+        withExtendedLifetime((first, offers)) {}
+        await local.close()
+        scene.close()
+    }
+
+    /// Offers so many activities on a connection.
+    private func offer(
+        _ count: Int, on connection: Connection, _ fill: (inout WireOfferRequest) -> Void
+    ) async throws -> [BatonTransport.Stream] {
+        var streams: [BatonTransport.Stream] = []
+        for _ in 0..<count {
+            var request = WireOfferRequest()
+            request.type = "org.example.note"
+            fill(&request)
+            streams.append(try await connection.request(.offer(request)).1)
+        }
+        return streams
+    }
+}
+
+/// A descriptor in an array.
+private final class OwnedDescriptorBox: Sendable {
+    private let descriptor: OwnedDescriptor
+
+    init(_ descriptor: consuming OwnedDescriptor) {
+        self.descriptor = descriptor
+    }
+
+    /// Whether the other side has ended the connection.
+    var hasEnded: Bool {
+        var byte: UInt8 = 0
+        let count = recv(descriptor.rawValue, &byte, 1, Int32(MSG_DONTWAIT))
+        return count == 0 || (count < 0 && errno != EAGAIN)
+    }
+}
