@@ -45,8 +45,10 @@ struct LabSilentOriginTests {
         let question = try await origin.nth("willSave", 1)
         _ = try lab.lab.command("link", "2", "down")
         origin.send(#""do":"saved","request":\#(question.request ?? 0),"userInfo":{"page":2}"#)
-        #expect(try await accept.end().events.last?.code == "timedOut")
-        #expect(try await reader.event("didFailToContinue").code == 4610)
+        #expect(try await accept.end().status != 0)
+        // Late, or found to be cut before that.
+        let told = try await reader.event("didFailToContinue")
+        #expect([4609, 4610].contains(told.code ?? 0), "\(told)")
         _ = try lab.lab.command("link", "2", "up")
         // What the other device says when it is back, or that it was not back in time.
         let failed = try await origin.event("failed", within: .seconds(80))
