@@ -227,7 +227,7 @@ public actor Node {
             storage: storage, on: loop, logger: logger)
         let exchange = StateExchange(
             account: account, store: store, storage: storage, directory: directory,
-            catchUpDeadline: limits.catchUpDeadline, on: loop, logger: logger)
+            limits: limits, on: loop, logger: logger)
         let connections = PeerConnections(
             context: context, account: account, exchange: exchange, directory: directory,
             service: PeerService(offers: offers, documents: documents, exchange: exchange, streams: budget.streams),

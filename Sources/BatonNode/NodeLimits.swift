@@ -47,6 +47,8 @@ struct NodeLimits: Sendable {
     /// How long a handshake may take, HELLO included. Default 10 s.
     var handshakeDeadline = Duration.seconds(10)
 
+    /// How long a device may take to tell its revocation lists. Default 5 s.
+    var listsDeadline = Duration.seconds(5)
     /// How long what a device asks waits for it to take over revocation lists that it lacks. Default 5 s.
     var catchUpDeadline = Duration.seconds(5)
 

@@ -30,8 +30,11 @@ struct StateExchangeTests {
         /// What the node logs.
         let log = LineRecorder()
 
-        /// - Parameter revocations: lists that the node has from the start.
-        init(revocations: Int = 0) async throws {
+        /// - Parameters:
+        ///   - revocations: lists that the node has from the start.
+        ///   - catchUpDeadline: see ``NodeLimits``. By default longer than anything here takes, as what a device may take
+        ///     to tell its lists is too.
+        init(revocations: Int = 0, catchUpDeadline: Duration = .seconds(120)) async throws {
             folder = FileManager.default.temporaryDirectory.path + "/baton-exchange-\(UInt64.random(in: 0 ... .max))"
             let home = try Home(environment: ["BATON_HOME": folder])
             store = AccountStore(folder: AccountStore.folder(in: home))
@@ -47,6 +50,8 @@ struct StateExchangeTests {
             try store.save(stateOf: account)
             var seams = NodeSeams()
             seams.clockDelay = .zero
+            seams.limits.listsDeadline = .seconds(120)
+            seams.limits.catchUpDeadline = catchUpDeadline
             node = Node(home: home, seams: seams, logger: Logger(label: "test") { [log] _ in log })
             try await node.start()
             port = try #require(await node.port)
@@ -62,7 +67,7 @@ struct StateExchangeTests {
             let server = try store.load()
             let socket = try await Socket.connect(
                 toAnyOf: [.ip(try #require(IPAddress(bytes: [127, 0, 0, 1])), port: port)], on: loop,
-                timeout: .seconds(5))
+                timeout: .seconds(60))
             let name = GateToken.serverName(
                 keys: server.currentKeys, server: server.identity.id,
                 unixTime: UInt64(Date().timeIntervalSince1970))
@@ -106,13 +111,14 @@ struct StateExchangeTests {
                 following: member.givenLists.map(WireSignedList.init))
             break
         }
-        let deadline = ContinuousClock.now + .seconds(30)
-        while try scene.store.load().state.lists.count < 2, ContinuousClock.now < deadline { await Task.yield() }
+        try await eventually("both lists are stored", within: .seconds(60)) {
+            try scene.store.load().state.lists.count == 2
+        }
         let merged = try scene.store.load()
         #expect(merged.state.isApart && merged.state.number == 1)
         #expect(merged.state.revoked == ofNode.union([lost]))
         // What it gives now makes the same of the member.
-        let given = try await connection.accountState(asking: member.state.revision, within: .seconds(30))
+        let given = try await connection.accountState(asking: member.state.revision, within: .seconds(60))
         let authority = member.identity.authorityKey
         #expect(try member.take(given.lists.map { try GivenList($0, authority: authority) }))
         #expect(member.state == merged.state && member.currentKeys == merged.currentKeys)
@@ -135,7 +141,7 @@ struct StateExchangeTests {
         let connection = try await scene.connect()
         // It asks for something else at once, which waits until it has caught up.
         async let early = connection.request(.activityList(.init()))
-        let answer = try await connection.accountState(asking: 0, within: .seconds(10))
+        let answer = try await connection.accountState(asking: 0, within: .seconds(60))
         var member = scene.member
         let lists = try answer.lists.map { try GivenList($0, authority: member.identity.authorityKey) }
         #expect(try member.take(lists))
@@ -144,8 +150,12 @@ struct StateExchangeTests {
         #expect(answer.revision == own.state.revision)
         guard case .activityList = try await early.0 else { throw HandoffError(.internal, "another answer") }
         await connection.close()
+        await scene.close()
+    }
 
-        // One that never takes them over is served nothing.
+    @Test("A device that never takes over the lists that it lacks is served nothing")
+    func stubborn() async throws {
+        let scene = try await Scene(revocations: 1, catchUpDeadline: .seconds(1))
         let stubborn = try await scene.connect()
         await #expect {
             try await stubborn.request(.activityList(.init()))
@@ -280,9 +290,9 @@ struct StateExchangeTests {
             await incoming.stream.finish()
             break
         }
-        let deadline = ContinuousClock.now + .seconds(10)
-        while try scene.store.load().state != ahead.state, ContinuousClock.now < deadline { await Task.yield() }
-        #expect(try scene.store.load().state == ahead.state)
+        try await eventually("the newer list is stored", within: .seconds(60)) {
+            try scene.store.load().state == ahead.state
+        }
         await connection.close()
 
         let strange = AccountSecrets(AccountKey())

@@ -61,11 +61,20 @@ extension Buffer {
 }
 
 extension Limits {
-    /// Limits that no slow machine runs into: a HELLO has an hour, and nobody is asked for life.
+    /// Limits that no slow machine runs into: a HELLO and a PONG have an hour, and nobody is asked for life.
     static var patient: Limits {
         var limits = Limits()
         limits.helloDeadline = .seconds(3600)
         limits.idleInterval = nil
+        limits.pingDeadline = .seconds(3600)
+        limits.pingHardDeadline = .seconds(3600)
+        return limits
+    }
+
+    /// The same for what is queued at the end; the peer has to end its direction.
+    static var patientAtTheEnd: Limits {
+        var limits = patient
+        limits.closeDeadline = .seconds(3600)
         return limits
     }
 

@@ -86,7 +86,7 @@ struct FetchTests {
 
     @Test func timeIsThatOfBothPlacesTogether() async throws {
         let site = try await Site([Site.oldPath: .init(mode: "silent")])
-        #expect(await site.ask { $0.time = .seconds(2) }.refusal == .timedOut)
+        #expect(await site.ask { $0.time = .seconds(8) }.refusal == .timedOut)
         #expect(site.server.requests.count == 2)
     }
 

@@ -14,8 +14,6 @@ import SwiftProtobuf
 /// lacks something, the one that has more asks: its request says what it has, and the other asks in turn. So everything
 /// is pull, and one question is all it takes.
 actor StateExchange {
-    /// How long a device may take to answer.
-    private static let answerDeadline = Duration.seconds(5)
     /// A device that could not be told is not tried again before.
     private static let retryInterval = Duration.seconds(20)
     /// Devices of which is remembered what they have, about 200 bytes each; beyond it anyone is forgotten.
@@ -52,9 +50,9 @@ actor StateExchange {
     private let storage: BlockingExecutor
     private let directory: PeerDirectory
     private let logger: Logger
-    /// See ``NodeLimits/catchUpDeadline``.
-    private let catchUpDeadline: Duration
-    /// See ``init(account:store:storage:directory:catchUpDeadline:refusesRevoked:on:logger:)``.
+    /// See ``NodeLimits/listsDeadline`` and ``NodeLimits/catchUpDeadline``.
+    private let listsDeadline, catchUpDeadline: Duration
+    /// See ``init(account:store:storage:directory:limits:refusesRevoked:on:logger:)``.
     private let refusesRevoked: Bool
     private var connections: PeerConnections?
     private var announcer: Announcer?
@@ -65,12 +63,12 @@ actor StateExchange {
     ///   program's does; only the tests of attacks see what one would be told.
     init(
         account: CurrentAccount, store: AccountStore, storage: BlockingExecutor, directory: PeerDirectory,
-        catchUpDeadline: Duration = NodeLimits().catchUpDeadline, refusesRevoked: Bool = true, on loop: EventLoop,
-        logger: Logger
+        limits: NodeLimits = NodeLimits(), refusesRevoked: Bool = true, on loop: EventLoop, logger: Logger
     ) {
         self.refusesRevoked = refusesRevoked
         self.loop = loop
-        self.catchUpDeadline = catchUpDeadline
+        listsDeadline = limits.listsDeadline
+        catchUpDeadline = limits.catchUpDeadline
         self.account = account
         self.store = store
         self.storage = storage
@@ -187,7 +185,7 @@ actor StateExchange {
         var isAnswered = false
         do {
             let answer = try await connection.accountState(
-                asking: account.value.state.revision, within: Self.answerDeadline)
+                asking: account.value.state.revision, within: listsDeadline)
             isAnswered = true
             await note(answer.revision, of: device)
             try await adopt(answer.lists)

@@ -93,6 +93,10 @@ public struct Limits: Sendable, Hashable {
     /// behind data on a slow link.
     public var pingHardDeadline: Duration = .seconds(60)
 
+    /// How long a connection that is closed waits for what is queued to leave, and for the peer to end its own direction.
+    /// Default 2 s. Nobody keeps a connection alive by not reading.
+    public var closeDeadline: Duration = .seconds(2)
+
     /// Queued bytes of a stream at which `Event.writable` asks for more. Default 256 KiB. Not a bound; the driver's
     /// refill keeps the link busy.
     public var writableLowWater = 256 << 10

@@ -20,8 +20,6 @@ public actor Connection {
     /// The most that a reader may wait for: a chunk of a document, and what its record adds. Half of what a stream's credit
     /// allows at first is the bound where that is less, or the peer would wait too.
     public static let readBound = 1 << 20 + 4096
-    /// How long ``close(_:)`` waits for what is queued to leave, and for the peer to end its own direction.
-    private static let closeDeadline = Duration.seconds(2)
 
     /// The event loop that this connection lives on.
     public nonisolated let loop: EventLoop
@@ -236,7 +234,7 @@ public actor Connection {
                 $0.closeSocket()
             }
         }
-        timer.schedule(after: Self.closeDeadline)
+        timer.schedule(after: limits.closeDeadline)
         closing = timer
     }
 
