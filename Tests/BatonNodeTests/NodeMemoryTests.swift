@@ -186,7 +186,9 @@ struct NodeMemoryTests {
         }
         #expect(streams.count > kept.count)
         let growth = try scene.memory() - before
-        print("a connection with its share of \(streams.count) streams: \((growth / kept.count) >> 10) KiB, \(growth >> 20) MiB in all")
+        print(
+            "a connection with its share of \(streams.count) streams: \((growth / kept.count) >> 10) KiB,"
+                + " \(growth >> 20) MiB in all")
         #expect(growth <= (kept.count << 20) + limits.buffers.deviceRequests.ceiling, "\(growth)")
         withExtendedLifetime((offers, streams)) {}
         for connection in kept { await connection.close() }
