@@ -36,31 +36,33 @@ struct ActivityListTests {
         for _ in 0..<64 { #expect(title(flags) == String(repeating: "\u{1F1E9}", count: 256)) }
     }
 
-    /// A summary as hostile as it fits in a message.
+    /// A summary that fills a message.
     private func hostile() throws -> WireActivitySummary {
         var summary = WireActivitySummary.with {
             $0.id = Data(0..<16)
             $0.kind = .document
             $0.type = String(repeating: "t", count: 96)
-            $0.title = String(repeating: "x", count: 2000)
+            $0.title = String(repeating: "x", count: 1025)
             $0.documentSize = .max
             $0.since = .max
             $0.supportsContinuationStreams = true
             $0.hasWebPage_p = true
             $0.exclusive = true
-            $0.teamTag = Data(count: 30_000)
             $0.version = .max
-            $0.documentIdentity = Data(count: 10_000)
+            $0.documentIdentity = Data(count: 17)
         }
         // Field 200, which no version has, of 20,000 bytes.
         try summary.merge(serializedBytes: [0xC2, 0x0C, 0xA0, 0x9C, 0x01] + [UInt8](repeating: 7, count: 20_000))
+        let size = (try summary.serializedBytes() as [UInt8]).count
+        // The number of the field and three bytes of length stand in front.
+        summary.teamTag = Data(count: MessageLimits.size - size - 4)
         return summary
     }
 
     @Test("Only what a listing shows is kept of it, whatever else a device says")
     func unknown() throws {
         let before: [UInt8] = try hostile().serializedBytes()
-        #expect(before.count > 62_000)
+        #expect(before.count == MessageLimits.size)
         let bounded = try #require(try hostile().bounded)
         #expect(bounded.teamTag.isEmpty && bounded.documentIdentity.isEmpty)
         let after: [UInt8] = try bounded.serializedBytes()
@@ -101,14 +103,19 @@ struct ActivityListTests {
         let stream = try #require(await node.incoming.makeAsyncIterator().next()).stream
         try await stream.respond(.activities(.init()))
         let hostile = String(repeating: "h", count: 63)
-        for activity in offered {
-            try await stream.send(
-                record: WireActivityListing.with {
-                    $0.activity = activity
-                    $0.device = hostile
-                    $0.deviceID = String(repeating: "a", count: 64)
-                })
+        func listing(_ activity: WireActivitySummary) -> WireActivityListing {
+            .with {
+                $0.activity = activity
+                $0.device = hostile
+                $0.deviceID = String(repeating: "a", count: 64)
+            }
         }
+        // With no more cut than its title and its document's identity.
+        var half = try #require(list.first)
+        (half.title, half.documentIdentity) = (String(half.title.dropLast()), Data())
+        let tooLong = listing(half)
+        await #expect(throws: HandoffError.self) { try await stream.send(record: tooLong) }
+        for activity in offered { try await stream.send(record: listing(activity)) }
         try await stream.send(record: WireActivityListing.with { $0.device = "another" })
         await stream.finish()
         #expect(try await asking.value == Array(repeating: hostile, count: 64) + ["another"])
