@@ -12,7 +12,7 @@ struct HandoffCommand: AsyncParsableCommand {
             what applications offer comes back when it is on again. The choice is kept.
 
             Of one application that is off nothing is announced, and nothing is handed over to it or by it. What other \
-            devices offer is listed all the same: another application may take it, or you with --print.
+            devices offer is not listed where no other application here continues it.
 
             EXAMPLES:
               baton handoff                                 # is it on?

@@ -19,6 +19,9 @@ struct RootsCommand: ParsableCommand {
             (~/.config/baton); a folder begins with / or ~/, and behind # stands what is meant for people. The node \
             reads the file again when it has changed; while something in it is wrong, no folder is shared.
 
+            When you accept a document from such a folder, what you have there under its name need not be sent: the \
+            other device then hears digests of it, of a file from 1 MiB on and of a folder's files.
+
             Links inside a shared folder are followed as long as they stay inside.
 
             EXAMPLES:

@@ -1737,6 +1737,13 @@ public nonisolated struct WireActivityListing: @unchecked Sendable {
     set {_uniqueStorage()._refusedBy = newValue}
   }
 
+  /// The application that would continue it, where Handoff is switched off for it and every other that could: it is
+  /// listed where refused ones are.
+  public var switchedOff: String {
+    get {_storage._switchedOff}
+    set {_uniqueStorage()._switchedOff = newValue}
+  }
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum Change: SwiftProtobuf.Enum, Swift.CaseIterable {
@@ -5341,7 +5348,7 @@ nonisolated extension WireActivitiesResponse: SwiftProtobuf.Message, SwiftProtob
 
 nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".ActivityListing"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}change\0\u{1}activity\0\u{1}device\0\u{3}device_id\0\u{1}incomplete\0\u{4}3refused_by\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}change\0\u{1}activity\0\u{1}device\0\u{3}device_id\0\u{1}incomplete\0\u{4}3refused_by\0\u{3}switched_off\0")
 
   fileprivate class _StorageClass {
     var _change: WireActivityListing.Change = .present
@@ -5350,6 +5357,7 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
     var _deviceID: String = String()
     var _incomplete: Bool = false
     var _refusedBy: String = String()
+    var _switchedOff: String = String()
 
       // This property is used as the initial default value for new instances of the type.
       // The type itself is protecting the reference to its storage via CoW semantics.
@@ -5366,6 +5374,7 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
       _deviceID = source._deviceID
       _incomplete = source._incomplete
       _refusedBy = source._refusedBy
+      _switchedOff = source._switchedOff
     }
   }
 
@@ -5390,6 +5399,7 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
         case 4: try { try decoder.decodeSingularStringField(value: &_storage._deviceID) }()
         case 5: try { try decoder.decodeSingularBoolField(value: &_storage._incomplete) }()
         case 56: try { try decoder.decodeSingularStringField(value: &_storage._refusedBy) }()
+        case 57: try { try decoder.decodeSingularStringField(value: &_storage._switchedOff) }()
         default: break
         }
       }
@@ -5420,6 +5430,9 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
       if !_storage._refusedBy.isEmpty {
         try visitor.visitSingularStringField(value: _storage._refusedBy, fieldNumber: 56)
       }
+      if !_storage._switchedOff.isEmpty {
+        try visitor.visitSingularStringField(value: _storage._switchedOff, fieldNumber: 57)
+      }
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -5435,6 +5448,7 @@ nonisolated extension WireActivityListing: SwiftProtobuf.Message, SwiftProtobuf.
         if _storage._deviceID != rhs_storage._deviceID {return false}
         if _storage._incomplete != rhs_storage._incomplete {return false}
         if _storage._refusedBy != rhs_storage._refusedBy {return false}
+        if _storage._switchedOff != rhs_storage._switchedOff {return false}
         return true
       }
       if !storagesAreEqual {return false}

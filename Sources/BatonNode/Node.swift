@@ -261,7 +261,7 @@ public actor Node {
                 exchange: exchange,
                 activities: PeerActivities(
                     directory: directory, connections: connections, policy: policy, handoffSwitch: handoffSwitch,
-                    on: loop),
+                    applications: applications, on: loop),
                 documents: documents, handoffs: handoffs, policy: policy, applications: applications,
                 handoffSwitch: handoffSwitch, files: files, deadlines: seams.handoffs, streams: budget.streams))
         await exchange.start(connections: connections, announcer: announcer)

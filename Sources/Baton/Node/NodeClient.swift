@@ -64,7 +64,8 @@ package struct NodeClient: Sendable {
     /// - Parameters:
     ///   - watch: goes on with every change after those that are there now; otherwise the records end.
     ///   - advertisedOnly: makes no connection to ask a device for more than it advertises.
-    ///   - withRefused: those that this device's accept policy refuses as well, marked. Not when watching.
+    ///   - withRefused: those as well, marked, that this device's accept policy refuses, or that only applications continue
+    ///     for which Handoff is off. Not when watching.
     package func activities(
         watch: Bool = false, advertisedOnly: Bool = false, withRefused: Bool = false
     ) async throws(HandoffError) -> RecordSequence<WireActivityListing> {

@@ -31,6 +31,14 @@ struct ActivityFinder {
                         + " \(SafeText.escaped(first.activity.device)), \(SafeText.escaped(first.rule)); see `baton policy`"
                 )
             }
+            if let first = known.switchedOff.first(where: { choice.matches($0.activity) }) {
+                let application = SafeText.escaped(first.application)
+                throw CommandError(
+                    .refused, code: "handoffOff",
+                    "Handoff is switched off for \(application), which continues \(first.activity.shownTitle) from"
+                        + " \(SafeText.escaped(first.activity.device)): switch it on with"
+                        + " `baton handoff on --application \(application)`")
+            }
             throw choice.nothingFound(among: known.activities, gone: known.gone, waited: waiting)
         case .one(let activity): return Found(activity: activity, isNamed: choice.prefix != nil)
         case .several(let activities): return Found(activity: try await ask(activities), isNamed: true)
@@ -42,6 +50,8 @@ struct ActivityFinder {
         var activities: [ListedActivity] = []
         /// What the accept policy refuses, and by which rule.
         var refused: [(activity: ListedActivity, rule: String)] = []
+        /// What no application continues for which Handoff is on, and one for which it is off.
+        var switchedOff: [(activity: ListedActivity, application: String)] = []
         /// What this user was told of before.
         var gone: [ListedActivity] = []
     }
@@ -52,10 +62,12 @@ struct ActivityFinder {
             let activity = ListedActivity(listing)
             if listing.change == .removed {
                 known.gone.append(activity)
-            } else if listing.refusedBy.isEmpty {
-                known.activities.append(activity)
-            } else {
+            } else if !listing.refusedBy.isEmpty {
                 known.refused.append((activity, listing.refusedBy))
+            } else if !listing.switchedOff.isEmpty {
+                known.switchedOff.append((activity, listing.switchedOff))
+            } else {
+                known.activities.append(activity)
             }
         }
         return known

@@ -134,10 +134,7 @@ actor Applications {
         let handoffSwitch = await handoffSwitch.current
         try handoffSwitch.requireOn(for: wanted)
         let manifests = await keeper.installed
-        // One that runs under the name of another team's is none of these, and keeps the right one from nothing.
-        var all = ApplicationChoice.candidates(
-            forType: activity.type, team: team, installed: manifests,
-            running: registrations.values.map(\.application.choice).filter { TeamTag(of: $0.team) == team })
+        var all = candidates(continuing: activity.type, of: team, installed: manifests)
         let isPage = activity.type == ActivityType.browsingWeb
         if isPage {
             let claiming = Set(manifests.filter { !$0.associatedDomains.isEmpty }.map(\.identifier))
@@ -167,6 +164,27 @@ actor Applications {
                 .require(activity, of: device, by: chosen.name)
         }
         return decision
+    }
+
+    /// The application that would continue an activity, if Handoff were not switched off for it and for every other that
+    /// could; `nil` where one may, none could at all, or a browser takes it.
+    func switchedOff(for activity: WireActivitySummary) async -> String? {
+        let handoffSwitch = await handoffSwitch.current
+        guard !handoffSwitch.offApplications.isEmpty, activity.type != ActivityType.browsingWeb,
+            let team = TeamTag(activity.teamTag)
+        else { return nil }
+        let all = candidates(continuing: activity.type, of: team, installed: await keeper.installed)
+        return all.contains { handoffSwitch.isOn(for: $0.identifier) } ? nil : all.first?.identifier
+    }
+
+    /// The applications of a team that continue a type, running or not. One that runs under the name of another team's is
+    /// none of these, and keeps the right one from nothing.
+    private func candidates(
+        continuing type: String, of team: TeamTag, installed manifests: [ApplicationManifest]
+    ) -> [ApplicationChoice.Candidate] {
+        ApplicationChoice.candidates(
+            forType: type, team: team, installed: manifests,
+            running: registrations.values.map(\.application.choice).filter { TeamTag(of: $0.team) == team })
     }
 
     /// Which versions an application reads: as it says while it runs, else as its manifest has it.

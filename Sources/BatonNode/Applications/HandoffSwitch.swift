@@ -7,8 +7,8 @@ import SystemPackage
 /// Whether the user wants Handoff at all, and for which applications not.
 ///
 /// What is off for the device is neither announced nor listed nor handed over, in both directions. Of an application that
-/// is off nothing is announced, and nothing is handed over to it or by it; what other devices offer is listed all the
-/// same, since another application may take it, or the user print it.
+/// is off nothing is announced, nothing is handed over to it or by it, and what only such applications here would continue
+/// is not listed.
 struct HandoffSwitch: Sendable, Hashable {
     /// Applications that may be switched off; one more is refused.
     static let bound = 256

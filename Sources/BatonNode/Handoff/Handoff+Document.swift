@@ -69,14 +69,16 @@ extension Handoff {
         }
     }
 
-    /// What this device has of the document in a folder that both share. A folder that hangs is not waited for.
+    /// What this device has of the document in a folder that both share, where a user has accepted it: its origin hears
+    /// digests of that, and none by a rule. A folder that hangs is not waited for.
     private func sharedCopy(of description: DocumentDescription) async -> FilePath? {
-        guard !description.sharedURL.isEmpty else { return nil }
+        guard plan.rule == nil, !description.sharedURL.isEmpty else { return nil }
         let found = try? await withDeadline(
             DocumentService.sharedFolderDeadline, "the shared folders were not there"
         ) { [files] in
-            try await Task<FilePath?, any Error> { await files.olderCopy(of: description.sharedURL) }
-                .valueUnlessCancelled
+            try await Task<FilePath?, any Error> {
+                await files.olderCopy(of: description.sharedURL, labelled: description.tree.label)
+            }.valueUnlessCancelled
         }
         return found ?? nil
     }

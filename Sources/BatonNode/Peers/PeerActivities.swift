@@ -40,6 +40,7 @@ actor PeerActivities {
     private let connections: PeerConnections
     private let policy: PolicyKeeper
     private let handoffSwitch: HandoffSwitchKeeper
+    private let applications: Applications
     private var answers: [DeviceID: Answer] = [:]
     private var told = ToldActivities()
     /// Devices whose advertisements (by ``Peer/news``) are of activities that they offer no more, as they said when asked.
@@ -47,18 +48,20 @@ actor PeerActivities {
 
     init(
         directory: PeerDirectory, connections: PeerConnections, policy: PolicyKeeper,
-        handoffSwitch: HandoffSwitchKeeper, on loop: EventLoop
+        handoffSwitch: HandoffSwitchKeeper, applications: Applications, on loop: EventLoop
     ) {
         self.handoffSwitch = handoffSwitch
+        self.applications = applications
         self.loop = loop
         self.directory = directory
         self.connections = connections
         self.policy = policy
     }
 
-    /// All activities that the user's policy does not refuse, each device's current one first.
+    /// All activities that the user's policy does not refuse, and that not only applications continue for which Handoff is
+    /// off, each device's current one first.
     ///
-    /// - Parameter withRefused: the refused ones as well, marked; and those that the user was told of before and that have
+    /// - Parameter withRefused: the others as well, marked; and those that the user was told of before and that have
     ///   gone, as removed.
     func all(for purpose: Purpose, withRefused: Bool = false) async -> [WireActivityListing] {
         guard await handoffSwitch.current.isOn else { return [] }
@@ -71,7 +74,7 @@ actor PeerActivities {
         case .watch:
             if peers.contains(where: isDoubtful) { await directory.remind(after: Self.watchInterval) }
         }
-        let listed = await withTaskGroup(of: (Int, [WireActivityListing]).self) { group in
+        let allowed = await withTaskGroup(of: (Int, [WireActivityListing]).self) { group in
             for (index, peer) in peers.enumerated() {
                 group.addTask { (index, await self.listings(of: peer, for: purpose)) }
             }
@@ -81,8 +84,13 @@ actor PeerActivities {
                 (byPeer[index] ?? []).compactMap { Self.judged($0, of: peers[index], by: policy, withRefused) }
             }
         }
+        var listed: [WireActivityListing] = []
+        for var listing in allowed {
+            listing.switchedOff = await applications.switchedOff(for: listing.activity) ?? ""
+            if withRefused || listing.switchedOff.isEmpty { listed.append(listing) }
+        }
         let gone = withRefused ? told.gone(besides: listed) : []
-        told.note(listed.filter(\.refusedBy.isEmpty))
+        told.note(listed.filter { $0.refusedBy.isEmpty && $0.switchedOff.isEmpty })
         return listed + gone
     }
 

@@ -164,6 +164,7 @@ struct LabChoiceTests {
         try await list(["Note"], "it is listed again")
 
         #expect(try await lab.run(2, "handoff", "off", "--application", "org.example.reader").status == 0)
+        try await list([], "nothing is listed that only an application continues for which it is off")
         let refused = try await lab.run(2, "accept", "--application", "org.example.reader", "--json")
         #expect(refused.status == 77)
         #expect(refused.events.last?.code == "handoffOff")

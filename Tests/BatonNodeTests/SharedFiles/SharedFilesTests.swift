@@ -266,16 +266,30 @@ struct SharedFilesTests {
         for name in ["elsewhere/out", "here/Docs/leak", "here/Docs/nothing"] {
             #expect(await scene.origin.carriedURL(ofDocument: FilePath(scene.path + "/" + name)) == nil)
         }
-        func copy(_ url: String) async -> String? { await scene.continuing.olderCopy(of: url)?.string }
-        #expect(await copy("baton-document:///Documents/inner/c") == scene.path + "/there/Documents/inner/c")
-        #expect(await copy("baton-document:///Documents/inner") == scene.path + "/there/Documents/inner")
+        func copy(_ url: String, _ name: String? = nil) async throws -> String? {
+            let name = name ?? url.split(separator: "/").last.map(String.init) ?? "x"
+            return await scene.continuing.olderCopy(of: url, labelled: try DocumentLabel(Array(name.utf8)))?.string
+        }
+        // Of a file it is one from 1 MiB on, and nothing but what is called as the document is.
+        let film = "baton-document:///Documents/inner/film"
+        let place = FilePath(scene.path + "/there/Documents/inner/film")
+        for (size, isTaken) in [(1 << 20 - 1, false), (1 << 20, true)] {
+            try Scene.write(String(repeating: "x", count: size), to: place.string)
+            #expect(try await copy(film) == (isTaken ? place.string : nil), "\(size)")
+        }
+        #expect(try await copy(film, "c") == nil)
+        #expect(try await copy("baton-document:///Documents/inner/c") == nil)
+        #expect(try await copy("baton-document:///Documents/inner") == scene.path + "/there/Documents/inner")
+        #expect(try await copy("baton-document:///Documents/inner", "other") == nil)
+        #expect(try await copy("baton-document:///Documents", "Documents") == nil)
         try scene.link("there/Documents/leak", to: "../../elsewhere/out")
         for url in [
             "", "baton-document:", "baton-document:///Documents/a%20b", "baton-document:///Documents/leak",
             "baton-document:///Documents/../../elsewhere/out", "baton-document:///Music/c",
             "baton-root:///Documents/inner/c", "file:///etc/passwd", "/etc/passwd",
         ] {
-            #expect(await copy(url) == nil, "\(url)")
+            #expect(try await copy(url, "c") == nil, "\(url)")
+            #expect(try await copy(url) == nil, "\(url)")
         }
     }
 

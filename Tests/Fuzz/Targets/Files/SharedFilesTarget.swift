@@ -70,7 +70,12 @@ enum SharedFilesTarget: FuzzTarget {
             }
         }
         for pair in payload.userInfo.pairs {
-            let copy = wait { () async -> FilePath? in await place.files.olderCopy(of: pair.value.url) }
+            guard case .document(let named?, _)? = CarriedURL(pair.value.url),
+                let label = named.components.last.flatMap({ try? DocumentLabel($0) })
+            else { continue }
+            let copy = wait { () async -> FilePath? in
+                await place.files.olderCopy(of: pair.value.url, labelled: label)
+            }
             if let copy { checkPath(copy, of: pair.value.url, place) }
         }
         if let local = arrival.localDocument {
