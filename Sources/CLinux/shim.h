@@ -24,13 +24,6 @@ static inline int baton_result(long value) {
     return value < 0 ? -errno : (int)value;
 }
 
-/// accept4(2), hidden without _GNU_SOURCE: accepts a connection that does not block and is closed on exec, in one call
-/// instead of four. The two flags have the same values on every architecture that Swift runs on.
-static inline int baton_accept(int listener, void *address, uint32_t *length) {
-    const int flags = 04000 /* SOCK_NONBLOCK */ | 02000000 /* SOCK_CLOEXEC */;
-    return baton_result(syscall(SYS_accept4, listener, address, length, flags));
-}
-
 /// openat2(2), which has no wrapper in the C library: opens `name` beneath `folder` and refuses to leave it, whatever
 /// `name` says and whatever links someone puts in the way. -ENOSYS before Linux 5.6.
 static inline int baton_open_beneath(int folder, const char *name, uint64_t flags, uint64_t mode) {

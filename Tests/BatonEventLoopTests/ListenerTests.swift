@@ -1,8 +1,7 @@
+import BatonEventLoop
 import Glibc
 import SystemPackage
 import Testing
-
-@testable import BatonEventLoop
 
 @Suite("Listener")
 struct ListenerTests {
@@ -50,28 +49,6 @@ struct ListenerTests {
         let overIPv6 = try await Socket.connect(to: .ip(.ipv6Loopback, port: port), on: loop)
         await eventually("both accepted") { accepted.value.count == 2 }
         #expect(Set(accepted.value.map(\.remoteAddress)) == [overIPv4.localAddress, overIPv6.localAddress])
-    }
-
-    /// The options that cost no call for each connection.
-    @Test("What is accepted does not block, sends at once, and is closed on exec")
-    func options() async throws {
-        let listener = try Listener.onAllAddresses(port: 0, on: loop)
-        let port = try #require(listener.localAddress.port)
-        let accepted = Box<[Socket]>([])
-        listener.start { socket in accepted.change { $0.append(socket) } }
-        let socket = try await Socket.connect(to: .ip(.ipv4Loopback, port: port), on: loop)
-        await eventually("it is accepted") { accepted.value.count == 1 }
-        let one = try #require(accepted.value.first)
-        let options = one.withDescriptor { number in
-            var (noDelay, length) = (Int32(0), socklen_t(MemoryLayout<Int32>.size))
-            getsockopt(number, Int32(IPPROTO_TCP), TCP_NODELAY, &noDelay, &length)
-            return [noDelay, fcntl(number, F_GETFL) & O_NONBLOCK, fcntl(number, F_GETFD) & FD_CLOEXEC]
-        }
-        #expect(options == [1, O_NONBLOCK, FD_CLOEXEC])
-        // Its own address is asked for when somebody wants it, and stays known.
-        #expect(one.localAddress == socket.remoteAddress)
-        one.close()
-        #expect(one.localAddress == socket.remoteAddress)
     }
 
     @Test("A port in use is told, and free again after a close")

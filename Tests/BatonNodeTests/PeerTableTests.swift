@@ -95,8 +95,23 @@ struct PeerTableTests {
         var next = PeerTable(known: table.known, keys: Self.keys)
         #expect(next.peers[one]?.isProved == true)
         for device in next.peers.keys { next.prove(device) }
+        // Where all are, one that is not announced makes room; and then whoever took its place.
         receive(try advertisement(2), in: &next, unixTime: 100)
-        #expect(next.peers[two] == nil && next.peers.count == PeerTable.bound)
+        #expect(next.peers[two] != nil && next.peers.count == PeerTable.bound)
+        for number in 201...240 { receive(try advertisement(UInt8(number)), in: &next, unixTime: 100) }
+        #expect(next.peers[two] == nil && next.peers.values.count(where: \.isProved) == PeerTable.bound - 1)
+    }
+
+    @Test("Where the keys change, whoever showed only the old ones is forgotten, and who was proved is not")
+    func oldKeys() throws {
+        var table = PeerTable(keys: Self.keys)
+        receive(try advertisement(1), in: &table)
+        receive(try advertisement(2), in: &table, instance: "b")
+        table.prove(try device(1))
+        table.removeUnproved(before: Self.keys.generation)
+        #expect(table.peers.count == 2)
+        table.removeUnproved(before: Self.keys.generation + 1)
+        #expect(table.peers.keys.map(\.self) == [try device(1)])
     }
 
     @Test("An advertisement is believed for its time to live")

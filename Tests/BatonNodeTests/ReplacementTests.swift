@@ -150,6 +150,44 @@ struct ReplacementTests {
         await node.close()
     }
 
+    @Test("Behind the device that an application saves for two may wait, and another is refused at once")
+    func savesWaiting() async throws {
+        let loop = EventLoop(name: "offers")
+        let offers = try Self.offers(on: loop, saveDeadline: .seconds(3))
+        let (node, application) = try await connectedPair(on: loop)
+        let activity = try OfferedActivity(
+            .with {
+                $0.type = "org.example.note"
+                $0.needsSave = true
+            }, document: nil)
+        let events = try await offers.offer(activity, from: node)
+        // It never answers.
+        let serving = Task {
+            var kept: [IncomingStream] = []
+            for await incoming in application.incoming { kept.append(incoming) }
+        }
+        let failures = await withTaskGroup(of: HandoffError.Code?.self) { group in
+            for number in 1...(Offers.waitingSaves + 3) {
+                group.addTask {
+                    do throws(HandoffError) {
+                        _ = try await offers.claim(activity.id, by: PeerName(id: "\(number)", name: "\(number)"))
+                        return nil
+                    } catch {
+                        return error.code
+                    }
+                }
+            }
+            var failures: [HandoffError.Code?] = []
+            for await failure in group { failures.append(failure) }
+            return failures
+        }
+        #expect(failures.count { $0 == .limitExceeded } == 2)
+        #expect(failures.count { $0 == .timedOut } == Offers.waitingSaves + 1)
+        await offers.withdraw(activity.id)
+        withExtendedLifetime(events) {}
+        serving.cancel()
+    }
+
     @Test("Of devices that ask at the same moment each has the application's whole time, one after the other")
     func savesInTurn() async throws {
         let loop = EventLoop(name: "offers")

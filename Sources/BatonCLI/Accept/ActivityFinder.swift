@@ -19,6 +19,8 @@ struct ActivityFinder {
         var known = Known()
         if let waiting {
             known.activities = try await watch(for: waiting)
+            // Why there is nothing is told to who looks, and not to who watches.
+            if choice.pick(from: known.activities) == .none { known = try await list() }
         } else {
             known = try await list()
         }

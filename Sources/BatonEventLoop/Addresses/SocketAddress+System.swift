@@ -49,7 +49,7 @@ extension SocketAddress {
     /// Reads what the kernel wrote; nil for a family other than IPv4, IPv6 and Unix.
     init?(_ storage: sockaddr_storage, length: socklen_t) {
         var storage = storage
-        let address = withUnsafeBytes(of: &storage) { Self(UnsafeRawBufferPointer(rebasing: $0.prefix(Int(length)))) }
+        let address = withUnsafeBytes(of: &storage) { Self(Array($0.prefix(Int(length)))) }
         guard let address else { return nil }
         self = address
     }
@@ -63,21 +63,21 @@ extension SocketAddress {
         case AF_INET6: length = MemoryLayout<sockaddr_in6>.size
         default: return nil
         }
-        self.init(UnsafeRawBufferPointer(start: pointer, count: length))
+        self.init(Array(UnsafeRawBufferPointer(start: pointer, count: length)))
     }
 
-    private init?(_ bytes: UnsafeRawBufferPointer) {
+    private init?(_ bytes: [UInt8]) {
         guard bytes.count >= MemoryLayout<sa_family_t>.size else { return nil }
-        let family = bytes.loadUnaligned(as: sa_family_t.self)
+        let family = bytes.withUnsafeBytes { $0.loadUnaligned(as: sa_family_t.self) }
         switch Int32(family) {
         case AF_INET where bytes.count >= MemoryLayout<sockaddr_in>.size:
-            let system = bytes.loadUnaligned(as: sockaddr_in.self)
+            let system = bytes.withUnsafeBytes { $0.loadUnaligned(as: sockaddr_in.self) }
             guard let address = withUnsafeBytes(of: system.sin_addr, { IPAddress(bytes: Array($0)) }) else {
                 return nil
             }
             self = .ip(address, port: UInt16(bigEndian: system.sin_port))
         case AF_INET6 where bytes.count >= MemoryLayout<sockaddr_in6>.size:
-            let system = bytes.loadUnaligned(as: sockaddr_in6.self)
+            let system = bytes.withUnsafeBytes { $0.loadUnaligned(as: sockaddr_in6.self) }
             let address = withUnsafeBytes(of: system.sin6_addr) {
                 IPAddress(bytes: Array($0), scopeID: system.sin6_scope_id)
             }

@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import SystemPackage
 
@@ -65,21 +64,10 @@ enum SystemCall {
         }
     }
 
-    /// Accepts a connection, non-blocking and closed on exec.
+    /// Makes a descriptor from `accept` non-blocking and closed on exec.
     ///
-    /// - Parameter storage: gets the address of the other side.
-    static func acceptedSocket(
-        of listener: Int32, _ storage: inout sockaddr_storage, _ length: inout socklen_t
-    ) -> Result<Int32, Errno> {
-        while true {
-            let number = baton_accept(listener, &storage, &length)
-            if number >= 0 { return .success(number) }
-            if number != -EINTR { return .failure(Errno(rawValue: -number)) }
-        }
-    }
-
-    /// Makes a descriptor that somebody else made non-blocking and closed on exec.
-    static func prepareForeign(_ descriptor: Int32) -> Result<Int32, Errno> {
+    /// Two calls more than `accept4`, which Swift does not see.
+    static func prepareAccepted(_ descriptor: Int32) -> Result<Int32, Errno> {
         once { fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
             .flatMap { _ in once { fcntl(descriptor, F_GETFL) } }
             .flatMap { flags in once { fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) } }

@@ -124,8 +124,6 @@ public final class Listener: Sendable {
         if !host.isIPv4 {
             result = result.flatMap { _ in SystemCall.setOption(number, Int32(IPPROTO_IPV6), IPV6_V6ONLY, 0) }
         }
-        // Linux gives it to every connection that is accepted, which saves a call for each.
-        _ = SystemCall.setOption(number, Int32(IPPROTO_TCP), TCP_NODELAY, 1)
         let bound = try address.withSystemAddress { pointer, length in
             result.flatMap { _ in SystemCall.once { bind(number, pointer, length) } }
                 .flatMap { _ in SystemCall.once { Glibc.listen(number, backlog) } }
@@ -209,12 +207,20 @@ public final class Listener: Sendable {
             guard !DescriptorLimit.isNearlyReached else { return rest(after: .tooManyOpenFiles, &state) }
             var storage = sockaddr_storage()
             var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-            switch SystemCall.acceptedSocket(of: descriptor.rawValue, &storage, &length) {
+            let result = withUnsafeMutablePointer(to: &storage) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                    SystemCall.retrying { accept(descriptor.rawValue, address, &length) }
+                }
+            }
+            switch result {
             case .success(let number):
                 state.isInTrouble = false
                 let owned = OwnedDescriptor(takingOwnershipOf: number)
-                guard let remote = SocketAddress(storage, length: length) else { return .failed }
-                return .accepted(Socket(accepted: SharedDescriptor(owned), on: sockets(), remote: remote), onAccept)
+                guard case .success = SystemCall.prepareAccepted(number),
+                    let remote = SocketAddress(storage, length: length),
+                    let socket = try? Socket(SharedDescriptor(owned), on: sockets(), remote: remote)
+                else { return .failed }
+                return .accepted(socket, onAccept)
             case .failure(let error) where error.meansWouldBlock: return .nothing
             case .failure(let error): return rest(after: error, &state)
             }

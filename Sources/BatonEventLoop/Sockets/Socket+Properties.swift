@@ -4,7 +4,7 @@ import SystemPackage
 extension Socket {
     /// Who is at the other end of a Unix-domain socket; nil for TCP and after ``close()``.
     public var peerCredentials: PeerCredentials? {
-        guard remoteAddress.port == nil else { return nil }
+        guard localAddress.port == nil else { return nil }
         // `struct ucred` is a GNU extension that Swift does not see: pid, uid and gid, 32 bits each (unix(7)).
         var words = [UInt32](repeating: 0, count: 3)
         var length = socklen_t(MemoryLayout<UInt32>.size * words.count)
@@ -21,7 +21,7 @@ extension Socket {
     ///
     /// - Parameter bytes: at least 1.
     public func limitUnsent(to bytes: Int) {
-        guard remoteAddress.port != nil else { return }
+        guard localAddress.port != nil else { return }
         let value = Int32(clamping: max(bytes, 1))
         _ = withDescriptor { SystemCall.setOption($0, Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, value) }
     }

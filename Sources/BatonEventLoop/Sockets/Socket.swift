@@ -1,5 +1,4 @@
 import Glibc
-import SystemPackage
 
 /// A connected stream socket, TCP or Unix-domain, that never blocks.
 ///
@@ -24,6 +23,8 @@ public final class Socket: Sendable {
 
     /// The loop that the handlers run on.
     public let loop: EventLoop
+    /// The address on this side; the empty Unix path where there is none.
+    public let localAddress: SocketAddress
     /// The address on the other side; the empty Unix path where there is none.
     public let remoteAddress: SocketAddress
 
@@ -32,10 +33,7 @@ public final class Socket: Sendable {
     private struct State {
         /// Nil once closed.
         var descriptor: SharedDescriptor?
-        /// Nil while nobody has asked for that of an accepted socket: most strangers' are closed before.
-        var localAddress: SocketAddress?
         var readSource: EventSource?
-        /// Made when something has to be waited for to be written, which many never have.
         var writeSource: EventSource?
         var onReadable: (@Sendable () -> Void)?
         var onWritable: (@Sendable () -> Void)?
@@ -58,7 +56,7 @@ public final class Socket: Sendable {
     public convenience init(takingOwnershipOf descriptor: consuming OwnedDescriptor, on loop: EventLoop)
         throws(SocketError)
     {
-        if case .failure(let error) = SystemCall.prepareForeign(descriptor.rawValue) {
+        if case .failure(let error) = SystemCall.prepareAccepted(descriptor.rawValue) {
             throw SocketError(error, while: "taking over a socket")
         }
         try self.init(SharedDescriptor(descriptor), on: loop)
@@ -66,7 +64,7 @@ public final class Socket: Sendable {
 
     init(_ descriptor: SharedDescriptor, on loop: EventLoop, remote: SocketAddress? = nil) throws(SocketError) {
         self.loop = loop
-        let localAddress = try SocketAddress.of(descriptor.rawValue) { getsockname($0, $1, $2) }
+        localAddress = try SocketAddress.of(descriptor.rawValue) { getsockname($0, $1, $2) }
         if let remote {
             remoteAddress = remote
         } else {
@@ -76,33 +74,11 @@ public final class Socket: Sendable {
             // Only a hint to the kernel: a socket that refuses it still works.
             _ = SystemCall.setOption(descriptor.rawValue, Int32(IPPROTO_TCP), TCP_NODELAY, 1)
         }
-        state = Lock(State(descriptor: descriptor, localAddress: localAddress))
-    }
-
-    /// Takes what ``Listener`` has accepted, which does not block and has the options of its listener.
-    init(accepted descriptor: SharedDescriptor, on loop: EventLoop, remote: SocketAddress) {
-        self.loop = loop
-        remoteAddress = remote
         state = Lock(State(descriptor: descriptor))
     }
 
     deinit {
         close()
-    }
-
-    /// The address on this side; the empty Unix path where there is none, and where nobody asked for that of an accepted
-    /// socket until it was closed.
-    public var localAddress: SocketAddress {
-        state.withLock { Self.localAddress(&$0) }
-    }
-
-    private static func localAddress(_ state: inout State) -> SocketAddress {
-        if let known = state.localAddress { return known }
-        guard let descriptor = state.descriptor,
-            let address = try? SocketAddress.of(descriptor.rawValue, { getsockname($0, $1, $2) })
-        else { return .unix("") }
-        state.localAddress = address
-        return address
     }
 
     // MARK: - Readiness
@@ -120,14 +96,13 @@ public final class Socket: Sendable {
     public func start(onReadable: @escaping @Sendable () -> Void, onWritable: @escaping @Sendable () -> Void) {
         state.withLock { state in
             guard let descriptor = state.descriptor else { return }
-            // Whoever starts it may ask for the address also after the end.
-            _ = Self.localAddress(&state)
             let isStarted = state.onReadable != nil
             state.onReadable = onReadable
             state.onWritable = onWritable
             guard !isStarted else { return repeatReadingIfHungUp(&state) }
             let readSource = EventSource.readable(descriptor, on: loop) { [weak self] in self?.becameReadable() }
             state.readSource = readSource
+            state.writeSource = EventSource.writable(descriptor, on: loop) { [weak self] in self?.becameWritable() }
             if state.mayRead { readSource.resume() }
             resumeWriting(&state)
         }
@@ -221,7 +196,7 @@ public final class Socket: Sendable {
     public func close() {
         let dropped = state.withLock { state in
             let dropped = state
-            state = State(descriptor: nil, localAddress: dropped.localAddress)
+            state = State(descriptor: nil)
             return dropped
         }
         dropped.readSource?.cancel()
@@ -267,11 +242,7 @@ public final class Socket: Sendable {
     }
 
     private func resumeWriting(_ state: inout State) {
-        guard state.wantsWrite, state.onWritable != nil, let descriptor = state.descriptor else { return }
-        let source =
-            state.writeSource
-            ?? EventSource.writable(descriptor, on: loop) { [weak self] in self?.becameWritable() }
-        state.writeSource = source
+        guard state.wantsWrite, let source = state.writeSource else { return }
         guard !state.isWriteRegistered else { return source.resume() }
         state.isWriteRegistered = true
         // Dispatch cannot register a second source on a descriptor that has hung up, and does not say so: the handler

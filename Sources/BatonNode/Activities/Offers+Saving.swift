@@ -54,7 +54,7 @@ extension Offers {
     /// the time that there is, and one that gets no answer fails no other.
     private func askToSave(_ offer: Offer, for device: PeerName) async throws(HandoffError) -> WireWillSaveResponse {
         let id = offer.activity.id
-        await beginAsking(id)
+        try await beginAsking(id)
         defer { endAsking(id) }
         let application = offer.application
         let saved: WireResponse.OneOf_Kind
@@ -80,10 +80,15 @@ extension Offers {
         return state
     }
 
-    private func beginAsking(_ id: ActivityID) async {
-        guard awaitingSave[id] != nil else {
+    private func beginAsking(_ id: ActivityID) async throws(HandoffError) {
+        guard let waiting = awaitingSave[id]?.count else {
             awaitingSave[id] = []
             return
+        }
+        guard waiting < Self.waitingSaves else {
+            throw HandoffError(
+                .limitExceeded,
+                "the application that offers it is being asked for other devices; accept it again in a moment")
         }
         await withCheckedContinuation { awaitingSave[id]?.append($0) }
     }

@@ -11,18 +11,28 @@ extension ControlService {
         _ request: WireRegisterRequest, from application: Connection, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
         let id = try await applications.register(RunningApplication(request, on: application))
+        await applicationsChanged()
         do {
             try await stream.respond(.register(.init()))
             for try await update in stream.records(of: WireRegisterRequest.self) {
                 try await applications.update(id, to: RunningApplication(update, on: application))
+                await applicationsChanged()
             }
             await applications.unregister(id)
+            await applicationsChanged()
         } catch {
             await applications.unregister(id)
+            await applicationsChanged()
             // Its connection has ended, or it has said what cannot be: `fail` tells the latter by an abort.
             throw error
         }
         await stream.finish()
+    }
+
+    /// Where Handoff is off for some applications, what is listed depends on which others run.
+    private func applicationsChanged() async {
+        guard await !handoffSwitch.current.offApplications.isEmpty else { return }
+        await directory.changed()
     }
 
     /// Tells whether Handoff is on, and switches it.

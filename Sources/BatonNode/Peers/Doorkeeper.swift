@@ -11,10 +11,8 @@ import BatonTransport
 /// whole waits, in a bounded number and for a bounded time; the kernel keeps those that have said nothing at all.
 final class Doorkeeper: Sendable {
     private struct Waiting {
-        var visitors: [ObjectIdentifier: (visitor: Visitor, until: Instant)] = [:]
+        var visitors: [ObjectIdentifier: Visitor] = [:]
         var byAddress: [IPAddress: Int] = [:]
-        /// Armed for one of those whose time is over first: one for all, because a timer costs more than its visitor.
-        var deadline: Timer?
     }
 
     private let account: CurrentAccount
@@ -56,30 +54,17 @@ final class Doorkeeper: Sendable {
         let visitor = Visitor(socket, context, gate, bound: limits.visitBytes)
         guard !settle(visitor) else { return }
         guard enter(visitor) else { return socket.close() }
-        socket.start(onReadable: { [weak self] in _ = self?.settle(visitor) }, onWritable: {})
+        visitor.wait(for: limits.visitDeadline) { [weak self] in
+            _ = self?.settle(visitor)
+        } expired: { [weak self] in
+            self?.dismiss(visitor)
+        }
     }
 
     /// Closes those who wait.
     func close() {
-        dismissAll { _ in true }
-    }
-
-    private func dismissAll(where isOver: (Instant) -> Bool) {
-        for (visitor, until) in waiting.withLock({ Array($0.visitors.values) }) where isOver(until) {
-            visitor.socket.loop.execute {
-                // He may have been let in meanwhile, and the connection is not the door's any more.
-                if self.isWaiting(visitor) { self.dismiss(visitor) }
-            }
-        }
-    }
-
-    /// The time of somebody is over, or was when the timer was armed.
-    private func timeIsOver() {
-        let now = Instant.now
-        dismissAll { $0 <= now }
-        waiting.withLock { waiting in
-            guard let next = waiting.visitors.values.map(\.until).filter({ $0 > now }).min() else { return }
-            waiting.deadline?.schedule(after: next - now)
+        for visitor in waiting.withLock({ Array($0.visitors.values) }) {
+            visitor.socket.loop.execute { self.dismiss(visitor) }
         }
     }
 
@@ -114,19 +99,13 @@ final class Doorkeeper: Sendable {
                 guard waiting.byAddress[address, default: 0] < limits.visitorsPerAddress else { return false }
                 waiting.byAddress[address, default: 0] += 1
             }
-            waiting.visitors[ObjectIdentifier(visitor)] = (visitor, Instant.now + limits.visitDeadline)
-            let deadline = waiting.deadline ?? Timer(on: visitor.socket.loop) { [weak self] in self?.timeIsOver() }
-            if !deadline.isScheduled { deadline.schedule(after: limits.visitDeadline) }
-            waiting.deadline = deadline
+            waiting.visitors[ObjectIdentifier(visitor)] = visitor
             return true
         }
     }
 
-    private func isWaiting(_ visitor: Visitor) -> Bool {
-        waiting.withLock { $0.visitors[ObjectIdentifier(visitor)] != nil }
-    }
-
     private func leave(_ visitor: Visitor) {
+        visitor.stopWaiting()
         waiting.withLock { waiting in
             guard waiting.visitors.removeValue(forKey: ObjectIdentifier(visitor)) != nil else { return }
             guard let address = visitor.address, let count = waiting.byAddress[address] else { return }
@@ -156,6 +135,7 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
     private var received = 0
     /// What came before TLS was needed, where that was not all at once.
     private var kept: [UInt8] = []
+    private var deadline: Timer?
 
     init(_ socket: Socket, _ context: TLSContext, _ gate: GateKeeper?, bound: Int) {
         self.socket = socket
@@ -230,5 +210,19 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
             let alert = UnsafeRawBufferPointer(rebasing: buffer[..<session.nextOutput(into: buffer)])
             if !alert.isEmpty { _ = try? socket.write(alert) }
         }
+    }
+
+    /// Waits for more, until `settle` says that nothing more is to be waited for, or for so long.
+    func wait(for time: Duration, settle: @escaping @Sendable () -> Void, expired: @escaping @Sendable () -> Void) {
+        let timer = Timer(on: socket.loop, handler: expired)
+        deadline = timer
+        timer.schedule(after: time)
+        socket.start(onReadable: settle, onWritable: {})
+    }
+
+    /// The waiting is over.
+    func stopWaiting() {
+        deadline?.cancel()
+        deadline = nil
     }
 }

@@ -110,6 +110,7 @@ actor PeerDirectory {
             table.remove(device: device)
             outdated.remove(device)
         }
+        if !believesOutdated { table.removeUnproved(before: account.value.currentKeys.generation) }
         discovery.reconsider()
         changed()
         save()

@@ -42,8 +42,9 @@ struct Peer: Sendable {
 ///
 /// One entry a device, however many instances, interfaces and protocols show it.
 struct PeerTable {
-    /// Devices that are remembered; the one that was gone longest makes room, and none that is proved does for one that is
-    /// not. 64 entries are under 64 KiB.
+    /// Devices that are remembered; the one that was gone longest makes room. One that is proved does only where all are, and
+    /// it is not announced: so whoever makes himself names pushes out one such device and then his own. 64 entries are
+    /// under 64 KiB.
     static var bound: Int { 64 }
     static var undialled: Set<NetworkAddress.Scope> { [.invalid, .loopback] }
 
@@ -147,6 +148,11 @@ struct PeerTable {
         peers[device] = nil
     }
 
+    /// Forgets who has shown keys of an older generation and nothing else: who is of the account is met again.
+    mutating func removeUnproved(before generation: UInt32) {
+        for (device, peer) in peers where !peer.isProved && peer.keys.generation < generation { peers[device] = nil }
+    }
+
     /// An instance has gone.
     mutating func remove(instance: String) {
         for (device, peer) in peers where peer.instances.contains(instance) {
@@ -175,8 +181,9 @@ struct PeerTable {
     /// - Returns: whether there is room for a device that nothing has proved yet.
     private mutating func makeRoom() -> Bool {
         guard peers.count >= Self.bound else { return true }
-        let longestGone = peers.values.filter { !$0.isProved }.min { left, right in
-            (left.isPresent ? 1 : 0, left.seen) < (right.isPresent ? 1 : 0, right.seen)
+        let longestGone = peers.values.filter { !$0.isProved || !$0.isPresent }.min { left, right in
+            (left.isProved ? 1 : 0, left.isPresent ? 1 : 0, left.seen)
+                < (right.isProved ? 1 : 0, right.isPresent ? 1 : 0, right.seen)
         }
         guard let longestGone else { return false }
         peers[longestGone.device] = nil

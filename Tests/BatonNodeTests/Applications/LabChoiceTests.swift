@@ -171,6 +171,14 @@ struct LabChoiceTests {
         let said = try await lab.run(2, "accept").errors
         #expect(said.contains("baton handoff on --application org.example.reader"), "\(said)")
         #expect(!said.contains("baton handoff on`"), "\(said)")
+        let waited = try await lab.run(2, "accept", "--wait", "1").errors
+        #expect(waited.contains("baton handoff on --application org.example.reader"), "\(waited)")
+        // Another application that continues it makes it listed, for who watches as well.
+        let watch = try lab.watch(2)
+        let other = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.other"))
+        try await watch.listed("Note")
+        try await other.kill()
+        try await list([], "nobody is left that could continue it")
         #expect(reader.count("willContinue") == 0)
         #expect(try await lab.run(2, "handoff", "on", "--application", "org.example.reader").status == 0)
         let accept = try lab.start(2, "accept")
