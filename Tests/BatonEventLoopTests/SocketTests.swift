@@ -339,5 +339,54 @@ extension OwnProcess {
                 await eventually("all released") { Machine.openDescriptors() <= before }
             }
         }
+
+        /// A stranger needs no more than this to be heard: libdispatch's own sources ended the process after 12,000 such
+        /// connections and more, by what its thread and the loops' do to one list of sources.
+        @Test("Connections that are reset while they are watched and closed end no process")
+        func resets() async {
+            await #expect(processExitsWith: .success) {
+                let group = EventLoopGroup(name: "test", count: 2)
+                await Machine.warmUp()
+                let before = Machine.openDescriptors()
+                let live = Box<[ObjectIdentifier: Socket]>([:])
+                let accepted = Box(0)
+                let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: group.next())
+                listener.start(socketsOn: group) { socket in
+                    accepted.change { $0 += 1 }
+                    live.change { $0[ObjectIdentifier(socket)] = socket }
+                    let read: @Sendable () -> Void = { [weak socket] in
+                        guard let socket else { return }
+                        let found = try? withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) {
+                            (buffer) throws(SocketError) in try socket.read(into: buffer)
+                        }
+                        switch found {
+                        case .bytes, .wouldBlock: return
+                        case .endOfFile, nil:
+                            socket.close()
+                            live.change { $0[ObjectIdentifier(socket)] = nil }
+                        }
+                    }
+                    socket.start(onReadable: read, onWritable: {})
+                    socket.wantWrite(true)
+                    socket.wantWrite(false)
+                }
+                let port = try #require(listener.localAddress.port)
+                let (ends, end) = AsyncStream<Int>.makeStream()
+                let strangers = try (0..<3).map { try BlockingExecutor(name: "stranger-\($0)") }
+                for stranger in strangers {
+                    stranger.submit { end.yield((0..<10_000).count { _ in Dialing.resetConnection(to: port) }) }
+                }
+                var counts: [Int] = []
+                for await count in ends {
+                    counts.append(count)
+                    if counts.count == strangers.count { break }
+                }
+                let made = counts.reduce(0, +)
+                #expect(made > 20_000)
+                await eventually("all heard and gone") { accepted.value >= made && live.value.isEmpty }
+                listener.close()
+                await eventually("all released") { Machine.openDescriptors() <= before }
+            }
+        }
     }
 }

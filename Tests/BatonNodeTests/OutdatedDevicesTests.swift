@@ -17,8 +17,10 @@ struct OutdatedDevicesTests {
         let directory: PeerDirectory
         private let oldKeys: GenerationKeys
 
-        /// - Parameter known: whether the second device is known from before.
-        init(known: Bool) throws {
+        /// - Parameters:
+        ///   - known: whether the second device is known from before.
+        ///   - isProved: whether a connection has shown then that it is of the account.
+        init(known: Bool, isProved: Bool = false) throws {
             account = try TestAccount(devices: 3)
             oldKeys = account.devices[1].account.currentKeys
             var own = account.devices[0].account
@@ -26,7 +28,7 @@ struct OutdatedDevicesTests {
             let storage = try BlockingExecutor(name: "storage")
             let loop = EventLoop(name: "directory")
             let entry = KnownDevices.Entry(
-                deviceID: account.devices[1].id.description, name: "desktop", seen: 1, revision: 0)
+                deviceID: account.devices[1].id.description, name: "desktop", seen: 1, revision: 0, isProved: isProved)
             directory = PeerDirectory(
                 account: CurrentAccount(own), store: account.devices[0].store, replayGuard: ReplayGuard(),
                 known: KnownDevices(known ? [entry] : []),
@@ -59,13 +61,25 @@ struct OutdatedDevicesTests {
         }
     }
 
-    @Test("A known device is there to be told of the revocation, and offers nothing till then")
-    func known() async throws {
-        let scene = try Scene(known: true)
+    @Test("A device that was proved is there to be told of the revocation, and offers nothing till then")
+    func proved() async throws {
+        let scene = try Scene(known: true, isProved: true)
         let device = scene.account.devices[1]
         try await scene.announce(device.account.identity, under: "a")
         let peer = try #require(await scene.directory.present.first)
         #expect(peer.device == device.id && peer.current == nil && peer.others == 0 && !peer.addresses.isEmpty)
+        #expect(await scene.heard(1) == [device.id.description])
+    }
+
+    @Test("A device that was only heard of can be dialled to be told, its name stays, and it is not there till then")
+    func heardOf() async throws {
+        let scene = try Scene(known: true)
+        let device = scene.account.devices[1]
+        try await scene.announce(device.account.identity, under: "a")
+        #expect(await scene.directory.present.isEmpty)
+        #expect(await scene.directory.all.map(\.name) == ["desktop"])
+        let peer = try #require(await scene.directory.peer(device.id.description))
+        #expect(peer.current == nil && !peer.addresses.isEmpty)
         #expect(await scene.heard(1) == [device.id.description])
     }
 

@@ -102,16 +102,18 @@ struct PeerTableTests {
         #expect(next.peers[two] == nil && next.peers.values.count(where: \.isProved) == PeerTable.bound - 1)
     }
 
-    @Test("Where the keys change, whoever showed only the old ones is forgotten, and who was proved is not")
+    @Test("Where the keys change, whoever showed only the old ones is a name and nothing more, and who was proved is not")
     func oldKeys() throws {
         var table = PeerTable(keys: Self.keys)
         receive(try advertisement(1), in: &table)
         receive(try advertisement(2), in: &table, instance: "b")
         table.prove(try device(1))
-        table.removeUnproved(before: Self.keys.generation)
-        #expect(table.peers.count == 2)
-        table.removeUnproved(before: Self.keys.generation + 1)
-        #expect(table.peers.keys.map(\.self) == [try device(1)])
+        table.distrustUnproved(before: Self.keys.generation)
+        #expect(table.present.count == 2)
+        table.distrustUnproved(before: Self.keys.generation + 1)
+        let (one, two) = (try device(1), try device(2))
+        #expect(table.present.map(\.device) == [one])
+        #expect(table.peers[two]?.name == "device 2" && table.peers[two]?.current == nil)
     }
 
     @Test("An advertisement is believed for its time to live")

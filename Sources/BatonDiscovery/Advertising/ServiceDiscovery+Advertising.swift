@@ -16,16 +16,16 @@ extension ServiceDiscovery {
         sendIfDue()
     }
 
-    /// Sends the latest record under every name of this device, or waits until it may.
+    /// Sends the latest record, or waits until it may.
+    ///
+    /// While a name follows another, under the next one alone: a record that is seen under both ties them together for
+    /// whoever has captured no more than the two periods.
     func sendIfDue() {
         guard current != nil else { return }
         if pacer.takeIfDue(now: Self.now), let text = chosenText() {
             do throws(ResponderFault) {
-                // While a name follows another both are seen: others hear of a change without delay.
-                for registration in [current, successor] {
-                    guard let registration else { continue }
-                    try reference(registration.slot)?.update(text: text)
-                }
+                guard let latest = successor ?? current else { return }
+                try reference(latest.slot)?.update(text: text)
                 hasten()
             } catch {
                 lose(error)
@@ -42,7 +42,7 @@ extension ServiceDiscovery {
     /// after 100 ms. The reference lives only until then.
     private func hasten() {
         endHastening()
-        guard let current, current.isEstablished else { return }
+        guard let current, current.isEstablished, successor == nil else { return }
         let type = configuration.serviceType
         // Without it the announcement comes by itself, only later.
         hastening = try? open(.hastening) { () throws(ResponderFault) in

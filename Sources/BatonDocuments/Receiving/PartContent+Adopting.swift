@@ -35,6 +35,9 @@ extension PartContent {
             _ = before.journal.attempt(before.journal.entryCount)
             // What is said of these chunks has to hold after a power cut as well: no checksum of them is known any more.
             try folder.synchronize()
+            // The old journal is what there is until the new one is in its place.
+            before.journal.endAttempt()
+            try? before.journal.flush()
         } catch {
             _ = before.journal.distrust()
             folder.keep()

@@ -219,10 +219,10 @@ actor StateExchange {
         )
         warnIfApart(changed)
         await connections?.dropRevoked()
-        await directory.accountChanged()
-        await announcer?.rotate(to: account.value.currentKeys)
         // Who is connected and not announced, as far as this device can read it, is told as well.
         let met = await directory.present.map(\.device.description) + (connections?.devices ?? [])
+        await directory.accountChanged()
+        await announcer?.rotate(to: account.value.currentKeys)
         for device in Set(met) { Task { await self.inform(device) } }
         try await persist()
     }

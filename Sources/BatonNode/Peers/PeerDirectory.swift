@@ -84,7 +84,8 @@ actor PeerDirectory {
 
     /// The device of this identifier, if it was seen.
     func peer(_ id: String) -> Peer? {
-        DeviceID(id).flatMap { table.peers[$0] ?? outdated[$0] }
+        // Where it has shown old keys again it is dialled there.
+        DeviceID(id).flatMap { outdated[$0] ?? table.peers[$0] }
     }
 
     /// What a device is called.
@@ -110,7 +111,7 @@ actor PeerDirectory {
             table.remove(device: device)
             outdated.remove(device)
         }
-        if !believesOutdated { table.removeUnproved(before: account.value.currentKeys.generation) }
+        if !believesOutdated { table.distrustUnproved(before: account.value.currentKeys.generation) }
         discovery.reconsider()
         changed()
         save()
@@ -192,7 +193,7 @@ actor PeerDirectory {
             return discovery.reject(instance)
         }
         let isOutdated = !believesOutdated && opened.keys.generation < current.generation
-        if isOutdated, table.peers[opened.advertisement.device] == nil {
+        if isOutdated, table.peers[opened.advertisement.device]?.isProved != true {
             return receiveOutdated(opened, of: instance, interface)
         }
         outdated.remove(opened.advertisement.device)
@@ -216,7 +217,8 @@ actor PeerDirectory {
         scheduleSave()
     }
 
-    /// An unknown device shows keys of an older generation: it may be dialled, to catch up, and nothing else is believed.
+    /// A device that nothing has proved shows keys of an older generation: it may be dialled, to catch up, and nothing else
+    /// is believed.
     private func receiveOutdated(
         _ opened: (advertisement: Advertisement, keys: GenerationKeys), of instance: String, _ interface: UInt32
     ) {

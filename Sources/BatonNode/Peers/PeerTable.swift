@@ -148,9 +148,10 @@ struct PeerTable {
         peers[device] = nil
     }
 
-    /// Forgets who has shown keys of an older generation and nothing else: who is of the account is met again.
-    mutating func removeUnproved(before generation: UInt32) {
-        for (device, peer) in peers where !peer.isProved && peer.keys.generation < generation { peers[device] = nil }
+    /// Believes nothing more of who has shown keys of an older generation and nothing else. The name stays: the user is
+    /// told whom no list has reached.
+    mutating func distrustUnproved(before generation: UInt32) {
+        for (device, peer) in peers where !peer.isProved && peer.keys.generation < generation { clear(device) }
     }
 
     /// An instance has gone.

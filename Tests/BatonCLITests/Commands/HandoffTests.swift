@@ -179,8 +179,12 @@ struct HandoffTests {
     func waiting() async throws {
         let node = try ScriptedNode { request, stream, _ in
             switch request {
-            case .activities(let request):
-                #expect(request.watch)
+            case .activities(let request) where !request.watch:
+                // Why there is nothing is asked when the time is over.
+                var refused = Script.listing(3, device: "tablet")
+                refused.refusedBy = "line 2"
+                try await Script.send([Script.listing(1, device: "phone"), refused], on: stream)
+            case .activities:
                 try await stream.respond(.activities(.init()))
                 try await stream.send(record: WireActivityListing.with { $0.change = .listed })
                 var other = Script.listing(1, device: "phone")
@@ -199,6 +203,8 @@ struct HandoffTests {
         #expect(found.errors.contains("tablet has it"))
         let late = try await BuiltCommand.run(["accept", "--from", "watch", "--wait", "0.2"], home: node.folder)
         #expect(late.status == ExitStatus.noSuchActivity.rawValue)
+        let refused = try await BuiltCommand.run(["accept", "--from", "tablet", "--wait", "0.2"], home: node.folder)
+        #expect(refused.status == ExitStatus.refused.rawValue && refused.errors.contains("line 2"), "\(refused.errors)")
     }
 
     @Test("a document: the path on standard output; a folder that is none is refused before anything is asked")

@@ -44,6 +44,32 @@ enum Dialing {
         return listener.localAddress
     }
 
+    /// Connects to a port of the loopback, sends a few bytes, and has the kernel reset the connection.
+    ///
+    /// - Returns: whether there was one. Blocks for some tenths of a millisecond.
+    static func resetConnection(to port: UInt16) -> Bool {
+        let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard number >= 0 else { return false }
+        defer { close(number) }
+        var target = sockaddr_in()
+        target.sin_family = sa_family_t(AF_INET)
+        target.sin_port = port.bigEndian
+        target.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
+        let isConnected = withUnsafePointer(to: &target) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        guard isConnected else { return false }
+        let bytes = [UInt8](repeating: 0x16, count: 17)
+        _ = send(number, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+        usleep(.random(in: 50..<400))
+        _ = send(number, bytes, 3, Int32(MSG_NOSIGNAL))
+        var linger = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(number, SOL_SOCKET, SO_LINGER, &linger, socklen_t(MemoryLayout<linger>.size))
+        return true
+    }
+
     static func failure(_ body: () async throws(SocketError) -> Socket) async -> SocketError? {
         do throws(SocketError) {
             _ = try await body()
