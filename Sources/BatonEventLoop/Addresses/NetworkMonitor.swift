@@ -11,7 +11,7 @@ public final class NetworkMonitor: Sendable {
         /// Nil once cancelled.
         var descriptor: SharedDescriptor?
         var addresses: [InterfaceAddress]
-        var source: EventSource?
+        var source: ReadinessSource?
         var settling: Timer?
         var onChange: (@Sendable ([InterfaceAddress]) -> Void)?
     }
@@ -50,7 +50,7 @@ public final class NetworkMonitor: Sendable {
         let addresses = try InterfaceAddress.current(includingLoopback: includesLoopback)
         state = Lock(State(descriptor: descriptor, addresses: addresses, onChange: onChange))
 
-        let source = EventSource.readable(descriptor, on: loop) { [weak self] in self?.drain() }
+        let source = ReadinessSource(.reading, of: descriptor, on: loop) { [weak self] in self?.drain() }
         let timer = Timer(on: loop) { [weak self] in self?.compare() }
         state.withLock { state in
             state.source = source

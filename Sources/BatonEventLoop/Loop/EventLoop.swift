@@ -26,6 +26,18 @@ public final class EventLoop: SerialExecutor {
 
     private static let key = DispatchSpecificKey<ObjectIdentifier>()
 
+    private let readiness = Lock<ReadinessPoll?>(nil)
+
+    /// What watches this loop's descriptors. Made, with a descriptor, when the first is watched.
+    var poll: ReadinessPoll {
+        readiness.withLock { readiness in
+            if let readiness { return readiness }
+            let made = ReadinessPoll(on: queue)
+            readiness = made
+            return made
+        }
+    }
+
     /// Makes a loop.
     ///
     /// - Parameter name: appears as the label of the queue, behind `baton.loop.`.

@@ -34,7 +34,7 @@ public final class Listener: Sendable {
         /// Nil once closed.
         var descriptor: SharedDescriptor?
         var file: UnixSocketFile?
-        var source: EventSource?
+        var source: ReadinessSource?
         var recovery: Timer?
         var pauses: Pause = .notStarted
         var sockets: (@Sendable () -> EventLoop)?
@@ -152,7 +152,7 @@ public final class Listener: Sendable {
             state.sockets = { group?.next() ?? loop }
             state.onAccept = onAccept
             state.onTrouble = onTrouble
-            state.source = EventSource.readable(descriptor, on: loop) { [weak self] in self?.acceptBatch() }
+            state.source = ReadinessSource(.reading, of: descriptor, on: loop) { [weak self] in self?.acceptBatch() }
             let recovery = Timer(on: loop) { [weak self] in self?.change { $0.remove(.outOfResources) } }
             // Dispatch opens a descriptor for its timers when the first of the process is armed: now, not when there
             // is none left.
