@@ -5,14 +5,14 @@ import SystemPackage
 /// What a loop watches descriptors with: one `epoll` of its own, of which Dispatch watches nothing but whether it has
 /// something to tell.
 ///
-/// Dispatch's own sources are not used for sockets. When both directions of a descriptor are over (`EPOLLHUP`),
+/// Dispatch's own sources are not used for what can hang up. When both directions of a descriptor are over (`EPOLLHUP`),
 /// libdispatch walks its lists of that descriptor's sources on its own thread, while a source that is cancelled on its
 /// queue takes itself off them: whoever resets connections fast enough ends the process (libdispatch, `event_epoll.c`
 /// and `_dispatch_source_invoke2`). An `epoll` never hangs up.
 ///
 /// Level-triggered (epoll(7)). One entry for each descriptor, whose two directions are watched apart; an entry that nobody
 /// wants is taken out, for `epoll` cannot be told to keep silent about a hang-up. Watches are added, changed and removed
-/// from any thread; handlers run on the loop.
+/// from any thread; handlers run on the loop. As many entries as there are open descriptors at the most.
 final class ReadinessPoll: Sendable {
     /// A direction of a descriptor.
     enum Direction: Sendable { case reading, writing }
@@ -69,10 +69,10 @@ final class ReadinessPoll: Sendable {
     private let state = Lock(State())
 
     /// - Parameter queue: the loop's.
-    init(on queue: DispatchQueue) {
+    /// - Throws: `outOfResources` where no descriptor is free.
+    init(on queue: DispatchQueue) throws(SocketError) {
         let number = baton_epoll_create()
-        // As Dispatch does without its own, and for the same reason: nothing could ever be heard.
-        precondition(number >= 0, "an event loop has no descriptor: \(Errno(rawValue: -number))")
+        guard number >= 0 else { throw SocketError(Errno(rawValue: -number), while: "watching sockets") }
         descriptor = SharedDescriptor(OwnedDescriptor(takingOwnershipOf: number))
         let source = EventSource.readable(descriptor, on: queue) { [weak self] in self?.deliver() }
         state.withLock { $0.source = source }
@@ -122,21 +122,28 @@ final class ReadinessPoll: Sendable {
         guard wanted != entry.events else { return }
         let key = UInt64(entry.use) << 32 | UInt64(UInt32(bitPattern: number))
         let result = baton_epoll_watch(descriptor.rawValue, number, entry.events, wanted, key)
-        precondition(result == 0, "descriptor \(number) cannot be watched: \(Errno(rawValue: -result))")
-        entry.events = wanted
+        switch Errno(rawValue: -result) {
+        case .noMemory, .noSpace:
+            // Nobody hears of this one until it is asked for again: deadlines end whoever waits for it.
+            return
+        case let error:
+            precondition(result == 0, "descriptor \(number) cannot be watched: \(error)")
+            entry.events = wanted
+        }
     }
 
     // MARK: - Events, on the loop
 
     private func deliver() {
-        var events = [UInt32](repeating: 0, count: Self.batch)
-        var keys = [UInt64](repeating: 0, count: Self.batch)
-        let count = Int(baton_epoll_take(descriptor.rawValue, &events, &keys))
-        // EINTR: what there is stays, and the source says so again.
-        guard count > 0 else { return }
-        for (events, key) in zip(events, keys).prefix(count) {
-            if events & (Self.input | Self.broken) != 0 { run(.reading, key) }
-            if events & (Self.output | Self.broken) != 0 { run(.writing, key) }
+        withUnsafeTemporaryAllocation(of: UInt32.self, capacity: Self.batch) { events in
+            withUnsafeTemporaryAllocation(of: UInt64.self, capacity: Self.batch) { keys in
+                // An interrupted call takes nothing; what there is stays, and the source says so again.
+                let count = Int(baton_epoll_take(descriptor.rawValue, events.baseAddress, keys.baseAddress))
+                for index in 0..<max(0, count) {
+                    if events[index] & (Self.input | Self.broken) != 0 { run(.reading, keys[index]) }
+                    if events[index] & (Self.output | Self.broken) != 0 { run(.writing, keys[index]) }
+                }
+            }
         }
     }
 

@@ -98,7 +98,7 @@ final class ConnectAttempt: Sendable {
             end(.success(()))
         case .failure(.nowInProgress), .failure(.interrupted):
             // An interrupted connect goes on by itself (POSIX), like one that would have blocked.
-            watch(descriptor)
+            watch(descriptor, in: try loop.poll())
         case .failure(let error) where error.meansWouldBlock && address.port == nil:
             tryAgainLater(descriptor)
         case .failure(let error) where error.meansWouldBlock:
@@ -109,9 +109,9 @@ final class ConnectAttempt: Sendable {
         }
     }
 
-    private func watch(_ descriptor: SharedDescriptor) {
+    private func watch(_ descriptor: SharedDescriptor, in poll: ReadinessPoll) {
         // The handler holds the attempt; the cancel, which each ending makes, drops it.
-        let source = ReadinessSource(.writing, of: descriptor, on: loop) { self.decide(descriptor) }
+        let source = ReadinessSource(.writing, of: descriptor, in: poll) { self.decide(descriptor) }
         let isWatched = state.withLock { state in
             guard state.outcome == nil else { return false }
             state.source = source

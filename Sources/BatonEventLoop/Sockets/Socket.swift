@@ -28,6 +28,7 @@ public final class Socket: Sendable {
     /// The address on the other side; the empty Unix path where there is none.
     public let remoteAddress: SocketAddress
 
+    private let poll: ReadinessPoll
     private let state: Lock<State>
 
     private struct State {
@@ -59,6 +60,7 @@ public final class Socket: Sendable {
 
     init(_ descriptor: SharedDescriptor, on loop: EventLoop, remote: SocketAddress? = nil) throws(SocketError) {
         self.loop = loop
+        poll = try loop.poll()
         localAddress = try SocketAddress.of(descriptor.rawValue) { getsockname($0, $1, $2) }
         if let remote {
             remoteAddress = remote
@@ -95,10 +97,10 @@ public final class Socket: Sendable {
             state.onReadable = onReadable
             state.onWritable = onWritable
             guard !isStarted else { return }
-            state.readSource = ReadinessSource(.reading, of: descriptor, on: loop) { [weak self] in
+            state.readSource = ReadinessSource(.reading, of: descriptor, in: poll) { [weak self] in
                 self?.becameReadable()
             }
-            state.writeSource = ReadinessSource(.writing, of: descriptor, on: loop) { [weak self] in
+            state.writeSource = ReadinessSource(.writing, of: descriptor, in: poll) { [weak self] in
                 self?.becameWritable()
             }
             if state.mayRead { state.readSource?.resume() }
