@@ -69,7 +69,7 @@ let package = Package(
         .systemLibrary(name: "CCURL", providers: [.apt(["libcurl4-openssl-dev"])]),
 
         room("BatonProtocol", exclude: ["WireProtocol.md"]),
-        room("BatonEventLoop", [system]),
+        room("BatonEventLoop", ["CLinux", system]),
         room("BatonTLS", ["COpenSSL"]),
         room(
             "BatonAccount",

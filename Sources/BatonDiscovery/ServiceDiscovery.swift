@@ -232,7 +232,7 @@ public actor ServiceDiscovery {
     private struct Slot {
         var role: Role
         var reference: ServiceReference
-        var source: ReadinessSource
+        var source: SingleShotSource
     }
 
     /// Opens a reference and watches it.
@@ -240,7 +240,7 @@ public actor ServiceDiscovery {
         let reference = try make()
         let id = nextSlot
         nextSlot += 1
-        let source = ReadinessSource(reference.descriptor, on: loop) { [weak self] in
+        let source = SingleShotSource(reference.descriptor, on: loop) { [weak self] in
             self?.submit { $0.process(id) }
         }
         guard let source else {

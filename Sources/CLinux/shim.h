@@ -66,6 +66,45 @@ static inline int baton_open_within(int folder, const char *name, uint64_t flags
     return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
 }
 
+/// epoll(7), whose header would define the types of threads here as well. The kernel's struct, packed on x86-64 alone.
+struct baton_epoll_event {
+    uint32_t events;
+    uint64_t key;
+}
+#if defined(__x86_64__)
+__attribute__((packed))
+#endif
+;
+
+/// EPOLLIN, EPOLLOUT, and what is told unasked: EPOLLERR, EPOLLHUP.
+enum { baton_epoll_in = 0x1, baton_epoll_out = 0x4, baton_epoll_broken = 0x8 | 0x10 };
+
+/// The most events that baton_epoll_take takes.
+enum { baton_epoll_batch = 64 };
+
+/// epoll_create1(2) with EPOLL_CLOEXEC.
+static inline int baton_epoll_create(void) {
+    return baton_result(syscall(SYS_epoll_create1, 02000000));
+}
+
+/// epoll_ctl(2): watches `descriptor` for `events` in place of `before`, and tells `key` with them; 0 is not at all.
+static inline int baton_epoll_watch(int poll, int descriptor, uint32_t before, uint32_t events, uint64_t key) {
+    struct baton_epoll_event event = {events, key};
+    const int add = 1, remove = 2, modify = 3;
+    return baton_result(syscall(SYS_epoll_ctl, poll, before == 0 ? add : events == 0 ? remove : modify, descriptor, &event));
+}
+
+/// epoll_wait(2) that does not wait: fills the front of both arrays, which have room for baton_epoll_batch.
+static inline int baton_epoll_take(int poll, uint32_t *events, uint64_t *keys) {
+    struct baton_epoll_event taken[baton_epoll_batch];
+    const int count = baton_result(syscall(SYS_epoll_pwait, poll, taken, baton_epoll_batch, 0, (void *)0, 8ul));
+    for (int index = 0; index < count; index++) {
+        events[index] = taken[index].events;
+        keys[index] = taken[index].key;
+    }
+    return count;
+}
+
 /// getdents64(2): the next entries of an open folder, as bytes written (struct linux_dirent64: inode 8 bytes, offset 8,
 /// length 2, type 1, name with its NUL); 0 at the end. readdir(3) would own the descriptor.
 static inline int baton_read_folder(int folder, void *entries, size_t size) {

@@ -47,7 +47,7 @@ let package = Package(
         .systemLibrary(name: "CCURL", path: "Sources/CCURL"),
 
         room("BatonProtocol", exclude: ["WireProtocol.md"]),
-        room("BatonEventLoop", [system]),
+        room("BatonEventLoop", ["CLinux", system]),
         room("BatonTLS", ["COpenSSL"]),
         room(
             "BatonAccount",

@@ -11,7 +11,7 @@ public final class NetworkMonitor: Sendable {
         /// Nil once cancelled.
         var descriptor: SharedDescriptor?
         var addresses: [InterfaceAddress]
-        var source: EventSource?
+        var source: ReadinessSource?
         var settling: Timer?
         var onChange: (@Sendable ([InterfaceAddress]) -> Void)?
     }
@@ -45,12 +45,13 @@ public final class NetworkMonitor: Sendable {
     ) throws(SocketError) {
         self.settle = settle
         self.includesLoopback = includesLoopback
+        let poll = try loop.poll()
         let descriptor = SharedDescriptor(try Self.routeSocket())
         // Listed after the socket is bound: what changes in between is told.
         let addresses = try InterfaceAddress.current(includingLoopback: includesLoopback)
         state = Lock(State(descriptor: descriptor, addresses: addresses, onChange: onChange))
 
-        let source = EventSource.readable(descriptor, on: loop) { [weak self] in self?.drain() }
+        let source = ReadinessSource(.reading, of: descriptor, in: poll) { [weak self] in self?.drain() }
         let timer = Timer(on: loop) { [weak self] in self?.compare() }
         state.withLock { state in
             state.source = source

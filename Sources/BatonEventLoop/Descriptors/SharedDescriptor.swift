@@ -1,8 +1,7 @@
 /// A descriptor that several event sources watch: closed when the last of its holders lets go.
 ///
-/// Epoll forbids closing a descriptor that a source still watches. Each source's cancel handler holds this object, and
-/// Dispatch drops that handler after it ran, so the descriptor closes when the last source has let go of it, and not
-/// before.
+/// A descriptor that is still watched must not be closed, because its number may be another's at once. Each source holds
+/// this object until it watches no more, so the descriptor closes when the last source has let go of it, and not before.
 final class SharedDescriptor: Sendable {
     private let owned: OwnedDescriptor
 

@@ -10,8 +10,7 @@ import Dispatch
 /// last reference goes. After a cancel on the loop no handler runs any more; after one from elsewhere a handler that
 /// is just running finishes.
 ///
-/// Sources of descriptors are level-triggered: the handler runs again and again while the condition holds, so a write
-/// source must be suspended unless bytes wait, and a read source at the end of the input.
+/// Of descriptors it watches none that can hang up: those have a ``ReadinessSource``.
 final class EventSource: Sendable {
     private struct State {
         var isSuspended = true
@@ -21,23 +20,14 @@ final class EventSource: Sendable {
     nonisolated(unsafe) private let source: any DispatchSourceProtocol  // reason: Dispatch objects are thread-safe
     private let state = Lock(State())
 
-    /// Watches for something to read (or accept), or the end of the input.
-    static func readable(
-        _ descriptor: SharedDescriptor, on loop: EventLoop, handler: @escaping @Sendable () -> Void
-    ) -> EventSource {
-        let source = DispatchSource.makeReadSource(fileDescriptor: descriptor.rawValue, queue: loop.queue)
-        return EventSource(source, holding: descriptor, handler: handler)
-    }
-
-    /// Watches for room to write, or the end of a connection attempt.
+    /// Watches for something to read. Level-triggered: the handler runs again and again until it is read.
     ///
-    /// - Parameter cancelled: runs on the loop once the kernel no longer watches, after ``cancel()``.
-    static func writable(
-        _ descriptor: SharedDescriptor, on loop: EventLoop, handler: @escaping @Sendable () -> Void,
-        cancelled: @escaping @Sendable () -> Void = {}
+    /// - Parameter descriptor: one that never hangs up.
+    static func readable(
+        _ descriptor: SharedDescriptor, on queue: DispatchQueue, handler: @escaping @Sendable () -> Void
     ) -> EventSource {
-        let source = DispatchSource.makeWriteSource(fileDescriptor: descriptor.rawValue, queue: loop.queue)
-        return EventSource(source, holding: descriptor, handler: handler, cancelled: cancelled)
+        let source = DispatchSource.makeReadSource(fileDescriptor: descriptor.rawValue, queue: queue)
+        return EventSource(source, holding: descriptor, handler: handler)
     }
 
     /// Watches for a signal. Dispatch installs its own handler for it at the first resume.
@@ -55,14 +45,11 @@ final class EventSource: Sendable {
 
     private init(
         _ source: any DispatchSourceProtocol, holding descriptor: SharedDescriptor?,
-        handler: @escaping @Sendable () -> Void, cancelled: @escaping @Sendable () -> Void = {}
+        handler: @escaping @Sendable () -> Void
     ) {
         self.source = source
         source.setEventHandler(handler: handler)
-        let release: @Sendable () -> Void = {
-            cancelled()
-            withExtendedLifetime(descriptor) {}
-        }
+        let release: @Sendable () -> Void = { withExtendedLifetime(descriptor) {} }
         source.setCancelHandler(handler: release)
     }
 
@@ -84,12 +71,6 @@ final class EventSource: Sendable {
         source.setRegistrationHandler(handler: registered)
         resume()
     }
-
-    /// What the event that runs the handler carries: bytes to read (at least 1 in a listener), room to write.
-    ///
-    /// Zero at the end of the input and when the connection broke (`EPOLLHUP`), after which Dispatch **never runs the
-    /// handler again**, bytes or not: it forgets the descriptor, as `epoll` cannot be told to keep silent about it.
-    var data: UInt { UInt(source.data) }
 
     /// Stops the handler from running. Idempotent; nothing after a cancel.
     func suspend() {

@@ -26,6 +26,8 @@ public final class EventLoop: SerialExecutor {
 
     private static let key = DispatchSpecificKey<ObjectIdentifier>()
 
+    private let readiness = Lock<ReadinessPoll?>(nil)
+
     /// Makes a loop.
     ///
     /// - Parameter name: appears as the label of the queue, behind `baton.loop.`.
@@ -45,6 +47,18 @@ public final class EventLoop: SerialExecutor {
     /// Runs `work` on the loop, later, in order with everything else that is put there. Callable from anywhere.
     public func execute(_ work: @escaping @Sendable () -> Void) {
         queue.async(execute: work)
+    }
+
+    /// What watches this loop's descriptors. Made, with a descriptor of its own, when the first one is to be watched.
+    ///
+    /// - Throws: `outOfResources` where no descriptor is free for that.
+    func poll() throws(SocketError) -> ReadinessPoll {
+        try readiness.withLock { (readiness) throws(SocketError) in
+            if let readiness { return readiness }
+            let made = try ReadinessPoll(on: queue)
+            readiness = made
+            return made
+        }
     }
 
     // MARK: - SerialExecutor

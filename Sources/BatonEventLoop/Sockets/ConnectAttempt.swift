@@ -4,13 +4,13 @@ import SystemPackage
 /// One attempt to connect: from the system call to exactly one result.
 ///
 /// Three parties may end it, on any thread and in any order: the kernel, the timer, the task that was cancelled. The
-/// first decides, and the result is handed out when the kernel no longer watches the descriptor for the attempt: a
-/// source of the finished socket that met the attempt's own could not be registered (see ``EventSource/data``).
+/// first decides, and the result is handed out when nothing watches the descriptor for the attempt any more: it has one
+/// source for each direction.
 final class ConnectAttempt: Sendable {
     private struct State {
         var continuation: CheckedContinuation<Void, Never>?
         var descriptor: SharedDescriptor?
-        var source: EventSource?
+        var source: ReadinessSource?
         var deadline: Timer?
         var retry: Timer?
         /// Set once: how it ended.
@@ -98,7 +98,7 @@ final class ConnectAttempt: Sendable {
             end(.success(()))
         case .failure(.nowInProgress), .failure(.interrupted):
             // An interrupted connect goes on by itself (POSIX), like one that would have blocked.
-            watch(descriptor)
+            watch(descriptor, in: try loop.poll())
         case .failure(let error) where error.meansWouldBlock && address.port == nil:
             tryAgainLater(descriptor)
         case .failure(let error) where error.meansWouldBlock:
@@ -109,10 +109,9 @@ final class ConnectAttempt: Sendable {
         }
     }
 
-    private func watch(_ descriptor: SharedDescriptor) {
-        // Both closures hold the attempt; the cancel, which each ending makes, drops them.
-        let source = EventSource.writable(
-            descriptor, on: loop, handler: { self.decide(descriptor) }, cancelled: { self.deliver() })
+    private func watch(_ descriptor: SharedDescriptor, in poll: ReadinessPoll) {
+        // The handler holds the attempt; the cancel, which each ending makes, drops it.
+        let source = ReadinessSource(.writing, of: descriptor, in: poll) { self.decide(descriptor) }
         let isWatched = state.withLock { state in
             guard state.outcome == nil else { return false }
             state.source = source
@@ -148,7 +147,7 @@ final class ConnectAttempt: Sendable {
     }
 
     private func end(_ outcome: Result<Void, SocketError>) {
-        let source = state.withLock { state -> EventSource?? in
+        let source = state.withLock { state -> ReadinessSource?? in
             guard state.outcome == nil, state.continuation != nil else { return nil }
             state.outcome = outcome
             state.deadline?.cancel()
@@ -158,7 +157,9 @@ final class ConnectAttempt: Sendable {
             return .some(state.source)
         }
         guard let source else { return }
-        if let source { source.cancel() } else { deliver() }
+        // The descriptor has no other watch when the socket has it.
+        source?.cancel()
+        deliver()
     }
 
     private func deliver() {

@@ -34,7 +34,7 @@ public final class Listener: Sendable {
         /// Nil once closed.
         var descriptor: SharedDescriptor?
         var file: UnixSocketFile?
-        var source: EventSource?
+        var source: ReadinessSource?
         var recovery: Timer?
         var pauses: Pause = .notStarted
         var sockets: (@Sendable () -> EventLoop)?
@@ -50,6 +50,7 @@ public final class Listener: Sendable {
         case nothing
     }
 
+    private let poll: ReadinessPoll
     private let state: Lock<State>
 
     /// Listens on one address.
@@ -65,6 +66,7 @@ public final class Listener: Sendable {
     public init(at address: SocketAddress, on loop: EventLoop, backlog: Int = defaultBacklog) throws(SocketError) {
         let backlog = Int32(clamping: max(backlog, 0))
         self.loop = loop
+        poll = try loop.poll()
         switch address {
         case .unix(let path):
             let descriptor = try SystemCall.streamSocket(AF_UNIX)
@@ -152,7 +154,9 @@ public final class Listener: Sendable {
             state.sockets = { group?.next() ?? loop }
             state.onAccept = onAccept
             state.onTrouble = onTrouble
-            state.source = EventSource.readable(descriptor, on: loop) { [weak self] in self?.acceptBatch() }
+            state.source = ReadinessSource(.reading, of: descriptor, in: poll) { [weak self] in
+                self?.acceptBatch()
+            }
             let recovery = Timer(on: loop) { [weak self] in self?.change { $0.remove(.outOfResources) } }
             // Dispatch opens a descriptor for its timers when the first of the process is armed: now, not when there
             // is none left.

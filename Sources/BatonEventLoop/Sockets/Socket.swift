@@ -28,24 +28,20 @@ public final class Socket: Sendable {
     /// The address on the other side; the empty Unix path where there is none.
     public let remoteAddress: SocketAddress
 
+    private let poll: ReadinessPoll
     private let state: Lock<State>
 
     private struct State {
         /// Nil once closed.
         var descriptor: SharedDescriptor?
-        var readSource: EventSource?
-        var writeSource: EventSource?
+        var readSource: ReadinessSource?
+        var writeSource: ReadinessSource?
         var onReadable: (@Sendable () -> Void)?
         var onWritable: (@Sendable () -> Void)?
         var isPaused = false
         var wantsWrite = false
-        var isWriteRegistered = false
         /// The input ended or broke: nothing to read will come, and epoll would say so for ever.
         var inputEnded = false
-        /// Both directions are over, and Dispatch has forgotten the descriptor; see ``EventSource/data``.
-        var isHungUp = false
-        /// A call of the read handler is on its way that Dispatch will not make.
-        var willRepeat = false
 
         var mayRead: Bool { descriptor != nil && !isPaused && !inputEnded }
     }
@@ -64,6 +60,7 @@ public final class Socket: Sendable {
 
     init(_ descriptor: SharedDescriptor, on loop: EventLoop, remote: SocketAddress? = nil) throws(SocketError) {
         self.loop = loop
+        poll = try loop.poll()
         localAddress = try SocketAddress.of(descriptor.rawValue) { getsockname($0, $1, $2) }
         if let remote {
             remoteAddress = remote
@@ -99,12 +96,15 @@ public final class Socket: Sendable {
             let isStarted = state.onReadable != nil
             state.onReadable = onReadable
             state.onWritable = onWritable
-            guard !isStarted else { return repeatReadingIfHungUp(&state) }
-            let readSource = EventSource.readable(descriptor, on: loop) { [weak self] in self?.becameReadable() }
-            state.readSource = readSource
-            state.writeSource = EventSource.writable(descriptor, on: loop) { [weak self] in self?.becameWritable() }
-            if state.mayRead { readSource.resume() }
-            resumeWriting(&state)
+            guard !isStarted else { return }
+            state.readSource = ReadinessSource(.reading, of: descriptor, in: poll) { [weak self] in
+                self?.becameReadable()
+            }
+            state.writeSource = ReadinessSource(.writing, of: descriptor, in: poll) { [weak self] in
+                self?.becameWritable()
+            }
+            if state.mayRead { state.readSource?.resume() }
+            if state.wantsWrite { state.writeSource?.resume() }
         }
     }
 
@@ -115,7 +115,7 @@ public final class Socket: Sendable {
         state.withLock { state in
             guard state.descriptor != nil else { return }
             state.wantsWrite = wanted
-            if wanted { resumeWriting(&state) } else { state.writeSource?.suspend() }
+            if wanted { state.writeSource?.resume() } else { state.writeSource?.suspend() }
         }
     }
 
@@ -129,7 +129,6 @@ public final class Socket: Sendable {
                 state.readSource?.suspend()
             } else {
                 state.readSource?.resume()
-                repeatReadingIfHungUp(&state)
             }
         }
     }
@@ -215,25 +214,8 @@ public final class Socket: Sendable {
     // MARK: - Handlers, on the loop
 
     private func becameReadable() {
-        let handler = state.withLock { state -> (@Sendable () -> Void)? in
-            guard let descriptor = state.descriptor else { return nil }
-            if !state.isHungUp, state.readSource?.data == 0 { state.isHungUp = Self.isHungUp(descriptor) }
-            return state.mayRead ? state.onReadable : nil
-        }
-        guard let handler else { return }
-        handler()
-        state.withLock { repeatReadingIfHungUp(&$0) }
-    }
-
-    /// Makes the calls of the read handler that Dispatch no longer makes after a hang-up, while bytes may be left.
-    private func repeatReadingIfHungUp(_ state: inout State) {
-        guard state.isHungUp, state.mayRead, !state.willRepeat else { return }
-        state.willRepeat = true
-        loop.execute { [weak self] in
-            guard let self else { return }
-            self.state.withLock { $0.willRepeat = false }
-            self.becameReadable()
-        }
+        let handler = state.withLock { $0.mayRead ? $0.onReadable : nil }
+        handler?()
     }
 
     private func becameWritable() {
@@ -241,25 +223,8 @@ public final class Socket: Sendable {
         handler?()
     }
 
-    private func resumeWriting(_ state: inout State) {
-        guard state.wantsWrite, let source = state.writeSource else { return }
-        guard !state.isWriteRegistered else { return source.resume() }
-        state.isWriteRegistered = true
-        // Dispatch cannot register a second source on a descriptor that has hung up, and does not say so: the handler
-        // would never run. It runs from here, and its write fails as it must.
-        source.resume { [weak self] in
-            guard let self, self.state.withLock({ $0.descriptor.map(Self.isHungUp) ?? false }) else { return }
-            self.becameWritable()
-        }
-    }
-
     private func endInput(_ state: inout State) {
         state.inputEnded = true
         state.readSource?.suspend()
-    }
-
-    private static func isHungUp(_ descriptor: SharedDescriptor) -> Bool {
-        var question = pollfd(fd: descriptor.rawValue, events: 0, revents: 0)
-        return poll(&question, 1, 0) == 1 && question.revents & Int16(POLLHUP | POLLERR) != 0
     }
 }
