@@ -268,7 +268,7 @@ extension OwnProcess {
         func takingOver() async {
             await #expect(processExitsWith: .success) {
                 let loop = EventLoop(name: "test")
-                await Machine.warmUp()
+                await Machine.warmUp([loop])
                 let before = Machine.openDescriptors()
                 for isSocket in [false, true] {
                     let number =
@@ -291,7 +291,7 @@ extension OwnProcess {
         func release() async {
             await #expect(processExitsWith: .success) {
                 let loop = EventLoop(name: "test")
-                await Machine.warmUp()
+                await Machine.warmUp([loop])
                 let before = Machine.openDescriptors()
                 let held = Box<[WeakBox<Box<Int>>]>([])
                 for round in 0..<64 {
@@ -318,7 +318,7 @@ extension OwnProcess {
         func storm() async {
             await #expect(processExitsWith: .success) {
                 let group = EventLoopGroup(name: "test", count: 4)
-                await Machine.warmUp()
+                await Machine.warmUp((0..<4).map { _ in group.next() })
                 let before = Machine.openDescriptors()
                 for _ in 0..<50 {
                     var peers: [Peer] = []
@@ -346,7 +346,7 @@ extension OwnProcess {
         func resets() async {
             await #expect(processExitsWith: .success) {
                 let group = EventLoopGroup(name: "test", count: 2)
-                await Machine.warmUp()
+                await Machine.warmUp((0..<2).map { _ in group.next() })
                 let before = Machine.openDescriptors()
                 let live = Box<[ObjectIdentifier: Socket]>([:])
                 let accepted = Box(0)
@@ -359,8 +359,13 @@ extension OwnProcess {
                         let found = try? withUnsafeTemporaryAllocation(byteCount: 64, alignment: 1) {
                             (buffer) throws(SocketError) in try socket.read(into: buffer)
                         }
+                        // Some are sent away about when they go by themselves.
+                        let isSentAway = Bool.random()
                         switch found {
-                        case .bytes, .wouldBlock: return
+                        case .bytes where !isSentAway, .wouldBlock: return
+                        case .bytes:
+                            usleep(.random(in: 0..<100))
+                            fallthrough
                         case .endOfFile, nil:
                             socket.close()
                             live.change { $0[ObjectIdentifier(socket)] = nil }

@@ -13,8 +13,10 @@ enum Machine {
         names(in: "/proc/self/fd").count - 1
     }
 
-    /// Makes Dispatch and the concurrency runtime open the descriptors that they keep, so that a count can follow.
-    static func warmUp() async {
+    /// Makes Dispatch, the concurrency runtime and these loops open the descriptors that they keep, so that a count can
+    /// follow.
+    static func warmUp(_ loops: [EventLoop] = []) async {
+        for loop in loops { #expect(throws: Never.self) { try Socket.pair(on: loop, loop) } }
         let loop = EventLoop(name: "warm")
         let isDone = Box(0)
         let timer = Timer(on: loop) { isDone.change { $0 += 1 } }
