@@ -102,7 +102,7 @@ struct PeerTableTests {
         #expect(next.peers[two] == nil && next.peers.values.count(where: \.isProved) == PeerTable.bound - 1)
     }
 
-    @Test("Where the keys change, whoever showed only the old ones is a name and nothing more, and who was proved is not")
+    @Test("Where the keys change, whoever showed only the old ones is but a name, and who was proved is not")
     func oldKeys() throws {
         var table = PeerTable(keys: Self.keys)
         receive(try advertisement(1), in: &table)

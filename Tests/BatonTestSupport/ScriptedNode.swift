@@ -34,8 +34,9 @@ public final class ScriptedNode: Sendable {
                 let connection = Connection(
                     socket: socket, channel: PlainChannel(peer: .localUser(0)), role: .acceptor, on: loop)
                 self?.connections.withLock { $0.append(connection) }
+                // Here and not in the task: other tests may hold all threads of tasks for longer than a hello may take.
+                connection.assumeIsolated { $0.start() }
                 Task {
-                    await connection.start()
                     for await incoming in connection.incoming {
                         Task {
                             do {

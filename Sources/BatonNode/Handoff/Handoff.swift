@@ -167,10 +167,11 @@ actor Handoff {
 
     /// Opens a continuation stream to the application on the origin.
     func openContinuationStream() async throws(HandoffError) -> BatonTransport.Stream {
-        let (connection, claim) = try await presentClaim()
         do {
+            // A new connection, where there has to be one, is waited for no longer.
             return try await withDeadline(deadlines.answer, "\(plan.origin.name) did not answer") {
-                try await connection.request(.continuationStream(.with { $0.claimID = Data(claim.bytes) })).1
+                let (connection, claim) = try await self.presentClaim()
+                return try await connection.request(.continuationStream(.with { $0.claimID = Data(claim.bytes) })).1
             }
         } catch {
             throw HandoffError(
