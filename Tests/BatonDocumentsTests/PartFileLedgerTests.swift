@@ -95,7 +95,7 @@ struct PartFileLedgerTests {
     func manyOthers() async throws {
         var builder = DocumentTree.Builder(try DocumentLabel(Array("other".utf8)))
         try builder.append(DocumentEntry(path: .root, kind: .folder))
-        for number in 0..<20_000 {
+        for number in 0..<5_000 {
             try builder.append(
                 DocumentEntry(path: try EntryPath(Array("\(100_000 + number)".utf8)), kind: .file(.init(size: 1))))
         }
@@ -103,7 +103,7 @@ struct PartFileLedgerTests {
         let parts = fixture.scratch.path.appending("parts")
         let ledger = try nextStart()
         var journal: [UInt8] = []
-        for number in 0..<30 {
+        for number in 0..<12 {
             let record = PartFileRecord(
                 folder: fixture.folder, name: Array("part \(number)".utf8), tag: "part \(number)", inode: 1)
             try ledger.enter(record)
@@ -125,8 +125,8 @@ struct PartFileLedgerTests {
             let found = try next.unfinished(of: wanted, in: folder)
             #expect(found.isEmpty)
         }
-        #expect(looking < reading * 3, "\(looking) for 30 of them, \(reading) for one")
-        #expect(try next.unfinished(of: header, in: folder).count == 30)
+        #expect(looking < reading * 3, "\(looking) for 12 of them, \(reading) for one")
+        #expect(try next.unfinished(of: header, in: folder).count == 12)
         for file in DocumentFixture.names(in: parts) { unlink(parts.appending(file).string) }
     }
 

@@ -64,7 +64,7 @@ struct FolderRaceTests {
         let attacker = try Attacker(Self.exchange, target: outside, folder: target)
         #expect(await DocumentFixture.eventually { access(outside.string + ".attacked", F_OK) == 0 })
         var (scans, reads) = (0, 0)
-        for _ in 0..<1000 {
+        for _ in 0..<300 {
             guard let document = try? DocumentScan.scan(folder) else { continue }
             scans += 1
             // With `a` as folder, as link (left out), as "saved", or gone: its file is the one of a byte.

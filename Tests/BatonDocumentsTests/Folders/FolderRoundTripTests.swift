@@ -17,7 +17,7 @@ struct FolderRoundTripTests {
         target = try scratch.makeFolder("destination")
     }
 
-    @Test("A random folder arrives as it was, but for what no document has", arguments: 0..<12)
+    @Test("A random folder arrives as it was, but for what no document has", arguments: 0..<6)
     func randomFolder(_ round: Int) throws {
         let seed = UInt64.random(in: .min ... .max)
         var random = SeededGenerator(seed: seed)
