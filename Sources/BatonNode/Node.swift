@@ -1,77 +1,15 @@
 public import BatonAccount
 import BatonDiscovery
-public import BatonDocuments
-public import BatonEventLoop
+import BatonDocuments
+import BatonEventLoop
 import BatonProtocol
-public import BatonTLS
+import BatonTLS
 public import BatonTransport
-public import BatonWeb
+import BatonWeb
 import FoundationEssentials
-import Glibc
 public import Logging
 
-public import struct SystemPackage.Errno
 public import struct SystemPackage.FilePath
-
-/// What a user may set of a node.
-public struct NodeConfiguration: Sendable {
-    /// The TCP port that other devices dial; 0, the default, takes any free one. Below 1024 none is advertised.
-    public var port: UInt16 = 0
-
-    /// Where applications are found (`XDG_DATA_DIRS`, `PATH`), and what those that it launches inherit. Empty by default:
-    /// then only registered applications are known, and nothing is found by its name alone.
-    public var environment: [String: String] = [:]
-
-    /// Which web hosts may be asked for the applications that belong to them; by default those of the public network.
-    public var siteAssociations = SiteAssociationFetcher.Configuration()
-
-    /// The defaults.
-    public init() {}
-}
-
-/// Why a node cannot start. Each description is a sentence that ends with what to do.
-public enum NodeError: Error, Sendable, CustomStringConvertible {
-    /// Another node serves this home.
-    case alreadyRunning(socket: String)
-    /// The account is missing or unusable.
-    case account(AccountError)
-    /// The port is taken, or below 1024.
-    case portInUse(UInt16)
-    case portReserved(UInt16)
-    /// A socket cannot be made.
-    case socket(SocketError)
-    /// A folder cannot be made or used.
-    case folder(path: String, reason: String)
-    /// The identity is not usable.
-    case identity(TLSError)
-    /// Unfinished files of an earlier run cannot be looked after.
-    case document(DocumentError)
-    /// The machine has no thread to give.
-    case threads(Errno)
-
-    public var description: String {
-        switch self {
-        case .alreadyRunning(let socket):
-            "a node is running here already (\(socket)): see `baton status`, or set BATON_HOME for a second one"
-        case .account(let error):
-            "\(error)"
-        case .portInUse(let port):
-            "port \(port) is in use by another program: choose another with --port, or leave it out to take a free one"
-        case .portReserved(let port):
-            "port \(port) is below 1024, where no device dials: choose a higher one, or leave --port out"
-        case .socket(let error):
-            "\(error)"
-        case .folder(let path, let reason):
-            "the folder \(path) cannot be used (\(reason)): check BATON_HOME and the XDG folders"
-        case .identity(let error):
-            "this device's certificate cannot be used: \(error); run `baton account leave` and join again"
-        case .document(let error):
-            "\(error)"
-        case .threads(let error):
-            "the system has no thread to give (\(error)): end other programs and try again"
-        }
-    }
-}
 
 /// The process that runs on each device: announces, finds, serves and accepts. One per user.
 ///
@@ -106,11 +44,11 @@ public actor Node {
         let admitted: AsyncStream<Connection>.Continuation
     }
 
-    private let home: Home
-    private let configuration: NodeConfiguration
-    private let seams: NodeSeams
-    private var limits: NodeLimits { seams.limits }
-    private let logger: Logger
+    let home: Home
+    let configuration: NodeConfiguration
+    let seams: NodeSeams
+    var limits: NodeLimits { seams.limits }
+    let logger: Logger
     private var parts: Parts?
 
     /// - Parameters:
@@ -350,66 +288,6 @@ public actor Node {
             }
         }
         return Accepting(doorkeeper: doorkeeper, admitted: continuation)
-    }
-
-    private func load(
-        _ store: AccountStore
-    ) throws(NodeError) -> (Account, UInt64, ReplayGuard, KnownDevices) {
-        do {
-            let account = try store.load()
-            let epoch = try store.nextEpoch(unixTime: UInt64(Date().timeIntervalSince1970))
-            let known = try store.loadKnownDevices()
-            do {
-                return (account, epoch, try store.loadReplayGuard(), known)
-            } catch {
-                logger.warning("what was seen of other devices is lost: \(error)")
-                return (account, epoch, ReplayGuard(), known)
-            }
-        } catch {
-            throw .account(error)
-        }
-    }
-
-    private func listen(on loop: EventLoop) throws(NodeError) -> Listener {
-        do {
-            return try Listener.onAllAddresses(
-                port: configuration.port, on: loop, defersAccept: limits.visitDeadline)
-        } catch {
-            throw error.code == .addressInUse ? .portInUse(configuration.port) : .socket(error)
-        }
-    }
-
-    private func prepareFolders() throws(NodeError) {
-        for path in [home.configurationFolder, home.stateFolder, home.runtimeFolder] {
-            do {
-                try FileManager.default.createDirectory(
-                    atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-                try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: path)
-            } catch {
-                let cause = (error as? CocoaError)?.underlying as? POSIXError
-                let reason = cause.map { "\(Errno(rawValue: $0.code.rawValue))" }
-                throw .folder(path: path, reason: reason ?? "\(error)")
-            }
-        }
-    }
-
-    private func context(_ account: CurrentAccount, _ gate: GateKeeper) throws(NodeError) -> TLSContext {
-        let hasGate = seams.hasGate
-        do {
-            return try TLSContext(
-                identity: TLSIdentity(account.value.identity), gate: { hasGate ? gate.admit($0) : 0 },
-                refuses: account.isRevoked)
-        } catch {
-            throw .identity(error)
-        }
-    }
-
-    private static func executor(_ name: String) throws(NodeError) -> BlockingExecutor {
-        do {
-            return try BlockingExecutor(name: name)
-        } catch {
-            throw .threads(error)
-        }
     }
 }
 

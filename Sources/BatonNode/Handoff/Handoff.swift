@@ -15,40 +15,6 @@ import struct SystemPackage.FilePath
 actor Handoff {
     /// Events that wait for an application that does not read; older progress is lost beyond it.
     private static let eventBound = 1024
-    /// How long an application has to hear that its document failed.
-    private static let reportDeadline = Duration.seconds(5)
-
-    /// Who continues the activity here.
-    enum Recipient: Sendable {
-        /// Whoever asked, who is told everything by events.
-        case asker
-        /// An application, launched if need be.
-        case application(ApplicationChoice.Candidate)
-        /// The application that the page's host lists, which is known when the page's address is here. Where there is
-        /// none, or where it fails before it has answered that it continues, one of `browsers`, of the page's team; where
-        /// that fails as well, whoever asked. Of several the user chooses, unless `wanted` names the one; where the user
-        /// does not, nobody has it.
-        case applicationOfPage(wanted: String, browsers: [ApplicationChoice.Candidate])
-    }
-
-    /// What was asked for.
-    struct Plan: Sendable {
-        let activity: WireActivitySummary
-        let origin: PeerName
-        /// The folder that a document goes to, opened when the user said yes; `nil` asks for the payload only.
-        let destination: DestinationFolder?
-        var recipient = Recipient.asker
-        /// Whoever asked opens continuation streams: the claim is kept until ``finish()``.
-        var keepsClaim = false
-        /// Whoever asked wants to see the payload, and takes nothing over.
-        var printsOnly = false
-        /// The rule that accepts it; `nil` where the user does.
-        var rule: AcceptPolicy.Rule?
-        /// Nobody named the activity: what has taken its place meanwhile is meant as well.
-        var takesReplacement = false
-        /// Older copies of the document on this device: what they have is not sent.
-        var copies: [FilePath] = []
-    }
 
     nonisolated let id = HandoffID()
     nonisolated let plan: Plan
@@ -65,7 +31,7 @@ actor Handoff {
     /// The application that was told of the handoff and did not decline.
     var continuing: ContinuingApplication?
     /// It has answered that it continues the activity.
-    private var hasAgreed = false
+    var hasAgreed = false
     /// Open for as long as the application wants the activity.
     var continuation: BatonTransport.Stream?
     /// Browsers of the page's team that were not told of it.
@@ -188,37 +154,6 @@ actor Handoff {
         return heldDocument
     }
 
-    /// Tells the application that continues the activity, which is launched if it does not run.
-    ///
-    /// - Returns: whether it shows by itself that it is waiting.
-    private func announce() async throws(HandoffError) -> Bool {
-        switch plan.recipient {
-        case .asker, .applicationOfPage: false
-        case .application(let candidate):
-            try await announce(
-                to: candidate, of: TeamTag(plan.activity.teamTag) ?? .none, continuing: plan.activity.type)
-        }
-    }
-
-    func announce(
-        to candidate: ApplicationChoice.Candidate, of team: TeamTag, continuing declared: String?
-    ) async throws(HandoffError) -> Bool {
-        let application = ContinuingApplication(
-            application: try await applications.started(
-                candidate, of: team, continuing: declared, for: plan.activity.type),
-            handoffID: id, type: plan.activity.type, device: plan.origin.name)
-        (continuing, hasAgreed) = (application, false)
-        do {
-            let isShown = try await application.willContinue(plan.activity)
-            hasAgreed = true
-            return isShown
-        } catch {
-            // It may agree yet, where it is late or the user has cancelled; what it refused itself it need not be told.
-            if error.code != .timedOut, error.code != .cancelled { continuing = nil }
-            throw error
-        }
-    }
-
     private func takeOver() async throws(HandoffError) -> WireAcceptEvent.Continued {
         let payload: WireActivityPayload
         do {
@@ -291,27 +226,6 @@ actor Handoff {
         guard let continuation else { return }
         while (try? await continuation.read()) != nil {}
         await continuation.finish()
-    }
-
-    private func tellFailure(_ error: HandoffError) async {
-        guard let continuing else { return }
-        if hasToldOfDocument, let continuation {
-            // An abort would take the report away that is still unread.
-            await continuation.finish()
-            _ = try? await withDeadline(Self.reportDeadline, "the application did not let the activity go") {
-                while try await continuation.read() != nil {}
-            }
-        } else {
-            await continuation?.reset(.cancelled)
-        }
-        await tell(continuing, of: error)
-    }
-
-    /// Tells an application that the handoff has failed. One that has not answered yet is not waited for again.
-    func tell(_ application: ContinuingApplication, of error: HandoffError) async {
-        // In a task of its own: who is told is told of a cancellation as well.
-        let telling = Task { await application.didFail(error) }
-        if hasAgreed { await telling.value }
     }
 
     /// Tells that the activity will be continued.

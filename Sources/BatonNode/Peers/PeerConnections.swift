@@ -18,31 +18,28 @@ actor PeerConnections {
         var handoffs = 0
     }
 
-    /// How often in a row a device may have moved before dialling it is given up: 8.
-    private static let moveLimit = 8
-
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    private let loops: EventLoopGroup
-    private let context: TLSContext
-    private let account: CurrentAccount
-    private let exchange: StateExchange
-    private let directory: PeerDirectory
+    let loops: EventLoopGroup
+    let context: TLSContext
+    let account: CurrentAccount
+    let exchange: StateExchange
+    let directory: PeerDirectory
     private let service: PeerService
     private let offers: Offers
     private let logger: Logger
-    private let limits: NodeLimits
+    let limits: NodeLimits
     /// What all devices together can make this one hold, of the node's budget.
     nonisolated let budget: ReceiveBudget
     private var live: [String: [Live]] = [:]
     private var dialing: [String: Task<Connection, any Error>] = [:]
     /// Where a device is being dialled, and the attempt.
-    private var connecting: [String: (addresses: [SocketAddress], attempt: Task<Socket, any Error>)] = [:]
-    private var handshakes = 0
+    var connecting: [String: (addresses: [SocketAddress], attempt: Task<Socket, any Error>)] = [:]
+    var handshakes = 0
     private var handshakesByAddress: [IPAddress: Int] = [:]
     private var sweep: BatonEventLoop.Timer?
-    private var isStopped = false
+    var isStopped = false
 
     init(
         context: TLSContext, account: CurrentAccount, exchange: StateExchange, directory: PeerDirectory,
@@ -196,90 +193,11 @@ actor PeerConnections {
         }
     }
 
-    private func dial(_ device: String) async throws(HandoffError) -> Connection {
-        guard !isStopped else { throw HandoffError(.cancelled, "the node is stopping") }
-        guard let peer = await directory.peer(device), !peer.addresses.isEmpty else {
-            throw HandoffError(.peerUnreachable, "the device \(device.prefix(8)) has not been seen on this network")
-        }
-        guard count < limits.connections else { throw tooMany }
-        do {
-            let (socket, peer) = try await connect(to: peer)
-            let session = try TLSSession(
-                client: context,
-                serverName: GateToken.serverName(keys: peer.keys, server: peer.device, gateNonce: peer.gateNonce),
-                expectedPeer: device)
-            let connection = Connection(
-                socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer,
-                limits: limits.session, revocationNumber: account.value.state.revision, budget: budget, on: socket.loop)
-            _ = try await establish(connection)
-            try await adopt(connection, of: device)
-            // What this device lacks it has before anything is asked: the other side serves nothing else till then.
-            await exchange.meet(connection, of: device)
-            return connection
-        } catch let error as HandoffError where error.code == .connectionLost {
-            // The gate of a device that does not know this one's token, or has revoked it, ends a connection like this.
-            throw HandoffError(
-                .peerUnreachable,
-                "it ended the connection without an answer: try again, and if that stays so see there whether this"
-                    + " device is still of the account"
-            ).about(peer.name)
-        } catch let error as SocketError {
-            throw HandoffError(TransportError(dialing: error)).about(peer.name)
-        } catch {
-            throw HandoffError(wrapping: error).about(peer.name)
-        }
-    }
-
-    /// Connects to where a device is, also when that changes meanwhile.
-    private func connect(to first: Peer) async throws -> (Socket, Peer) {
-        let device = first.device.description
-        var peer = first
-        for _ in 0..<Self.moveLimit {
-            let attempt = Task { [addresses = peer.addresses, loop = loops.next(), timeout = limits.dialDeadline] in
-                try await Socket.connect(toAnyOf: addresses, on: loop, timeout: timeout) as Socket
-            }
-            connecting[device] = (peer.addresses, attempt)
-            let result = await withTaskCancellationHandler {
-                await attempt.result
-            } onCancel: {
-                attempt.cancel()
-            }
-            connecting[device] = nil
-            if case .success(let socket) = result { return (socket, peer) }
-            guard let now = await directory.peer(device), now.addresses != peer.addresses, !Task.isCancelled else {
-                _ = try result.get()
-                break
-            }
-            peer = now
-        }
-        throw HandoffError(.peerUnreachable, "its addresses change all the time")
-    }
-
-    /// Runs the handshake, and returns who the other side has proved to be.
-    private func establish(_ connection: Connection) async throws -> String {
-        handshakes += 1
-        defer { handshakes -= 1 }
-        await connection.start()
-        do {
-            try await withDeadline(limits.handshakeDeadline, "the handshake was not over") {
-                try await connection.ready()
-            }
-        } catch {
-            await connection.close()
-            throw error
-        }
-        guard case .device(let device) = await connection.peer else {
-            await connection.close(.refused)
-            throw HandoffError(.refused, "the other side did not show which device it is")
-        }
-        return device
-    }
-
     /// Serves what the other side asks on a connection, until it ends.
     ///
     /// - Parameter bound: the most connections with this device, this one among them.
     /// - Throws: `limitExceeded` where others came first; the connection is closed then.
-    private func adopt(
+    func adopt(
         _ connection: Connection, of device: String, atMost bound: Int = .max
     ) async throws(HandoffError) {
         // The list may have come while the handshake went on, and others for the last place.
@@ -306,7 +224,7 @@ actor PeerConnections {
         }
     }
 
-    private var tooMany: HandoffError {
+    var tooMany: HandoffError {
         HandoffError(.limitExceeded, "\(limits.connections) connections are open already: try again later")
     }
 

@@ -1,0 +1,39 @@
+import BatonApplications
+import BatonDocuments
+import BatonMessages
+
+import struct SystemPackage.FilePath
+
+extension Handoff {
+    /// Who continues the activity here.
+    enum Recipient: Sendable {
+        /// Whoever asked, who is told everything by events.
+        case asker
+        /// An application, launched if need be.
+        case application(ApplicationChoice.Candidate)
+        /// The application that the page's host lists, which is known when the page's address is here. Where there is
+        /// none, or where it fails before it has answered that it continues, one of `browsers`, of the page's team; where
+        /// that fails as well, whoever asked. Of several the user chooses, unless `wanted` names the one; where the user
+        /// does not, nobody has it.
+        case applicationOfPage(wanted: String, browsers: [ApplicationChoice.Candidate])
+    }
+
+    /// What was asked for.
+    struct Plan: Sendable {
+        let activity: WireActivitySummary
+        let origin: PeerName
+        /// The folder that a document goes to, opened when the user said yes; `nil` asks for the payload only.
+        let destination: DestinationFolder?
+        var recipient = Recipient.asker
+        /// Whoever asked opens continuation streams: the claim is kept until ``finish()``.
+        var keepsClaim = false
+        /// Whoever asked wants to see the payload, and takes nothing over.
+        var printsOnly = false
+        /// The rule that accepts it; `nil` where the user does.
+        var rule: AcceptPolicy.Rule?
+        /// Nobody named the activity: what has taken its place meanwhile is meant as well.
+        var takesReplacement = false
+        /// Older copies of the document on this device: what they have is not sent.
+        var copies: [FilePath] = []
+    }
+}

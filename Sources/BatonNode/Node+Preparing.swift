@@ -1,0 +1,72 @@
+import BatonAccount
+import BatonEventLoop
+import BatonTLS
+import BatonTransport
+import FoundationEssentials
+import Glibc
+import Logging
+
+import struct SystemPackage.Errno
+
+/// What a node needs before its parts are put together.
+extension Node {
+    func load(
+        _ store: AccountStore
+    ) throws(NodeError) -> (Account, UInt64, ReplayGuard, KnownDevices) {
+        do {
+            let account = try store.load()
+            let epoch = try store.nextEpoch(unixTime: UInt64(Date().timeIntervalSince1970))
+            let known = try store.loadKnownDevices()
+            do {
+                return (account, epoch, try store.loadReplayGuard(), known)
+            } catch {
+                logger.warning("what was seen of other devices is lost: \(error)")
+                return (account, epoch, ReplayGuard(), known)
+            }
+        } catch {
+            throw .account(error)
+        }
+    }
+
+    func listen(on loop: EventLoop) throws(NodeError) -> Listener {
+        do {
+            return try Listener.onAllAddresses(
+                port: configuration.port, on: loop, defersAccept: limits.visitDeadline)
+        } catch {
+            throw error.code == .addressInUse ? .portInUse(configuration.port) : .socket(error)
+        }
+    }
+
+    func prepareFolders() throws(NodeError) {
+        for path in [home.configurationFolder, home.stateFolder, home.runtimeFolder] {
+            do {
+                try FileManager.default.createDirectory(
+                    atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+                try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: path)
+            } catch {
+                let cause = (error as? CocoaError)?.underlying as? POSIXError
+                let reason = cause.map { "\(Errno(rawValue: $0.code.rawValue))" }
+                throw .folder(path: path, reason: reason ?? "\(error)")
+            }
+        }
+    }
+
+    func context(_ account: CurrentAccount, _ gate: GateKeeper) throws(NodeError) -> TLSContext {
+        let hasGate = seams.hasGate
+        do {
+            return try TLSContext(
+                identity: TLSIdentity(account.value.identity), gate: { hasGate ? gate.admit($0) : 0 },
+                refuses: account.isRevoked)
+        } catch {
+            throw .identity(error)
+        }
+    }
+
+    static func executor(_ name: String) throws(NodeError) -> BlockingExecutor {
+        do {
+            return try BlockingExecutor(name: name)
+        } catch {
+            throw .threads(error)
+        }
+    }
+}

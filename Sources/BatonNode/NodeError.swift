@@ -1,0 +1,50 @@
+public import BatonAccount
+public import BatonDocuments
+public import BatonEventLoop
+public import BatonTLS
+
+public import struct SystemPackage.Errno
+
+/// Why a node cannot start. Each description is a sentence that ends with what to do.
+public enum NodeError: Error, Sendable, CustomStringConvertible {
+    /// Another node serves this home.
+    case alreadyRunning(socket: String)
+    /// The account is missing or unusable.
+    case account(AccountError)
+    /// The port is taken, or below 1024.
+    case portInUse(UInt16)
+    case portReserved(UInt16)
+    /// A socket cannot be made.
+    case socket(SocketError)
+    /// A folder cannot be made or used.
+    case folder(path: String, reason: String)
+    /// The identity is not usable.
+    case identity(TLSError)
+    /// Unfinished files of an earlier run cannot be looked after.
+    case document(DocumentError)
+    /// The machine has no thread to give.
+    case threads(Errno)
+
+    public var description: String {
+        switch self {
+        case .alreadyRunning(let socket):
+            "a node is running here already (\(socket)): see `baton status`, or set BATON_HOME for a second one"
+        case .account(let error):
+            "\(error)"
+        case .portInUse(let port):
+            "port \(port) is in use by another program: choose another with --port, or leave it out to take a free one"
+        case .portReserved(let port):
+            "port \(port) is below 1024, where no device dials: choose a higher one, or leave --port out"
+        case .socket(let error):
+            "\(error)"
+        case .folder(let path, let reason):
+            "the folder \(path) cannot be used (\(reason)): check BATON_HOME and the XDG folders"
+        case .identity(let error):
+            "this device's certificate cannot be used: \(error); run `baton account leave` and join again"
+        case .document(let error):
+            "\(error)"
+        case .threads(let error):
+            "the system has no thread to give (\(error)): end other programs and try again"
+        }
+    }
+}
