@@ -224,10 +224,10 @@ actor PeerDirectory {
     ) {
         // It takes no lasting query, and is heard again in its turn.
         discovery.follow(instance)
-        let isItsTurn = outdated.receive(
+        let turns = outdated.receive(
             opened.advertisement, keys: opened.keys, instance: instance, interface: interface, now: .now,
             unixTime: UInt64(Date().timeIntervalSince1970))
-        if isItsTurn { hearing.yield(opened.advertisement.device.description) }
+        for device in turns { hearing.yield(device.description) }
     }
 
     /// Says what an instance is worth that has shown an advertisement of the account.
