@@ -60,6 +60,7 @@ actor PeerDirectory {
         table = PeerTable(known: known, keys: account.value.currentKeys)
         saved = known
         for device in account.value.state.revoked { table.remove(device: device) }
+        for device in table.peers.keys where table.isProved(device) { self.replayGuard.prove(device) }
     }
 
     /// Devices whose advertisements were sealed with other keys than this device's, and while lists are apart every one
@@ -73,14 +74,7 @@ actor PeerDirectory {
     var all: [Peer] { table.peers.values.sorted { $0.seen > $1.seen } }
 
     /// What the DNS-SD responder of this machine does, in words.
-    var responderDescription: String {
-        switch responder {
-        case .idle: "not started"
-        case .running: "running"
-        case .unavailable(let reason, let retryAfter):
-            "unavailable: \(reason.hasSuffix(".") ? String(reason.dropLast()) : reason); trying again in \(max(1, retryAfter.components.seconds)) s"
-        }
-    }
+    var responderDescription: String { responder.inWords }
 
     /// The device of this identifier, if it was seen.
     func peer(_ id: String) -> Peer? {
@@ -102,6 +96,7 @@ actor PeerDirectory {
     func prove(_ device: String) {
         guard let device = DeviceID(device) else { return }
         table.prove(device)
+        replayGuard.prove(device)
     }
 
     /// The account has other lists or keys: revoked devices are forgotten, and what could not be opened is tried again.
@@ -236,9 +231,13 @@ actor PeerDirectory {
     /// well is heard in turn, and what is old is a clone, unless it is the device's own name with an old record of some
     /// cache.
     private func give(_ verdict: ReplayGuard.Verdict, to instance: String, of device: DeviceID) {
+        // A connection may have shown the device before its first advertisement.
+        if table.isProved(device) { replayGuard.prove(device) }
         switch verdict {
         case .accepted, .standing:
-            if let displaced = lasting.add(instance, of: device) { discovery.follow(displaced) }
+            if let displaced = lasting.add(instance, of: device, isProved: table.isProved) {
+                discovery.follow(displaced)
+            }
             discovery.keep(instance)
         case .duplicate:
             // Said again of what has a lasting query: the responder may have been started anew, and all queries with it.
