@@ -46,12 +46,11 @@ struct LastingInstancesTests {
         let honest = devices[0]
         func isProved(_ device: DeviceID) -> Bool { device == honest }
         #expect(lasting.add("honest", of: honest, isProved: isProved) == nil)
-        for number in 0..<300 {
+        let displaced = (0..<300).compactMap { number in
             let invented = DeviceID(ed25519PublicKey: (0..<32).map { _ in UInt8.random(in: 0...255) })
-            let displaced = lasting.add("\(number)", of: invented, isProved: isProved)
-            let oldest = number - LastingInstances.boundUnproved
-            #expect(displaced == (oldest >= 0 ? "\(oldest)" : nil))
+            return lasting.add("\(number)", of: invented, isProved: isProved)
         }
+        #expect(displaced == (0..<300 - LastingInstances.boundUnproved).map { "\($0)" })
         #expect(lasting.contains("honest") && lasting.contains("299") && !lasting.contains("0"))
         // Its next name has a place as well.
         #expect(lasting.add("next", of: honest, isProved: isProved) == nil)

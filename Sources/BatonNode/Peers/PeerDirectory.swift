@@ -22,8 +22,7 @@ actor PeerDirectory {
     private let discovery: ServiceDiscovery
     private let account: CurrentAccount
     private var opener: AdvertisementOpener
-    private let store: AccountStore
-    private let storage: BlockingExecutor
+    private let writer: LatestWriter<(ReplayGuard, KnownDevices)>
     private let logger: Logger
     private var replayGuard: ReplayGuard
     private var table: PeerTable
@@ -51,8 +50,14 @@ actor PeerDirectory {
         outdated = OutdatedDevices(keys: account.value.currentKeys)
         self.loop = loop
         self.discovery = discovery
-        self.store = store
-        self.storage = storage
+        writer = LatestWriter(on: storage) { seen in
+            do {
+                try store.save(seen.0)
+                try store.save(seen.1)
+            } catch {
+                logger.warning("what was seen of other devices could not be saved: \(error)")
+            }
+        }
         self.logger = logger
         self.replayGuard = replayGuard
         self.account = account
@@ -167,9 +172,7 @@ actor PeerDirectory {
         announcements.stop()
         hearing.finish()
         save()
-        await withCheckedContinuation { continuation in
-            storage.submit { continuation.resume() }
-        }
+        await writer.drain()
     }
 
     private func receive(_ txt: [UInt8], of instance: String, _ interface: UInt32) {
@@ -288,13 +291,6 @@ actor PeerDirectory {
         guard replayGuard.saveNeed != .none || known != saved else { return }
         replayGuard.markSaved()
         saved = known
-        storage.submit { [store, replayGuard, logger] in
-            do {
-                try store.save(replayGuard)
-                try store.save(known)
-            } catch {
-                logger.warning("what was seen of other devices could not be saved: \(error)")
-            }
-        }
+        writer.submit((replayGuard, known))
     }
 }
