@@ -20,14 +20,15 @@ for _ in range(count):
             s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             continue
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for number, piece in enumerate(pieces):
-            if number: time.sleep(0.002)
-            if piece == "end": s.shutdown(socket.SHUT_WR)
-            else: s.sendall(bytes.fromhex(piece))
+        # The node may be through with it before all is said.
         try:
+            for number, piece in enumerate(pieces):
+                if number: time.sleep(0.002)
+                if piece == "end": s.shutdown(socket.SHUT_WR)
+                else: s.sendall(bytes.fromhex(piece))
             while piece := s.recv(4096):
                 answered += len(piece)
-        except ConnectionResetError:
+        except (ConnectionResetError, BrokenPipeError):
             pass
 print(answered)
 """

@@ -20,7 +20,7 @@ struct RootsCommand: ParsableCommand {
             reads the file again when it has changed; while something in it is wrong, no folder is shared.
 
             When you accept a document from such a folder, what you have there under its name need not be sent: the \
-            other device then hears digests of it, of a file from 1 MiB on and of a folder's files.
+            other device then hears digests of it, of files from 1 MiB on, and not of what a rule of yours accepts.
 
             Links inside a shared folder are followed as long as they stay inside.
 

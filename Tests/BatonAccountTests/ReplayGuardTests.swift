@@ -57,6 +57,30 @@ import Testing
         #expect(read.judge(device(0), epoch: 1, sequence: 1) == .replayed)
     }
 
+    /// Whoever has the account's keys can make himself any number of names.
+    @Test func namesThatNobodyHasProvedTakeThePlaceOfNoProvedDevice() throws {
+        var replays = ReplayGuard()
+        #expect(replays.judge(device(0), epoch: 1, sequence: 5) == .accepted)
+        #expect(replays.judge(device(1), epoch: 1, sequence: 5) == .accepted)
+        replays.prove(device(0))
+        // Who is not remembered is not brought in by it.
+        replays.prove(device(7))
+        #expect(replays.count == 2)
+        #expect(replays.judge(device(0), epoch: 1, sequence: 6) == .accepted)
+        for number in 1000..<1000 + 2 * ReplayGuard.capacity {
+            #expect(replays.judge(device(number), epoch: 1, sequence: 1) == .accepted)
+        }
+        #expect(replays.count == ReplayGuard.capacity)
+        #expect(replays.judge(device(0), epoch: 1, sequence: 5) == .replayed)
+        #expect(replays.judge(device(1), epoch: 1, sequence: 4) == .accepted)
+        // Where all are proved, the one that was longest silent gives way as before.
+        for number in 1000..<1000 + 2 * ReplayGuard.capacity { replays.prove(device(number)) }
+        replays.prove(device(1))
+        #expect(replays.judge(device(5000), epoch: 1, sequence: 1) == .accepted)
+        #expect(replays.judge(device(0), epoch: 1, sequence: 5) == .accepted)
+        #expect(replays.count == ReplayGuard.capacity)
+    }
+
     @Test func aReplayAfterARestartFails() throws {
         let account = try TestAccount(devices: 2)
         var sealer = try account.devices[0].makeSealer()

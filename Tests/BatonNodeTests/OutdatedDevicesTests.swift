@@ -102,24 +102,99 @@ struct OutdatedDevicesTests {
         }
     }
 
-    @Test("Each has a turn of 20 s")
-    func turns() throws {
-        let account = try TestAccount(devices: OutdatedDevices.bound + 1)
-        let keys = account.devices[0].account.currentKeys
-        var outdated = OutdatedDevices(keys: keys)
-        func receive(_ number: Int, at seconds: UInt64) throws -> Bool {
-            var sealer = try account.devices[number].makeSealer()
-            let strings = try sealer.seal(AdvertisementContent(port: 40_000, addresses: [], deviceName: "a"))
-            let opener = AdvertisementOpener(keys: [keys], ownDevice: account.devices[number == 0 ? 1 : 0].id)
-            let advertisement = try opener.open(strings.flatMap { [UInt8($0.count)] + $0 }).advertisement
-            return outdated.receive(
-                advertisement, keys: keys, instance: "i", interface: 1,
-                now: Instant(nanoseconds: seconds * 1_000_000_000), unixTime: 1)
+    /// Devices by number, in simulated time.
+    private struct Line {
+        private static let keys = AccountSecrets(AccountKey()).keys(generation: 0)
+        var outdated = OutdatedDevices(keys: Self.keys)
+
+        func device(_ number: Int) -> DeviceID { DeviceID(ed25519PublicKey: Self.publicKey(number)) }
+
+        /// Whether a device can be dialled.
+        func hasTurn(_ number: Int) -> Bool { outdated[device(number)] != nil }
+
+        private static func publicKey(_ number: Int) -> [UInt8] {
+            (0..<32).map { UInt8(truncatingIfNeeded: number >> (8 * ($0 % 4))) }
         }
-        for number in 0..<OutdatedDevices.bound { #expect(try receive(number, at: 1)) }
-        #expect(try !receive(OutdatedDevices.bound, at: 20))
-        #expect(try receive(0, at: 20))
-        #expect(try receive(OutdatedDevices.bound, at: 21))
-        #expect(outdated[account.devices[0].id] == nil)
+
+        /// - Returns: the devices whose turn it is.
+        mutating func hear(_ number: Int, at seconds: Int) -> [DeviceID] {
+            let key = Self.publicKey(number)
+            let advertisement = Advertisement(
+                device: DeviceID(ed25519PublicKey: key), publicKey: key, epoch: 1, sequence: 1,
+                gateNonce: [UInt8](repeating: 0, count: 16),
+                content: AdvertisementContent(timeToLive: 120, port: 4000, addresses: [], deviceName: "\(number)"))
+            return outdated.receive(
+                advertisement, keys: Self.keys, instance: "\(number)", interface: 1,
+                now: Instant(nanoseconds: UInt64(seconds) * 1_000_000_000), unixTime: 1)
+        }
+    }
+
+    private static let thieves = 0..<OutdatedDevices.bound
+
+    @Test("Each has a turn of 20 s, and who waits has the next one, heard again or not")
+    func turns() {
+        var line = Line()
+        for number in Self.thieves { #expect(line.hear(number, at: 1) == [line.device(number)]) }
+        let next = OutdatedDevices.bound
+        #expect(line.hear(next, at: 5).isEmpty && !line.hasTurn(next))
+        #expect(line.hear(0, at: 20) == [line.device(0)])
+        // One of those whose turn is over speaks first.
+        #expect(Set(line.hear(1, at: 21)) == [line.device(next), line.device(1)])
+        #expect(line.hasTurn(next) && !line.hasTurn(0))
+        line.outdated.remove(line.device(next))
+        #expect(!line.hasTurn(next))
+    }
+
+    @Test("Four that announce themselves all the time do not hold all turns: who had none goes first")
+    func fairness() {
+        var line = Line()
+        let honest = 100
+        var turns: [Int] = []
+        for second in 0..<600 {
+            for number in Self.thieves { _ = line.hear(number, at: second) }
+            // It is heard each half a minute, in the middle of their turns.
+            if second % 30 == 10 { _ = line.hear(honest, at: second) }
+            if line.hasTurn(honest) { turns.append(second) }
+        }
+        #expect(turns.first == 20)
+        // And again, when each of the others had one since.
+        #expect(turns.count >= 200, "\(turns.count) of 600 seconds")
+    }
+
+    @Test("Who had no turn takes the place in a full line of who had one, and one that is silent loses it")
+    func fullLine() {
+        var line = Line()
+        // As many as wait, and as have their turn after one each.
+        let count = OutdatedDevices.waitingBound + OutdatedDevices.bound
+        var had = Set<DeviceID>()
+        for second in 0..<400 {
+            for number in 0..<count { had.formUnion(line.hear(number, at: second)) }
+        }
+        #expect(had.count == count)
+        #expect(line.hear(1000, at: 399).isEmpty)
+        #expect(line.hear(0, at: 400).contains(line.device(1000)))
+        // All of the line are new: one more is not taken in, until somebody's turn has come.
+        var fresh = Line()
+        for number in 0..<count { _ = fresh.hear(number, at: 0) }
+        #expect(fresh.hear(1000, at: 1).isEmpty)
+        _ = fresh.hear(0, at: 20)
+        #expect(fresh.hear(1000, at: 21).isEmpty)
+        // What was said two minutes ago is said no more.
+        #expect(fresh.hear(2000, at: 200) == [fresh.device(2000)])
+        #expect(!fresh.hasTurn(20) && !fresh.hasTurn(1000))
+    }
+
+    @Test("It is remembered of so many devices that they had a turn")
+    func memory() {
+        var line = Line()
+        // One after the other, alone.
+        for number in 0...OutdatedDevices.servedBound { #expect(line.hear(number, at: 20 * number).count == 1) }
+        let now = 20 * (OutdatedDevices.servedBound + 1)
+        for number in 1000..<1000 + OutdatedDevices.bound { _ = line.hear(number, at: now) }
+        // The first is forgotten, and counts as new; the last is not.
+        #expect(line.hear(OutdatedDevices.servedBound, at: now).isEmpty && line.hear(0, at: now).isEmpty)
+        for number in 2000..<2000 + OutdatedDevices.bound - 1 { _ = line.hear(number, at: now) }
+        _ = line.hear(2000, at: now + 20)
+        #expect(line.hasTurn(0) && !line.hasTurn(OutdatedDevices.servedBound))
     }
 }

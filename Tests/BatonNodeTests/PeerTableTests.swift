@@ -80,6 +80,28 @@ struct PeerTableTests {
         #expect(table.peers.count == 1)
     }
 
+    @Test("A connection that is there before the first advertisement proves the device as well")
+    func provedBefore() throws {
+        var table = PeerTable(keys: Self.keys)
+        let (early, removed) = (try device(1), try device(2))
+        table.prove(early)
+        table.prove(removed)
+        table.remove(device: removed)
+        #expect(table.peers.isEmpty && table.isProved(early) && !table.isProved(removed))
+        for number in 1...3 { receive(try advertisement(UInt8(number)), in: &table, instance: "\(number)") }
+        #expect(table.peers.values.filter(\.isProved).map(\.device) == [early])
+        #expect(table.known.entries.count(where: { $0.isProved == true }) == 1)
+        // Of so many it is remembered, the last ones.
+        var full = PeerTable(keys: Self.keys)
+        for number in 0...PeerTable.bound { full.prove(try device(UInt8(number))) }
+        #expect(!full.isProved(try device(0)))
+        #expect(try (1...PeerTable.bound).allSatisfy { full.isProved(try device(UInt8($0))) })
+        // Again is no second place.
+        full.prove(try device(1))
+        full.prove(try device(1))
+        #expect(full.isProved(try device(2)))
+    }
+
     @Test("Whoever was proved by a connection makes no room for who was not, also after a restart")
     func proved() throws {
         var table = PeerTable(keys: Self.keys)
@@ -100,6 +122,9 @@ struct PeerTableTests {
         #expect(next.peers[two] != nil && next.peers.count == PeerTable.bound)
         for number in 201...240 { receive(try advertisement(UInt8(number)), in: &next, unixTime: 100) }
         #expect(next.peers[two] == nil && next.peers.values.count(where: \.isProved) == PeerTable.bound - 1)
+        // That one is proved still when it comes back.
+        let gone = table.peers.keys.filter { next.peers[$0] == nil }
+        #expect(gone.count == 1 && gone.allSatisfy(next.isProved))
     }
 
     @Test("Where the keys change, whoever showed only the old ones is but a name, and who was proved is not")

@@ -172,11 +172,39 @@ struct StateExchangeTests {
         var account = try scene.store.load()
         let lost = try #require(DeviceID(bytes: [UInt8](repeating: 9, count: DeviceID.count)))
         _ = try account.revoke([lost], with: scene.secrets)
-        let message = try #require(account.givenLists.map(WireSignedList.init).first)
-        let copy = message.keys
-        #expect(copy.count == 96 && copy.contains { $0 != 0 })
-        message.wipeKeys()
-        #expect(copy.allSatisfy { $0 == 0 } && message.keys.count == 96)
+        func isKeys(_ bytes: Data) -> Bool { bytes.count == 96 && bytes.contains { $0 != 0 } }
+        func isWiped(_ bytes: Data) -> Bool { bytes.count == 96 && bytes.allSatisfy { $0 == 0 } }
+        let authority = scene.member.identity.authorityKey
+
+        // What is sent to a device, and to the own node: the bytes of the message itself, which a copy shares.
+        let sent = try await account.withTravellingLists { lists throws(HandoffError) in
+            let keys = lists[0].keys
+            #expect(isKeys(keys))
+            return keys
+        }
+        #expect(isWiped(sent))
+        let kept = Lock(Data())
+        await #expect(throws: HandoffError.self) {
+            try await account.withTravellingLists { lists throws(HandoffError) in
+                let keys = lists[0].keys
+                kept.withLock { $0 = keys }
+                throw HandoffError(.connectionLost, "it ended")
+            }
+        }
+        #expect(isWiped(kept.withLock { $0 }))
+
+        // What has come: it is read, by a node that takes it over and by `baton account join`.
+        let lists = account.givenLists.map(WireSignedList.init)
+        let received = lists[0].keys
+        #expect(try lists.read(by: authority).map(\.list) == account.givenLists.map(\.list))
+        #expect(isWiped(received))
+        // Also where it is refused.
+        var forged = account.givenLists.map(WireSignedList.init)
+        forged[0].list[0] ^= 1
+        let refused = forged[0].keys
+        #expect(isKeys(refused))
+        #expect(throws: RevocationError.self) { try forged.read(by: authority) }
+        #expect(isWiped(refused))
         await scene.close()
     }
 

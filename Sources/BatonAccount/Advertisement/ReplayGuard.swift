@@ -7,8 +7,9 @@
 /// whose clock is wrong would see nobody, while an epoch far ahead harms only the device that signed it, which goes on
 /// counting from there.
 public struct ReplayGuard: Sendable, Equatable {
-    /// The most devices that are remembered; a further one takes the place of the one that was longest silent. 256
-    /// devices cost about 30 KiB in memory and 9 KiB on disk.
+    /// The most devices that are remembered; a further one takes the place of the one that was longest silent, and of one
+    /// that is proved only where all are: whoever has the account's keys can make himself any number of names. 256 devices
+    /// cost about 30 KiB in memory and 9 KiB on disk.
     public static let capacity = 256
 
     /// What an advertisement is, compared with those before it.
@@ -42,6 +43,8 @@ public struct ReplayGuard: Sendable, Equatable {
         var order: UInt64
         /// Whether this run has seen the device.
         var isSeen: Bool
+        /// Whether a connection has shown it. Not on disk: the device's own place there says so (``KnownDevices``).
+        var isProved = false
     }
 
     private var entries: [DeviceID: Entry] = [:]
@@ -75,8 +78,15 @@ public struct ReplayGuard: Sendable, Equatable {
             saveNeed = .now
         }
         changes += 1
-        entries[device] = Entry(epoch: epoch, sequence: sequence, order: changes, isSeen: true)
+        entries[device] = Entry(
+            epoch: epoch, sequence: sequence, order: changes, isSeen: true,
+            isProved: entries[device]?.isProved ?? false)
         return .accepted
+    }
+
+    /// Notes that a connection has shown a device, if it is remembered: it makes no room for one that none has shown.
+    public mutating func prove(_ device: DeviceID) {
+        entries[device]?.isProved = true
     }
 
     /// Notes that the guard as it is now was saved.
@@ -85,7 +95,10 @@ public struct ReplayGuard: Sendable, Equatable {
     }
 
     private mutating func evict() {
-        if let oldest = entries.min(by: { $0.value.order < $1.value.order }) { entries[oldest.key] = nil }
+        let oldest = entries.min { left, right in
+            (left.value.isProved ? 1 : 0, left.value.order) < (right.value.isProved ? 1 : 0, right.value.order)
+        }
+        if let oldest { entries[oldest.key] = nil }
     }
 }
 

@@ -69,8 +69,9 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
             _ = try revoking.revoke([id], with: secrets)
             if let node {
                 // The keys of lists signed apart come with them: the node tells those who seal with these keys.
-                if met.state != account.state { try await node.adopt(met.givenLists.map(WireSignedList.init)) }
-                try await node.adopt(revoking.givenLists.map(WireSignedList.init))
+                for state in met.state == account.state ? [revoking] : [met, revoking] {
+                    try await state.withTravellingLists { lists throws(HandoffError) in try await node.adopt(lists) }
+                }
                 Output.say("\(chosen.shown) is revoked.")
                 try await Self.sayWhoKnows(node)
                 await node.close()

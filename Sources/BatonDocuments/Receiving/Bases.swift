@@ -66,7 +66,7 @@ final class Bases {
     func add(_ copy: OlderCopy, where isNeeded: (Int) -> Bool) {
         switch copy.content {
         case .file(let file): add(.file(file), where: isNeeded)
-        case .folder(let folder): add(.copy(folder), where: isNeeded)
+        case .folder(let folder): add(.copy(folder, leastSize: copy.leastSize), where: isNeeded)
         }
     }
 

@@ -77,8 +77,8 @@ final class BasisFile: Sendable {
 enum BasisRoot {
     /// One file, for all of the document.
     case file(BasisFile)
-    /// A folder with files under the document's paths.
-    case copy(BasisFolder)
+    /// A folder with files under the document's paths, of which those of fewer bytes than so many do not count.
+    case copy(BasisFolder, leastSize: UInt64)
     /// What was put aside in the part (``PartFolder/putAside(file:)``).
     case aside(BasisFolder, AsideName.State)
     /// Files that were put aside there because their path is gone, by their names.
@@ -90,10 +90,12 @@ enum BasisRoot {
     func open(_ file: Int?, of tree: DocumentTree) -> BasisFile? {
         switch self {
         case .file(let basis): return basis
-        case .copy(let folder):
-            guard let path = file.map({ tree.entry(ofFile: $0).path }) else { return nil }
-            // Where a single file is looked up, it has its name.
-            return BasisFile(path.isRoot ? tree.label.bytes : path.bytes, beneath: folder.descriptor)
+        case .copy(let folder, let leastSize):
+            guard let path = file.map({ tree.entry(ofFile: $0).path }),
+                // Where a single file is looked up, it has its name.
+                let basis = BasisFile(path.isRoot ? tree.label.bytes : path.bytes, beneath: folder.descriptor)
+            else { return nil }
+            return basis.size >= leastSize ? basis : nil
         case .aside(let folder, let state):
             guard let path = file.map({ tree.entry(ofFile: $0).path }) else { return nil }
             return BasisFile(AsideName.of(path, state), beneath: folder.descriptor)

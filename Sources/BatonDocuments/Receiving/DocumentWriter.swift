@@ -52,7 +52,8 @@ public actor DocumentWriter {
     ///   - folder: the destination.
     ///   - ledger: remembers what is unfinished.
     ///   - copies: older copies on this device, to build upon where the other device can tell what differs.
-    ///   - sharedCopy: one that nobody has named: where it cannot be read, it is done without.
+    ///   - sharedCopy: one that nobody has named: it is done without where it cannot be read or is of another kind, and
+    ///     without its files of less than ``OlderCopy/leastSharedSize``.
     ///   - identity: which document it is; another one of its name keeps what has come of it.
     ///   - executor: the thread that blocks; one of its own by default.
     /// - Throws: `destinationExists`, `destinationMissing`, `destinationNotWritable`, `destinationUnsuitable`,
@@ -150,7 +151,7 @@ public actor DocumentWriter {
     ) throws(DocumentError) {
         var opened: [OlderCopy] = []
         for copy in copies.prefix(OlderCopy.limit) { opened.append(try OlderCopy(opening: copy)) }
-        if let sharedCopy, opened.count < OlderCopy.limit, let copy = try? OlderCopy(opening: sharedCopy) {
+        if let sharedCopy, opened.count < OlderCopy.limit, let copy = OlderCopy(shared: sharedCopy, of: tree) {
             opened.append(copy)
         }
         state = .receiving(

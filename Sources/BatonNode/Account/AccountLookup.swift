@@ -135,7 +135,7 @@ public struct AccountLookup: Sendable {
                 throw error
             }
             await connection.close()
-            return try answer.map { try GivenList($0, authority: own.identity.authorityKey) }
+            return try answer.read(by: own.identity.authorityKey)
         } catch {
             return nil
         }

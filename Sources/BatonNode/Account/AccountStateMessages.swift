@@ -10,7 +10,8 @@ extension Connection {
     /// Asks the other side for its revocation lists.
     ///
     /// - Parameter revision: what this side has, so that the other can ask in turn.
-    /// - Returns: what the other side has; at most ``AccountState/maximumLists`` lists.
+    /// - Returns: what the other side has; at most ``AccountState/maximumLists`` lists, with keys that are wiped by who reads
+    ///   them (`read(by:)`).
     nonisolated func accountState(
         asking revision: UInt64, within deadline: Duration
     ) async throws(HandoffError) -> (revision: UInt64, lists: [WireSignedList]) {
@@ -21,9 +22,14 @@ extension Connection {
             }
             await stream.finish()
             var lists: [WireSignedList] = []
-            for try await list in stream.records(of: WireSignedList.self) {
-                guard lists.count < AccountState.maximumLists else { break }
-                lists.append(list)
+            do {
+                for try await list in stream.records(of: WireSignedList.self) {
+                    lists.append(list)
+                    guard lists.count < AccountState.maximumLists else { break }
+                }
+            } catch {
+                for list in lists { list.wipeKeys() }
+                throw error
             }
             return (answer.revision, lists)
         }
@@ -43,12 +49,34 @@ extension WireSignedList {
     ///
     /// In the bytes themselves: a copy on write would be wiped, and leave them where they are. What is left are the buffers
     /// of the stream and of TLS that they went through.
-    func wipeKeys() {
+    fileprivate func wipeKeys() {
         keys.withUnsafeBytes { bytes in
             // Up to 14 bytes stand in the value itself; keys are 64 or 96.
             guard bytes.count > 32, let start = bytes.baseAddress else { return }
             explicit_bzero(UnsafeMutableRawPointer(mutating: start), bytes.count)
         }
+    }
+}
+
+extension [WireSignedList] {
+    /// Reads lists and verifies their signatures. The keys in the messages are wiped then, also where it throws.
+    func read(by authority: AuthorityKey) throws(RevocationError) -> [GivenList] {
+        defer { for list in self { list.wipeKeys() } }
+        var given: [GivenList] = []
+        for list in self { given.append(try GivenList(list, authority: authority)) }
+        return given
+    }
+}
+
+extension Account {
+    /// Gives the lists of this account, with keys, as they travel, and wipes the keys in them when `body` is over.
+    public func withTravellingLists<Value>(
+        isolation: isolated (any Actor)? = #isolation,
+        _ body: ([WireSignedList]) async throws(HandoffError) -> Value
+    ) async throws(HandoffError) -> Value {
+        let lists = givenLists.map(WireSignedList.init)
+        defer { for list in lists { list.wipeKeys() } }
+        return try await body(lists)
     }
 }
 

@@ -101,9 +101,9 @@ actor StateExchange {
         // the request, and the connection is ended a moment later.
         let current = account.value
         try requireMember(device, of: current)
-        let lists = current.givenLists.map(WireSignedList.init)
-        defer { for list in lists { list.wipeKeys() } }
-        try await stream.answer(.accountState(.with { $0.revision = current.state.revision }), following: lists)
+        try await current.withTravellingLists { lists throws(HandoffError) in
+            try await stream.answer(.accountState(.with { $0.revision = current.state.revision }), following: lists)
+        }
         await note(request.revision, of: device)
         await askIfNeeded(connection, of: device)
         // It has at least this now. What it has beyond was asked for just before.
@@ -201,15 +201,11 @@ actor StateExchange {
     /// Takes lists over, from another device or from the user.
     ///
     /// The revoked are out before this returns: refused, forgotten, and every connection with them ended. The keys in the
-    /// messages are wiped then.
+    /// messages are wiped.
     func adopt(_ lists: [WireSignedList]) async throws(HandoffError) {
-        defer { for list in lists { list.wipeKeys() } }
-        let authority = account.value.identity.authorityKey
         let changed: Account?
         do {
-            var given: [GivenList] = []
-            for list in lists { given.append(try GivenList(list, authority: authority)) }
-            changed = try account.take(given)
+            changed = try account.take(lists.read(by: account.value.identity.authorityKey))
         } catch {
             throw HandoffError(.invalidRequest, "\(error)")
         }

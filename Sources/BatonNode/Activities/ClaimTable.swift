@@ -9,8 +9,7 @@ import BatonProtocol
 struct ClaimTable {
     /// How long a claim outlives the connection of its holder.
     static var lapse: Duration { .seconds(30) }
-    /// Claims at once. Each keeps at most one payload (64 KiB, up to 640 KiB when it is read), so 80 MiB at the worst; one
-    /// more is refused.
+    /// Claims at once. Each keeps at most one payload of 64 KiB, as it travels, so 8 MiB at the worst; one more is refused.
     static var bound: Int { 128 }
 
     /// Claims of one device, so that none uses up those of the others. When it is reached the device's oldest claim goes:

@@ -2,6 +2,7 @@ import BatonApplications
 import BatonDocuments
 import BatonMessages
 import FoundationEssentials
+import SwiftProtobuf
 
 /// An activity that an application of this device offers.
 struct OfferedActivity: Sendable {
@@ -9,7 +10,8 @@ struct OfferedActivity: Sendable {
     let kind: WireActivityKind
     let type: String
     let title: String
-    let userInfo: WireDictionaryValue
+    /// What the application gives with it, as it travels: when it is read, each value takes some ten times as much.
+    let encodedUserInfo: [UInt8]
     let webPageURL: String
     /// The page that led to it; empty: none.
     let referrerURL: String
@@ -62,7 +64,8 @@ struct OfferedActivity: Sendable {
     var payload: WireActivityPayload {
         var payload = WireActivityPayload()
         payload.summary = summary
-        payload.userInfo = userInfo
+        // It was encoded here, and can be read.
+        payload.userInfo = (try? WireDictionaryValue(serializedBytes: encodedUserInfo)) ?? WireDictionaryValue()
         payload.webPageURL = webPageURL
         payload.referrerURL = referrerURL
         payload.requiredUserInfoKeys = requiredUserInfoKeys

@@ -35,43 +35,56 @@ struct ControlService: Sendable {
     func serve(_ incoming: IncomingStream, of application: Connection) async {
         let stream = incoming.stream
         do {
-            let request = try WireRequest.decode(incoming.request)
-            if !request.hasInput { await stream.ignoreInput() }
-            switch request {
-            case .status:
-                try await status(on: stream)
-            case .devices:
-                try await devices(on: stream)
-            case .activities(let request):
-                try await activities(request, on: stream)
-            case .offer(let request):
-                try await offer(request, from: application, on: stream)
-            case .withdraw(let request):
-                try await withdraw(request, on: stream)
-            case .accept(let request):
-                try await accept(request, on: stream)
-            case .continuationStream(let request):
-                try await continuationStream(request, from: application, on: stream)
-            case .adoptState(let request):
-                try await adoptState(request, on: stream)
-            case .register(let request):
-                try await register(request, from: application, on: stream)
-            case .handoffSwitch(let request):
-                try await handoffSwitch(request, on: stream)
-            case .documentRead(let request):
-                try await documentRead(request, on: stream)
-            case .access(let request):
-                try await access(request, from: application, on: stream)
-            case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .accountState,
-                .willSave, .willContinue, .continueActivity,
-                .didFail:
-                throw HandoffError(.unsupported, "this request is not for the local socket")
-            }
+            // What an offer was read from takes ten times as much as what is kept of it, and goes before the waiting.
+            guard let activity = try await answer(incoming, of: application) else { return }
+            try await offer(activity, from: application, on: stream)
         } catch let error as HandoffError {
             await stream.fail(error)
         } catch {
             await stream.fail(HandoffError(.internal, "\(error)"))
         }
+    }
+
+    /// Answers a request.
+    ///
+    /// - Returns: the activity, of a request that offers one: that is answered when the request has gone.
+    private func answer(
+        _ incoming: IncomingStream, of application: Connection
+    ) async throws -> OfferedActivity? {
+        let stream = incoming.stream
+        let request = try WireRequest.decode(incoming.request)
+        if !request.hasInput { await stream.ignoreInput() }
+        switch request {
+        case .status:
+            try await status(on: stream)
+        case .devices:
+            try await devices(on: stream)
+        case .activities(let request):
+            try await activities(request, on: stream)
+        case .offer(let request):
+            let (request, document) = try await outgoing(request)
+            return try OfferedActivity(request, document: document)
+        case .withdraw(let request):
+            try await withdraw(request, on: stream)
+        case .accept(let request):
+            try await accept(request, on: stream)
+        case .continuationStream(let request):
+            try await continuationStream(request, from: application, on: stream)
+        case .adoptState(let request):
+            try await adoptState(request, on: stream)
+        case .register(let request):
+            try await register(request, from: application, on: stream)
+        case .handoffSwitch(let request):
+            try await handoffSwitch(request, on: stream)
+        case .documentRead(let request):
+            try await documentRead(request, on: stream)
+        case .access(let request):
+            try await access(request, from: application, on: stream)
+        case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .accountState,
+            .willSave, .willContinue, .continueActivity, .didFail:
+            throw HandoffError(.unsupported, "this request is not for the local socket")
+        }
+        return nil
     }
 
     private func status(on stream: BatonTransport.Stream) async throws(HandoffError) {
@@ -171,10 +184,8 @@ struct ControlService: Sendable {
     }
 
     private func offer(
-        _ request: WireOfferRequest, from application: Connection, on stream: BatonTransport.Stream
+        _ activity: OfferedActivity, from application: Connection, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        let (request, document) = try await outgoing(request)
-        let activity = try OfferedActivity(request, document: document)
         let events = try await offers.offer(activity, from: application)
         do {
             try await stream.respond(

@@ -36,7 +36,7 @@ extension OfferedActivity {
         guard request.title.utf8.count <= Self.titleBound else {
             throw HandoffError(.invalidRequest, "the title is over \(Self.titleBound) bytes: shorten it")
         }
-        try Self.requireFitting(request.userInfo)
+        let userInfo = try Self.requireFitting(request.userInfo)
         try Self.requireSane(
             webPageURL: request.webPageURL, referrerURL: request.referrerURL,
             requiredKeys: request.requiredUserInfoKeys, target: request.targetContentIdentifier)
@@ -53,7 +53,7 @@ extension OfferedActivity {
             kind: document != nil ? .document : type == ActivityType.browsingWeb ? .web : .application,
             type: type,
             title: request.title.isEmpty ? document?.label.description ?? Self.title(request, type) : request.title,
-            userInfo: request.userInfo, webPageURL: request.webPageURL, referrerURL: request.referrerURL,
+            encodedUserInfo: userInfo, webPageURL: request.webPageURL, referrerURL: request.referrerURL,
             requiredUserInfoKeys: request.requiredUserInfoKeys,
             targetContentIdentifier: request.targetContentIdentifier, document: document,
             supportsContinuationStreams: request.supportsContinuationStreams, isExclusive: request.exclusive,
@@ -136,17 +136,25 @@ extension OfferedActivity {
     /// - Parameters:
     ///   - keyBound: the most bytes of what is hashed; tests of attacks see what the numbers are good for.
     ///   - bound: the most bytes in all.
+    /// - Returns: the user info as it travels.
+    @discardableResult
     static func requireFitting(
         _ userInfo: WireDictionaryValue, keyBound: Int = WireDictionaryValue.keyBound, bound: Int = userInfoBound
-    ) throws(HandoffError) {
+    ) throws(HandoffError) -> [UInt8] {
         try userInfo.requireKeys(atMost: keyBound)
-        let size = (try? userInfo.serializedData().count) ?? .max
-        guard size <= bound else {
+        let encoded: [UInt8]
+        do {
+            encoded = try userInfo.serializedBytes()
+        } catch {
+            throw HandoffError(.userInfoTooLarge, "the user info cannot be encoded: \(error)")
+        }
+        guard encoded.count <= bound else {
             throw HandoffError(
                 .userInfoTooLarge,
-                "the user info has \(size) bytes and may have \(bound): send more through a document or a stream"
-            )
+                "the user info has \(encoded.count) bytes and may have \(bound): send more through a document or a"
+                    + " stream")
         }
+        return encoded
     }
 
     /// Whether a URL is one of a web page: http or https, with a host, of a sane length and without control characters.

@@ -3,35 +3,38 @@ import BatonAccount
 /// Which instances have earned a lasting query: those that were the first to show something newer of a device.
 ///
 /// Anybody can announce what a device has announced, under as many names as he likes; only the device itself, and who is
-/// quicker than it, is the first with something new. A device has one instance, and two while it changes its name.
+/// quicker than it, is the first with something new. A device has one instance, and two while it changes its name. And who
+/// has the account's keys can make himself any number of devices, until a connection is to show them.
 struct LastingInstances {
     /// Instances of one device: more than it ever has by itself, and few enough that who is quicker with four of them
     /// still takes nothing from other devices.
     static var boundPerDevice: Int { 4 }
+    /// Instances of all devices that no connection has shown yet: a third of the lasting queries that there are. Who is new
+    /// gets one, and may lose it to others who are new; it is heard in its turns then, each half a minute.
+    static var boundUnproved: Int { 16 }
 
     /// The one that was first last comes last.
-    private var instances: [DeviceID: [String]] = [:]
+    private var instances: [(name: String, device: DeviceID)] = []
 
     /// Whether an instance has a lasting query.
-    func contains(_ instance: String) -> Bool { instances.values.contains { $0.contains(instance) } }
+    func contains(_ instance: String) -> Bool { instances.contains { $0.name == instance } }
 
     /// An instance has shown what is newer than all that was seen of a device.
     ///
+    /// - Parameter isProved: whether a connection has shown a device.
     /// - Returns: the instance whose query lasts no longer for it.
-    mutating func add(_ instance: String, of device: DeviceID) -> String? {
+    mutating func add(_ instance: String, of device: DeviceID, isProved: (DeviceID) -> Bool) -> String? {
         remove(instance)
-        var names = instances[device, default: []]
-        names.append(instance)
-        let displaced = names.count > Self.boundPerDevice ? names.removeFirst() : nil
-        instances[device] = names
-        return displaced
+        instances.append((instance, device))
+        let own = instances.indices.filter { instances[$0].device == device }
+        if own.count > Self.boundPerDevice { return instances.remove(at: own[0]).name }
+        let unproved = instances.indices.filter { !isProved(instances[$0].device) }
+        if unproved.count > Self.boundUnproved { return instances.remove(at: unproved[0]).name }
+        return nil
     }
 
     /// An instance has gone.
     mutating func remove(_ instance: String) {
-        for (device, names) in instances where names.contains(instance) {
-            let rest = names.filter { $0 != instance }
-            instances[device] = rest.isEmpty ? nil : rest
-        }
+        instances.removeAll { $0.name == instance }
     }
 }

@@ -7,15 +7,39 @@ import BatonProtocol
 ///
 /// A pure value, told the time. An advertisement does not tell the one from the other, the certificate of a connection
 /// does. So what they say counts for nothing but the dial that lets the first kind catch up, and few have their turn at a
-/// time: they are not listed, not remembered, and take nobody's place.
+/// time: they are not listed, not remembered, and take nobody's place. The others wait in a line, where who had no turn yet
+/// goes before who had one: a thief's identities do not take turns with each other alone.
 struct OutdatedDevices {
     /// Those that may be dialled at a time.
     static var bound: Int { 4 }
     /// How long each has for it before another may.
     static var turn: Duration { .seconds(20) }
+    /// Those that wait; under 64 KiB. One more is heard again later, unless it had no turn and takes the place of one that
+    /// had.
+    static var waitingBound: Int { 32 }
+    /// Devices of which is remembered that they had a turn, 32 bytes each; beyond it the one is forgotten whose was longest
+    /// ago.
+    static var servedBound: Int { 256 }
+
+    /// What was heard last of a device that waits.
+    private struct Heard {
+        let advertisement: Advertisement
+        let keys: GenerationKeys
+        let instance: String
+        let interface: UInt32
+        let at: Instant
+        let unixTime: UInt64
+
+        /// After that it is no more what the device says.
+        var end: Instant { at + .seconds(Int(advertisement.content.timeToLive)) }
+    }
 
     private var table: PeerTable
     private var admitted: [DeviceID: Instant] = [:]
+    /// In the order in which they came.
+    private var waiting: [Heard] = []
+    /// Who had a turn, or has it; whose began last comes last.
+    private var served: [DeviceID] = []
 
     init(keys: GenerationKeys) {
         table = PeerTable(keys: keys)
@@ -25,25 +49,74 @@ struct OutdatedDevices {
 
     /// Takes an advertisement that was opened with older keys.
     ///
-    /// - Returns: whether it is the device's turn.
+    /// - Returns: the devices that may be dialled by that: this one, while it has its turn, and those whose turn begins.
     mutating func receive(
         _ advertisement: Advertisement, keys: GenerationKeys, instance: String, interface: UInt32, now: Instant,
         unixTime: UInt64
-    ) -> Bool {
-        for (device, since) in admitted where now - since >= Self.turn { remove(device) }
-        if admitted[advertisement.device] == nil {
-            guard admitted.count < Self.bound else { return false }
-            admitted[advertisement.device] = now
+    ) -> [DeviceID] {
+        for (device, since) in admitted where now - since >= Self.turn {
+            admitted[device] = nil
+            table.remove(device: device)
         }
-        table.receive(
-            advertisement, keys: keys, isOutdated: true, instance: instance, interface: interface, now: now,
+        let heard = Heard(
+            advertisement: advertisement, keys: keys, instance: instance, interface: interface, at: now,
             unixTime: unixTime)
-        return true
+        waiting.removeAll { $0.end <= now }
+        var turns: [DeviceID] = []
+        if admitted[advertisement.device] == nil {
+            line(up: heard)
+        } else {
+            show(heard)
+            turns = [advertisement.device]
+        }
+        while admitted.count < Self.bound, let next = nextInLine {
+            let heard = waiting.remove(at: next)
+            let device = heard.advertisement.device
+            admitted[device] = now
+            served.removeAll { $0 == device }
+            served.append(device)
+            if served.count > Self.servedBound { served.removeFirst() }
+            show(heard)
+            turns.append(device)
+        }
+        return turns
     }
 
     /// It is known by now, or of the account no more.
     mutating func remove(_ device: DeviceID) {
         admitted[device] = nil
+        waiting.removeAll { $0.advertisement.device == device }
         table.remove(device: device)
     }
+
+    /// What a device says that has its turn.
+    private mutating func show(_ heard: Heard) {
+        table.receive(
+            heard.advertisement, keys: heard.keys, isOutdated: true, instance: heard.instance,
+            interface: heard.interface, now: heard.at, unixTime: heard.unixTime)
+    }
+
+    private mutating func line(up heard: Heard) {
+        let device = heard.advertisement.device
+        if let place = waiting.firstIndex(where: { $0.advertisement.device == device }) {
+            waiting[place] = heard
+        } else if waiting.count < Self.waitingBound {
+            waiting.append(heard)
+        } else if !served.contains(device), let last = waiting.lastIndex(where: hadTurn) {
+            waiting.remove(at: last)
+            waiting.append(heard)
+        }
+    }
+
+    /// The place in the line of who is next: the first that had no turn, else whose turn was longest ago.
+    private var nextInLine: Int? {
+        waiting.indices.min { left, right in
+            (lastTurn(waiting[left]), left) < (lastTurn(waiting[right]), right)
+        }
+    }
+
+    private func hadTurn(_ heard: Heard) -> Bool { served.contains(heard.advertisement.device) }
+
+    /// Rises with each turn; -1 where there was none.
+    private func lastTurn(_ heard: Heard) -> Int { served.firstIndex(of: heard.advertisement.device) ?? -1 }
 }

@@ -22,8 +22,7 @@ actor PeerDirectory {
     private let discovery: ServiceDiscovery
     private let account: CurrentAccount
     private var opener: AdvertisementOpener
-    private let store: AccountStore
-    private let storage: BlockingExecutor
+    private let writer: LatestWriter<(ReplayGuard, KnownDevices)>
     private let logger: Logger
     private var replayGuard: ReplayGuard
     private var table: PeerTable
@@ -51,8 +50,14 @@ actor PeerDirectory {
         outdated = OutdatedDevices(keys: account.value.currentKeys)
         self.loop = loop
         self.discovery = discovery
-        self.store = store
-        self.storage = storage
+        writer = LatestWriter(on: storage) { seen in
+            do {
+                try store.save(seen.0)
+                try store.save(seen.1)
+            } catch {
+                logger.warning("what was seen of other devices could not be saved: \(error)")
+            }
+        }
         self.logger = logger
         self.replayGuard = replayGuard
         self.account = account
@@ -60,6 +65,7 @@ actor PeerDirectory {
         table = PeerTable(known: known, keys: account.value.currentKeys)
         saved = known
         for device in account.value.state.revoked { table.remove(device: device) }
+        for device in table.peers.keys where table.isProved(device) { self.replayGuard.prove(device) }
     }
 
     /// Devices whose advertisements were sealed with other keys than this device's, and while lists are apart every one
@@ -73,14 +79,7 @@ actor PeerDirectory {
     var all: [Peer] { table.peers.values.sorted { $0.seen > $1.seen } }
 
     /// What the DNS-SD responder of this machine does, in words.
-    var responderDescription: String {
-        switch responder {
-        case .idle: "not started"
-        case .running: "running"
-        case .unavailable(let reason, let retryAfter):
-            "unavailable: \(reason.hasSuffix(".") ? String(reason.dropLast()) : reason); trying again in \(max(1, retryAfter.components.seconds)) s"
-        }
-    }
+    var responderDescription: String { responder.inWords }
 
     /// The device of this identifier, if it was seen.
     func peer(_ id: String) -> Peer? {
@@ -102,6 +101,7 @@ actor PeerDirectory {
     func prove(_ device: String) {
         guard let device = DeviceID(device) else { return }
         table.prove(device)
+        replayGuard.prove(device)
     }
 
     /// The account has other lists or keys: revoked devices are forgotten, and what could not be opened is tried again.
@@ -172,9 +172,7 @@ actor PeerDirectory {
         announcements.stop()
         hearing.finish()
         save()
-        await withCheckedContinuation { continuation in
-            storage.submit { continuation.resume() }
-        }
+        await writer.drain()
     }
 
     private func receive(_ txt: [UInt8], of instance: String, _ interface: UInt32) {
@@ -224,10 +222,10 @@ actor PeerDirectory {
     ) {
         // It takes no lasting query, and is heard again in its turn.
         discovery.follow(instance)
-        let isItsTurn = outdated.receive(
+        let turns = outdated.receive(
             opened.advertisement, keys: opened.keys, instance: instance, interface: interface, now: .now,
             unixTime: UInt64(Date().timeIntervalSince1970))
-        if isItsTurn { hearing.yield(opened.advertisement.device.description) }
+        for device in turns { hearing.yield(device.description) }
     }
 
     /// Says what an instance is worth that has shown an advertisement of the account.
@@ -236,9 +234,13 @@ actor PeerDirectory {
     /// well is heard in turn, and what is old is a clone, unless it is the device's own name with an old record of some
     /// cache.
     private func give(_ verdict: ReplayGuard.Verdict, to instance: String, of device: DeviceID) {
+        // A connection may have shown the device before its first advertisement.
+        if table.isProved(device) { replayGuard.prove(device) }
         switch verdict {
         case .accepted, .standing:
-            if let displaced = lasting.add(instance, of: device) { discovery.follow(displaced) }
+            if let displaced = lasting.add(instance, of: device, isProved: table.isProved) {
+                discovery.follow(displaced)
+            }
             discovery.keep(instance)
         case .duplicate:
             // Said again of what has a lasting query: the responder may have been started anew, and all queries with it.
@@ -289,13 +291,6 @@ actor PeerDirectory {
         guard replayGuard.saveNeed != .none || known != saved else { return }
         replayGuard.markSaved()
         saved = known
-        storage.submit { [store, replayGuard, logger] in
-            do {
-                try store.save(replayGuard)
-                try store.save(known)
-            } catch {
-                logger.warning("what was seen of other devices could not be saved: \(error)")
-            }
-        }
+        writer.submit((replayGuard, known))
     }
 }

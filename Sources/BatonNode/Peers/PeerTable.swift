@@ -49,6 +49,9 @@ struct PeerTable {
     static var undialled: Set<NetworkAddress.Scope> { [.invalid, .loopback] }
 
     private(set) var peers: [DeviceID: Peer] = [:]
+    /// Devices that a connection has shown and that are not in the table: no advertisement of them has come yet, or they
+    /// made room. The one that was shown last comes last; at most ``bound``, 32 bytes each.
+    private var provedBeside: [DeviceID] = []
     private let lowestPort: UInt16
     private let undialled: Set<NetworkAddress.Scope>
 
@@ -108,7 +111,7 @@ struct PeerTable {
             gateNonce: advertisement.gateNonce, keys: keys, current: content.current,
             others: Int(content.otherActivities), seen: unixTime,
             currentSince: unixTime - min(unixTime, UInt64(content.current?.age ?? 0)),
-            revision: known?.revision ?? 0, isProved: known?.isProved ?? false,
+            revision: known?.revision ?? 0, isProved: isProved(advertisement.device),
             expiresAt: now + .seconds(Int(content.timeToLive)))
         peer.news = (known?.news ?? 0) + 1
         // The age is in whole seconds: the same activity keeps the time it was first seen with.
@@ -121,6 +124,7 @@ struct PeerTable {
             of: content, interfaces: peer.interfaces, lowestPort: lowestPort, undialled: undialled)
         guard known != nil || makeRoom() else { return }
         peers[advertisement.device] = peer
+        provedBeside.removeAll { $0 == advertisement.device }
     }
 
     /// The advertisement that counts was seen again: on another interface, or under a second instance.
@@ -138,14 +142,24 @@ struct PeerTable {
         peers[device]?.revision = revision
     }
 
-    /// A connection has shown that a device is of the account.
+    /// A connection has shown that a device is of the account, be it before its first advertisement.
     mutating func prove(_ device: DeviceID) {
-        peers[device]?.isProved = true
+        guard peers[device] == nil else {
+            peers[device]?.isProved = true
+            return
+        }
+        provedBeside.removeAll { $0 == device }
+        provedBeside.append(device)
+        if provedBeside.count > Self.bound { provedBeside.removeFirst() }
     }
+
+    /// Whether a connection has shown that a device is of the account.
+    func isProved(_ device: DeviceID) -> Bool { peers[device]?.isProved ?? provedBeside.contains(device) }
 
     /// A device is of the account no more.
     mutating func remove(device: DeviceID) {
         peers[device] = nil
+        provedBeside.removeAll { $0 == device }
     }
 
     /// Believes nothing more of who has shown keys of an older generation and nothing else. The name stays: the user is
@@ -188,6 +202,7 @@ struct PeerTable {
         }
         guard let longestGone else { return false }
         peers[longestGone.device] = nil
+        if longestGone.isProved { prove(longestGone.device) }
         return true
     }
 

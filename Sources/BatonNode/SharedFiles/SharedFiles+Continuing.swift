@@ -36,20 +36,17 @@ extension SharedFiles {
         return try await translate(payload, of: device, takesLocal: takesLocal)
     }
 
-    /// Files that are shorter are sent whole: a copy's digests go to the origin, and what short files hold could be
-    /// guessed by them.
-    static let leastCopySize: UInt64 = 1 << 20
-
     /// This device's copy of a document that is fetched, whatever state of it that is: what it has need not be sent.
     ///
     /// The origin says where it is, and hears the digests of what is there. So it is no other file than the one that the
-    /// user accepted by its name, and that user alone, and no rule of his, may have accepted it (see ``Handoff``).
+    /// user accepted by its name, and that user alone, and no rule of his, may have accepted it (see ``Handoff``); and of
+    /// what is there, only files of some size count (``BatonDocuments/OlderCopy/leastSharedSize``).
     ///
     /// - Parameters:
     ///   - url: what the document's origin calls it, `baton-document:` with a place.
     ///   - label: the document's name, as the user has been told it.
-    /// - Returns: `nil` where this device does not share the folder, has nothing of this name there or a file of less than
-    ///   ``leastCopySize``, or a link leads out of it.
+    /// - Returns: `nil` where this device does not share the folder, has nothing of this name there, or a link leads out
+    ///   of it.
     func olderCopy(of url: String, labelled label: DocumentLabel) -> FilePath? {
         guard case .document(let place?, _)? = CarriedURL(url, checks: checks),
             place.components.last == label.bytes
@@ -126,7 +123,6 @@ extension SharedRoots {
     fileprivate func copy(at place: CarriedURL.Place) -> FilePath? {
         guard let root = self[place.root] else { return nil }
         switch try? FileLookup.find(place.components, beneath: root.folder) {
-        case .file(let size)? where size < SharedFiles.leastCopySize: return nil
         case .file?, .folder?: return root.path(of: place)
         case .other?, .missing?, .outside?, nil: return nil
         }
