@@ -191,7 +191,7 @@ actor PeerDirectory {
             return discovery.reject(instance)
         }
         let isOutdated = !believesOutdated && opened.keys.generation < current.generation
-        if isOutdated, table.peers[opened.advertisement.device]?.isProved != true {
+        if isOutdated, !table.isProved(opened.advertisement.device) {
             return receiveOutdated(opened, of: instance, interface)
         }
         outdated.remove(opened.advertisement.device)
