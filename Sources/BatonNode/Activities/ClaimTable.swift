@@ -101,8 +101,13 @@ struct ClaimTable {
     }
 
     /// Notes that the holder has taken the activity over.
-    mutating func setContinued(_ id: ClaimID) {
+    ///
+    /// - Returns: whether that is news.
+    @discardableResult
+    mutating func setContinued(_ id: ClaimID) -> Bool {
+        guard claims[id]?.isContinued != true else { return false }
         claims[id]?.isContinued = true
+        return true
     }
 
     /// Notes that what the holder wanted has failed.

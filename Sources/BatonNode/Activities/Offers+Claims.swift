@@ -78,7 +78,8 @@ extension Offers {
     /// The holder has taken the activity over, and may go on using its claim.
     func setContinued(_ id: ClaimID, by device: PeerName) throws(HandoffError) {
         let claim = try claim(id, of: device)
-        claims.setContinued(id)
+        // It may be said again, such as on another connection; the application is told once.
+        guard claims.setContinued(id) else { return }
         report(.continued(device.taken(bytes: claim.document?.tree.size ?? 0)), of: claim.activity.id)
         settle()
     }
