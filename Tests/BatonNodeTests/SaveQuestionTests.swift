@@ -60,6 +60,20 @@ struct SaveQuestionTests {
         await scene.end()
     }
 
+    @Test("For an activity that is withdrawn meanwhile the application is not asked again")
+    func withdrawn() async throws {
+        let scene = try await Scene(saveDeadline: .seconds(60))
+        let first = scene.takeOver("first")
+        let question = try await scene.question()
+        let behind = scene.takeOver("behind")
+        try await eventually("both wait") { await scene.waiting == 2 }
+        await scene.withdraw()
+        try await question.answer("as it was")
+        for takeover in [first, behind] { #expect(await takeover.outcome.value == .failed(.noSuchActivity)) }
+        #expect(await scene.offers.saves.isEmpty)
+        await scene.end()
+    }
+
     @Test("Takeovers that are cancelled, or make room, end at once, and the application is not asked for them")
     func gone() async throws {
         let scene = try await Scene(saveDeadline: .seconds(60))
@@ -197,8 +211,12 @@ private actor Scene {
         return Takeover(outcome: outcome, going: going)
     }
 
-    func end() async {
+    func withdraw() async {
         await offers.withdraw(activity.id)
+    }
+
+    func end() async {
+        await withdraw()
         await application.close()
         await node.close()
     }

@@ -144,6 +144,35 @@ struct LabContinuationTests {
         #expect(origin.count("failed") == 1 && origin.count("willSave") == 2)
     }
 
+    @Test("Handoffs that are cancelled while the application saves are told as that, and it is not asked for them")
+    func cancelledSaves() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let reader = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.reader"))
+        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
+        origin.offer("Note")
+        // The first question stands for all of them.
+        for nth in 1...4 {
+            let accept = try lab.start(2, "accept", "--wait", "30")
+            try await reader.agree(nth: nth)
+            try await origin.event("willSave")
+            #expect(try await accept.end(by: SIGINT).status == 130)
+            #expect(try await reader.nth("didFailToContinue", nth).code == 3072)
+        }
+        let accept = try lab.start(2, "accept", "--json")
+        try await reader.agree(nth: 5)
+        try await origin.save(nth: 2, page: 5)
+        #expect(try await reader.continue().userInfo?.page == 5)
+        let accepted = try await accept.end()
+        #expect(accepted.status == 0, "\(accepted)")
+        try await origin.event("wasContinued")
+        // One that was gone before it asked is told of to nobody.
+        let failures = origin.events.filter { $0.event == "failed" }
+        #expect((1...4).contains(failures.count) && failures.allSatisfy { $0.code == 3072 }, "\(failures)")
+        #expect(origin.count("willSave") == 2)
+    }
+
     @Test("Who shows the waiting is obeyed: the command says nothing of what the application shows")
     func shown() async throws {
         let lab = try await HandoffLab()
