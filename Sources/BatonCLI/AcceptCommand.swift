@@ -114,6 +114,9 @@ struct AcceptCommand: AsyncParsableCommand {
         signal(SIGPIPE, SIG_IGN)
         let choice = ActivityChoice(prefix: id.flatMap(ActivityPrefix.init), isLatest: latest, device: from)
         let reporter = AcceptReporter(isJSON: output.json, isStream: stream)
+        let interruption = AcceptInterruption()
+        let interrupts = await interruption.watch()
+        defer { withExtendedLifetime(interrupts) {} }
         do {
             try await NodeAccess.withNode { client in
                 let finder = ActivityFinder(client: client, choice: choice)
@@ -121,7 +124,7 @@ struct AcceptCommand: AsyncParsableCommand {
                 while true {
                     let found = try await finder.find(waiting: wait.map { .seconds($0) })
                     do {
-                        return try await take(found, client, reporter)
+                        return try await take(found, client, reporter, interruption)
                     } catch let error as HandoffError where error.code == .noSuchActivity && !found.isNamed {
                         // Replaced by something that goes to another application: the user means what is there now.
                         replacements += 1
@@ -139,7 +142,8 @@ struct AcceptCommand: AsyncParsableCommand {
     private static let replacementBound = 5
 
     private func take(
-        _ found: ActivityFinder.Found, _ client: NodeClient, _ reporter: AcceptReporter
+        _ found: ActivityFinder.Found, _ client: NodeClient, _ reporter: AcceptReporter,
+        _ interruption: AcceptInterruption
     ) async throws {
         let activity = found.activity
         var request = WireAcceptRequest()
@@ -160,15 +164,18 @@ struct AcceptCommand: AsyncParsableCommand {
         }
         request.toApplication = !stream && !print && range == nil
         request.application = application ?? ""
-        var handoff = try await client.accept(request)
+        defer { interruption.end() }
+        var handoff = try await interruption.accept(request, by: client)
         if !handoff.choices.isEmpty {
+            interruption.end()
             request.application = try await ApplicationChooser.ask(handoff.choices).identifier
-            handoff = try await client.accept(request)
+            handoff = try await interruption.accept(request, by: client)
         }
         let outcome = try await AcceptRun(
-            client: client, handoff: handoff, activity: activity, reporter: reporter, isStream: stream,
-            isFetching: !request.destination.isEmpty, range: range
+            client: client, handoff: handoff, activity: activity, reporter: reporter, interruption: interruption,
+            isStream: stream, isFetching: !request.destination.isEmpty, range: range
         ).run()
+        interruption.end()
         if request.toApplication { await AcceptedOpening(isJSON: output.json).open(outcome, documents: open) }
     }
 }

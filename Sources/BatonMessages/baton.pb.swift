@@ -2329,6 +2329,7 @@ public nonisolated struct WireWillSaveRequest: Sendable {
 
   public var activityID: Data = Data()
 
+  /// of several that wait for the same answer the one that asked first
   public var device: String = String()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()

@@ -6,6 +6,21 @@ import Testing
 @Suite(
     .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
 struct LabHandoffTests {
+    @Test("A host that does not see others says at the deadline what the nodes know and have said")
+    func unseen() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNode(1)
+        let failure = await #expect(throws: Lab.Failure.self) {
+            try await lab.awaitPeers(1, on: 1, within: .seconds(1))
+        }
+        let text = failure?.description ?? ""
+        #expect(text.contains("it never was that host 1 sees 1 devices"), "\(text)")
+        #expect(text.contains("--- host 1 (laptop)\n{") && text.contains(#""peers":0"#), "\(text)")
+        #expect(text.contains("\n| ") && !text.contains("no answer"), "\(text)")
+        #expect(text.contains("--- host 2 (desktop)") && text.contains("\n| no node was started"), "\(text)")
+    }
+
     @Test("A document is offered, listed, accepted, continued and withdrawn")
     func document() async throws {
         let seed: UInt64 = 20

@@ -47,45 +47,102 @@ struct PayloadAnswerTests {
 
     @Test("Who cancels, who does not wait any longer and who is lost are told apart", arguments: Going.allCases)
     func goes(_ how: Going) async throws {
-        let loop = EventLoop(name: "node")
-        let files = SharedFiles(
-            path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        let offers = Offers(on: loop, files: files) { _ in }
-        let (applicationSide, application) = try await connectedPair(on: loop)
-        let (deviceSide, device) = try await connectedPair(on: loop)
-        let activity = try OfferedActivity(
-            .with {
-                $0.type = "org.example.note"
-                $0.needsSave = true
-            }, document: nil)
-        var events = try await offers.offer(activity, from: applicationSide).makeAsyncIterator()
-        let name = PeerName(id: "d", name: "desktop")
-
-        let asked = try await device.open(
-            WireRequest.with { $0.payload.activityID = .init(activity.id.bytes) }.serializedBytes())
-        let requests = deviceSide.incoming.makeAsyncIterator()
-        let incoming = try #require(await requests.next())
-        let claiming = Task { try await offers.claim(activity.id, by: name) }
-        let questions = application.incoming.makeAsyncIterator()
-        let question = try #require(await questions.next())
-        // While the application saves.
-        switch how {
-        case .cancels: await asked.reset(.cancelled)
-        case .waitsNoLonger: await asked.reset(.timeout)
-        case .dies: await device.close()
-        }
-        await incoming.stream.gone()
+        let scene = try await Scene()
+        let claiming = Task { try await scene.offers.claim(scene.activity.id, by: scene.name) }
+        let question = try await scene.question()
+        // While the application saves, and nobody sees it.
+        await scene.go(how)
+        await scene.incoming.stream.gone()
         try await question.stream.respond(.willSave(.init()))
         await question.stream.finish()
         let (claim, payload) = try await claiming.value
         await #expect(throws: HandoffError.self) {
-            try await PeerService.answer(claim, payload, on: incoming.stream, for: name, of: offers)
+            try await PeerService.answer(
+                claim, payload, on: scene.incoming.stream, for: scene.name, of: scene.offers)
         }
+        var events = scene.events.makeAsyncIterator()
         #expect(await events.next()?.taken.device == "desktop")
         let failure = try #require(await events.next()?.failed)
         #expect(failure.code == how.code && failure.device == "desktop", "\(failure)")
-        #expect(await !offers.holdsClaim("d"))
-        for connection in [applicationSide, application, deviceSide, device] { await connection.close() }
+        #expect(await !scene.offers.holdsClaim("d"))
+        await scene.end()
+    }
+
+    @Test("Who goes while the application saves has no claim from then on, and it says why", arguments: Going.allCases)
+    func goesBefore(_ how: Going) async throws {
+        let scene = try await Scene()
+        let giving = Task { () -> HandoffError.Code? in
+            do throws(HandoffError) {
+                try await PeerService.give(
+                    scene.activity.id, to: scene.name, on: scene.incoming.stream, of: scene.offers)
+                return nil
+            } catch {
+                return error.code
+            }
+        }
+        let question = try await scene.question()
+        await scene.go(how)
+        // The application has not answered, and does not.
+        var events = scene.events.makeAsyncIterator()
+        let failure = try #require(await events.next()?.failed)
+        #expect(failure.code == how.code && failure.device == "desktop", "\(failure)")
+        #expect(await giving.value == how.code)
+        #expect(await !scene.offers.holdsClaim("d"))
+        withExtendedLifetime(question) {}
+        await scene.end()
+    }
+
+    /// An application whose activity a device asks for.
+    private struct Scene {
+        let offers: Offers
+        let activity: OfferedActivity
+        let events: AsyncStream<WireOfferEvent>
+        let name = PeerName(id: "d", name: "desktop")
+        /// The device's request, as it asks and as it is asked.
+        let asked: BatonTransport.Stream
+        let incoming: IncomingStream
+        private let application: Connection
+        private let device: Connection
+        private let others: [Connection]
+
+        init() async throws {
+            let loop = EventLoop(name: "node")
+            let files = SharedFiles(
+                path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            offers = Offers(on: loop, files: files, saveDeadline: .seconds(60)) { _ in }
+            let (applicationSide, application) = try await connectedPair(on: loop)
+            let (deviceSide, device) = try await connectedPair(on: loop)
+            activity = try OfferedActivity(
+                .with {
+                    $0.type = "org.example.note"
+                    $0.needsSave = true
+                }, document: nil)
+            events = try await offers.offer(activity, from: applicationSide)
+            var request = WireRequest()
+            request.payload.activityID = .init(activity.id.bytes)
+            asked = try await device.open(request.serializedBytes())
+            let requests = deviceSide.incoming.makeAsyncIterator()
+            incoming = try #require(await requests.next())
+            (self.application, self.device, others) = (application, device, [applicationSide, deviceSide])
+        }
+
+        /// What the application is asked.
+        func question() async throws -> IncomingStream {
+            let questions = application.incoming.makeAsyncIterator()
+            return try #require(await questions.next())
+        }
+
+        func go(_ how: Going) async {
+            switch how {
+            case .cancels: await asked.reset(.cancelled)
+            case .waitsNoLonger: await asked.reset(.timeout)
+            case .dies: await device.close()
+            }
+        }
+
+        func end() async {
+            for connection in [application, device] + others { await connection.close() }
+        }
     }
 }

@@ -15,12 +15,12 @@ import Testing
 struct ReplacementTests {
     /// Offers of a node that shares no folder.
     private static func offers(
-        on loop: EventLoop, lapse: Duration = ClaimTable.lapse, saveDeadline: Duration = .seconds(5)
+        on loop: EventLoop, lapse: Duration = ClaimTable.lapse
     ) throws -> Offers {
         let files = SharedFiles(
             path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        return Offers(on: loop, files: files, lapse: lapse, saveDeadline: saveDeadline) { _ in }
+        return Offers(on: loop, files: files, lapse: lapse) { _ in }
     }
 
     @Test("After a withdrawal others wait for what takes its place, and no longer than a moment")
@@ -103,7 +103,8 @@ struct ReplacementTests {
         let first = try await offers.claim(activity.id, by: desktop).claim
         let second = try await offers.claim(activity.id, by: phone).claim
         await offers.withdraw(activity.id)
-        try await offers.setContinued(first, by: desktop)
+        // Said twice, told once.
+        for _ in 1...2 { try await offers.setContinued(first, by: desktop) }
         #expect(await offers.departed.count == 1)
         await offers.fail(second, by: phone, with: HandoffError(.notHandled, "it was not handled"))
         #expect(await told(events) == ["taken", "taken", "withdrawn", "continued desktop", "failed phone"])
@@ -148,97 +149,6 @@ struct ReplacementTests {
         #expect(await events.next()?.withdrawn == .init())
         await application.close()
         await node.close()
-    }
-
-    @Test("Behind the device that an application saves for two may wait, and another is refused at once")
-    func savesWaiting() async throws {
-        let loop = EventLoop(name: "offers")
-        let offers = try Self.offers(on: loop, saveDeadline: .seconds(3))
-        let (node, application) = try await connectedPair(on: loop)
-        let activity = try OfferedActivity(
-            .with {
-                $0.type = "org.example.note"
-                $0.needsSave = true
-            }, document: nil)
-        let events = try await offers.offer(activity, from: node)
-        // It never answers.
-        let serving = Task {
-            var kept: [IncomingStream] = []
-            for await incoming in application.incoming { kept.append(incoming) }
-        }
-        let failures = await withTaskGroup(of: HandoffError.Code?.self) { group in
-            for number in 1...(Offers.waitingSaves + 3) {
-                group.addTask {
-                    do throws(HandoffError) {
-                        _ = try await offers.claim(activity.id, by: PeerName(id: "\(number)", name: "\(number)"))
-                        return nil
-                    } catch {
-                        return error.code
-                    }
-                }
-            }
-            var failures: [HandoffError.Code?] = []
-            for await failure in group { failures.append(failure) }
-            return failures
-        }
-        #expect(failures.count { $0 == .limitExceeded } == 2)
-        #expect(failures.count { $0 == .timedOut } == Offers.waitingSaves + 1)
-        await offers.withdraw(activity.id)
-        withExtendedLifetime(events) {}
-        serving.cancel()
-    }
-
-    @Test("Of devices that ask at the same moment each has the application's whole time, one after the other")
-    func savesInTurn() async throws {
-        let loop = EventLoop(name: "offers")
-        let offers = try Self.offers(on: loop, saveDeadline: .seconds(3))
-        let (node, application) = try await connectedPair(on: loop)
-        let activity = try OfferedActivity(
-            .with {
-                $0.type = "org.example.note"
-                $0.needsSave = true
-            }, document: nil)
-        let events = try await offers.offer(activity, from: node)
-        // It never answers the first, and every other at once.
-        let serving = Task {
-            // Kept: letting it go would abort it.
-            var first: IncomingStream?
-            for await incoming in application.incoming {
-                if first == nil {
-                    first = incoming
-                } else {
-                    try? await incoming.stream.respond(.willSave(.init()))
-                    await incoming.stream.finish()
-                }
-            }
-            withExtendedLifetime(first) {}
-        }
-        let claims = (1...3).map { number in
-            Task { () -> HandoffError.Code? in
-                do throws(HandoffError) {
-                    _ = try await offers.claim(activity.id, by: PeerName(id: "\(number)", name: "device \(number)"))
-                    return nil
-                } catch {
-                    return error.code
-                }
-            }
-        }
-        var failures: [HandoffError.Code] = []
-        for claim in claims { if let code = await claim.value { failures.append(code) } }
-        #expect(failures == [.timedOut])
-        await offers.withdraw(activity.id)
-        var told: [Bool] = []
-        var iterator = events.makeAsyncIterator()
-        while told.count < 3, let event = await iterator.next() {
-            if case .failed = event.kind { told.append(false) }
-            if case .taken = event.kind { told.append(true) }
-        }
-        // None is asked for before the one before it has failed.
-        #expect(told == [false, true, true])
-        #expect(await offers.awaitingSave.isEmpty)
-        await application.close()
-        await node.close()
-        await serving.value
     }
 
     @Test("A claim that lapses ends by itself what was withdrawn while it was held")

@@ -17,6 +17,8 @@ public final class HandoffLab: Sendable {
     /// Everything that was started here: it runs for as long as the lab does, or until it is told to end.
     private let programs = Mutex<[LabProgram]>([])
     private let isDown = Mutex(false)
+    /// The node of each host that was started last.
+    private let nodes = Mutex<[Int: HostCommand]>([:])
 
     /// Makes a lab with as many hosts as names are given.
     ///
@@ -57,6 +59,7 @@ public final class HandoffLab: Sendable {
     private func end() {
         lab.down()
         programs.withLock { $0 = [] }
+        nodes.withLock { $0 = [:] }
         try? FileManager.default.removeItem(at: folder)
     }
 
@@ -139,6 +142,7 @@ public final class HandoffLab: Sendable {
     ) async throws -> (command: HostCommand, port: Int) {
         let command = try start(
             host, ["node", "--json", "--verbose"] + arguments, home: home, wrapper: wrapper)
+        nodes.withLock { $0[host] = command }
         let ready = try await command.event("ready")
         return (command, ready.port ?? 0)
     }
@@ -152,10 +156,31 @@ public final class HandoffLab: Sendable {
     }
 
     /// Waits until a host's node sees so many others.
+    ///
+    /// - Throws: ``Lab/Failure`` at the deadline, with what the nodes of all hosts know and have said last.
     public func awaitPeers(_ count: Int, on host: Int, within timeout: Duration = .seconds(30)) async throws {
-        try await eventually("host \(host) sees \(count) devices", within: timeout) {
-            try await self.status(host)?.peers == count
+        do {
+            try await eventually("host \(host) sees \(count) devices", within: timeout) {
+                try await self.status(host)?.peers == count
+            }
+        } catch let failure as Lab.Failure {
+            throw Lab.Failure(description: failure.description + (await knowledge()))
         }
+    }
+
+    /// What the node of each host knows of itself and of the others, and the end of its log.
+    private func knowledge() async -> String {
+        var text = ""
+        for host in 1...names.count {
+            text += "\n--- host \(host) (\(names[host - 1]))"
+            for command in ["status", "devices"] {
+                let told = try? await run(host, command, "--json")
+                text += "\n" + (told.map { $0.lines.joined(separator: "\n") + $0.errors } ?? "\(command): no answer")
+            }
+            let log = nodes.withLock { $0[host]?.errors } ?? "no node was started"
+            text += log.split(separator: "\n").suffix(40).map { "\n| " + $0 }.joined()
+        }
+        return text
     }
 
     /// What `status` says; nil when it failed.

@@ -251,12 +251,34 @@ struct SavingTests {
         try await stage.node.report(.continued(laptop))
         try await stage.node.report(.taken(laptop))
         try await stage.node.report(.continued(laptop))
+        // Two at the same moment are two.
+        for event in [.taken(laptop), .taken(laptop), .continued(laptop), .continued(laptop), .continued(laptop)]
+            as [WireOfferEvent.OneOf_Kind]
+        {
+            try await stage.node.report(event)
+        }
         try await stage.node.report(.failed(HandoffError(.cancelled, "it was cancelled", device: "phone").failure))
         try await eventually("told of the failure") { recorder.failures.value.count == 1 }
         #expect(recorder.failures.value.first?.code == .userCancelled)
         #expect(recorder.failures.value.first?.device == "phone")
-        #expect(recorder.continued.value.map(\.name) == ["laptop", "laptop"])
+        #expect(recorder.continued.value.map(\.name) == [String](repeating: "laptop", count: 4))
         #expect(recorder.continued.value.first?.identifier == "id-1")
+    }
+
+    @Test("An activity that ends before it is asked for its state is not asked")
+    func endsBefore() async throws {
+        let stage = try await Stage()
+        let (ended, other) = (try stage.activity(), try stage.activity())
+        let recorders = [ActivityRecorder(), ActivityRecorder()]
+        (ended.delegate, other.delegate) = (recorders[0], recorders[1])
+        for activity in [ended, other] {
+            activity.needsSave = true
+            activity.becomeCurrent()
+            ended.invalidate()
+        }
+        // Which it would be after the one before.
+        try await eventually("the other is asked") { recorders[1].saves.value == 1 }
+        #expect(recorders[0].saves.value == 0)
     }
 
     @Test("An activity that ended is not saved")

@@ -100,23 +100,36 @@ struct ReportedSize: Sendable {
     }
 }
 
-/// Which devices an activity's delegate was told of, so that a device that says twice that it continues is told once.
+/// Of which takeovers an activity's delegate is still to be told: each device that continues is told of once for each, and
+/// once where nothing was heard of the takeover.
 struct ContinuationMarks: Sendable {
-    /// Devices that are remembered; the one that was told first is forgotten beyond it.
+    /// Devices that are remembered; the one that was heard of first is forgotten beyond it.
     static let bound = 64
 
-    private var told: [String] = []
+    private var devices: [(id: String, takeovers: Int)] = []
 
-    /// A device has begun to take the activity over, perhaps again.
+    /// A device has begun to take the activity over, perhaps once more.
     mutating func begin(_ device: String) {
-        told.removeAll { $0 == device }
+        if let index = devices.firstIndex(where: { $0.id == device }) {
+            devices[index].takeovers += 1
+        } else {
+            remember(device, takeovers: 1)
+        }
     }
 
     /// A device says that it continues.
     mutating func isNews(_ device: String) -> Bool {
-        guard !told.contains(device) else { return false }
-        told.append(device)
-        if told.count > Self.bound { told.removeFirst() }
+        guard let index = devices.firstIndex(where: { $0.id == device }) else {
+            remember(device, takeovers: 0)
+            return true
+        }
+        guard devices[index].takeovers > 0 else { return false }
+        devices[index].takeovers -= 1
         return true
+    }
+
+    private mutating func remember(_ device: String, takeovers: Int) {
+        devices.append((device, takeovers))
+        if devices.count > Self.bound { devices.removeFirst() }
     }
 }

@@ -11,7 +11,10 @@ extension UserActivity {
             try? await Task.sleep(for: deadlines.coalescing)
             guard let self else { return }
             state.withLock { $0.isSaveQueued = false }
-            _ = await turns.call(within: deadlines.save) { await self.save() }
+            _ = await turns.call(within: deadlines.save) {
+                // It may have ended meanwhile, and with it whatever there is to save.
+                if !self.isInvalidated { await self.save() }
+            }
         }
     }
 

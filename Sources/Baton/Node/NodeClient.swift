@@ -98,8 +98,12 @@ package struct NodeClient: Sendable {
     }
 
     /// Takes an activity over.
-    package func accept(_ request: WireAcceptRequest) async throws(HandoffError) -> NodeHandoff {
-        let (response, stream) = try await connection.request(.accept(request))
+    ///
+    /// - Parameter opened: told of the stream on which the node is asked, and the handoff goes on: an abort cancels it.
+    package func accept(
+        _ request: WireAcceptRequest, opened: (@Sendable (BatonTransport.Stream) -> Void)? = nil
+    ) async throws(HandoffError) -> NodeHandoff {
+        let (response, stream) = try await connection.request(.accept(request), opened: opened)
         guard case .accept(let accepted) = response else { throw .unexpectedAnswer }
         return NodeHandoff(accepted, stream: stream)
     }

@@ -44,7 +44,7 @@ package enum NodeRequest: Sendable {
 package struct NodeWillSave: Sendable {
     /// The activity it is about.
     package let activityID: [UInt8]
-    /// The device that takes it over.
+    /// The device that takes it over; of several that wait for the same answer the one that asked first.
     package let device: String
     private let stream: BatonTransport.Stream
 

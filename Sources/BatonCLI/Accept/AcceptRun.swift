@@ -10,6 +10,7 @@ struct AcceptRun: Sendable {
     let handoff: NodeHandoff
     let activity: ListedActivity
     let reporter: AcceptReporter
+    let interruption: AcceptInterruption
     let isStream: Bool
     /// A document is fetched, so that the payload is not what the user waits for.
     let isFetching: Bool
@@ -25,34 +26,19 @@ struct AcceptRun: Sendable {
     }
 
     func run() async throws -> Outcome {
-        let interrupted = OneTime()
-        let (client, handoff) = (client, handoff)
-        let pump = PumpTask()
-        // Not SIGHUP: a terminal that dies ends the command and not the handoff, which the node goes on with.
-        let interrupts = await Interrupts.watch { _ in
-            _ = interrupted.take()
-            Task {
-                await pump.cancel()
-                await handoff.cancel()
-                // The node may be stuck; whoever pressed ^C is not kept.
-                try? await Task.sleep(for: .seconds(2))
-                await client.close()
-            }
-        }
-        defer { withExtendedLifetime(interrupts) {} }
         let outcome: Outcome
         do {
-            outcome = try await follow(pump)
+            outcome = try await follow()
         } catch {
-            if interrupted.hasHappened { throw CommandError.interrupted }
+            if interruption.hasHappened { throw CommandError.interrupted }
             await question.end()
             throw error
         }
-        if interrupted.hasHappened { throw CommandError.interrupted }
+        if interruption.hasHappened { throw CommandError.interrupted }
         return outcome
     }
 
-    private func follow(_ pump: PumpTask) async throws -> Outcome {
+    private func follow() async throws -> Outcome {
         var outcome = Outcome()
         var events = handoff.events.makeAsyncIterator()
         while true {
@@ -69,7 +55,7 @@ struct AcceptRun: Sendable {
                 throw CommandError.failed("the node ended the handoff without saying how; see what it says itself")
             }
             if try await handle(event, &outcome) {
-                if isStream { try await pumpStream(pump) }
+                if isStream { try await pumpStream() }
                 if let range { try await printBytes(range) }
                 await handoff.finish()
                 return outcome
@@ -117,10 +103,10 @@ struct AcceptRun: Sendable {
         }
     }
 
-    private func pumpStream(_ task: PumpTask) async throws {
+    private func pumpStream() async throws {
         let stream = try await client.openContinuationStream(of: handoff)
         let pump = try StreamPump(stream)
-        try await task.run { try await pump.run() }
+        try await interruption.pump.run { try await pump.run() }
     }
 }
 

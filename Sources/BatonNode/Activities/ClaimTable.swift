@@ -24,6 +24,7 @@ struct ClaimTable {
 
     /// A claim that went although its holder had said neither that it took the activity over nor that this failed.
     struct Loss {
+        let claim: ClaimID
         let activity: ActivityID
         /// What the activity's application is to be told, with the holder's name.
         let error: HandoffError
@@ -79,7 +80,7 @@ struct ClaimTable {
         if own.count >= Self.boundPerDevice, let oldest = own.min(by: { $0.value.number < $1.value.number }) {
             claims[oldest.key] = nil
             noteLoss(
-                oldest.value, .limitExceeded,
+                oldest.key, oldest.value, .limitExceeded,
                 "the device took over more than \(Self.boundPerDevice) activities at once; this was the oldest")
         }
         guard claims.count < Self.bound else { throw .tooManyClaims }
@@ -99,8 +100,13 @@ struct ClaimTable {
     }
 
     /// Notes that the holder has taken the activity over.
-    mutating func setContinued(_ id: ClaimID) {
+    ///
+    /// - Returns: whether that is news.
+    @discardableResult
+    mutating func setContinued(_ id: ClaimID) -> Bool {
+        guard claims[id]?.isContinued != true else { return false }
         claims[id]?.isContinued = true
+        return true
     }
 
     /// Notes that what the holder wanted has failed.
@@ -144,14 +150,18 @@ struct ClaimTable {
     mutating func expire(now: Instant) {
         for (id, claim) in claims where claim.lapsesAt.map({ $0 <= now }) ?? false {
             claims[id] = nil
-            noteLoss(claim, .connectionLost, "the device was lost before it said that it continues the activity")
+            noteLoss(id, claim, .connectionLost, "the device was lost before it said that it continues the activity")
         }
     }
 
-    private mutating func noteLoss(_ claim: Claim, _ code: HandoffError.Code, _ message: String) {
+    private mutating func noteLoss(
+        _ id: ClaimID, _ claim: Claim, _ code: HandoffError.Code, _ message: String
+    ) {
         guard !claim.isContinued, !claim.hasFailed else { return }
         losses.append(
-            Loss(activity: claim.activity.id, error: HandoffError(code, message, device: claim.device.name)))
+            Loss(
+                claim: id, activity: claim.activity.id,
+                error: HandoffError(code, message, device: claim.device.name)))
     }
 
     /// What was lost since this was asked last.

@@ -10,8 +10,11 @@ extension Offers {
     /// Gives a device the activity as it is now, and a claim on it.
     ///
     /// The application is asked to save first. Where that fails no claim stays, and the activity remains available.
+    ///
+    /// - Parameter gone: returns when the device waits no longer, and says why, as ``release(_:by:because:)`` takes it: its
+    ///   claim goes at once. Cancelled when there is something to answer.
     func claim(
-        _ id: ActivityID, by device: PeerName
+        _ id: ActivityID, by device: PeerName, until gone: (@Sendable () async -> HandoffError?)? = nil
     ) async throws(HandoffError) -> (claim: ClaimID, payload: WireActivityPayload) {
         let offer = try offer(id)
         try refuseIfHeld(offer.activity, for: device)
@@ -26,16 +29,27 @@ extension Offers {
         settle()
         saveBegins(id)
         defer { saveEnded(id) }
-        do {
-            let (payload, document) = try await savedPayload(of: offer, for: device)
+        let watching = gone.map { gone in
+            Task {
+                let reason = await gone()
+                if !Task.isCancelled { release(claim, by: device, because: reason) }
+            }
+        }
+        defer { watching?.cancel() }
+        do throws(HandoffError) {
+            let (payload, document) = try await savedPayload(of: offer, for: claim, of: device)
+            guard claims.claims[claim] != nil else { throw HandoffError.claimGone }
             // It may have been withdrawn, or switched off, while its application saved.
             _ = try self.offer(id)
             claims.setOffered(document, of: claim)
             offer.events.yield(.with { $0.taken = device.taken(bytes: 0) })
             return (claim, payload)
         } catch {
+            // Of a claim that went meanwhile its application was told why.
+            if claims.setFailed(claim, by: device) != nil {
+                offer.events.yield(.with { $0.failed = error.concerning(device).failure })
+            }
             claims.release(claim, by: device)
-            offer.events.yield(.with { $0.failed = error.concerning(device).failure })
             // The application may have said where the document was; that is for this device's user alone.
             guard error.code != .documentUnreadable else {
                 throw HandoffError(.documentUnreadable, "the document can no longer be read on the other device")
@@ -64,7 +78,8 @@ extension Offers {
     /// The holder has taken the activity over, and may go on using its claim.
     func setContinued(_ id: ClaimID, by device: PeerName) throws(HandoffError) {
         let claim = try claim(id, of: device)
-        claims.setContinued(id)
+        // It may be said again, such as on another connection; the application is told once.
+        guard claims.setContinued(id) else { return }
         report(.continued(device.taken(bytes: claim.document?.tree.size ?? 0)), of: claim.activity.id)
         settle()
     }
@@ -84,7 +99,7 @@ extension Offers {
             error.map { HandoffError($0.code, $0.shortened.message) }
             ?? HandoffError(.cancelled, "it was let go without being continued")
         fail(id, by: device, with: reason)
-        claims.release(id, by: device)
+        if let claim = claims.release(id, by: device) { saves[claim.activity.id]?.remove(id, because: reason) }
         forgetApplications()
         settle()
     }
@@ -117,7 +132,7 @@ extension Offers {
         applicationsOfClaimed = applicationsOfClaimed.filter { claims.isClaimed($0.key, now: .now) }
     }
 
-    private func offer(_ id: ActivityID) throws(HandoffError) -> Offer {
+    func offer(_ id: ActivityID) throws(HandoffError) -> Offer {
         guard visible.contains(where: { $0.id == id }), let offer = offers.first(where: { $0.activity.id == id }) else {
             throw HandoffError(.noSuchActivity, "the activity is no longer offered")
         }

@@ -28,7 +28,10 @@ extension Offers {
     /// more.
     func settle() {
         claims.expire(now: .now)
-        for loss in claims.takeLosses() { report(.failed(loss.error.failure), of: loss.activity) }
+        for loss in claims.takeLosses() {
+            report(.failed(loss.error.failure), of: loss.activity)
+            saves[loss.activity]?.remove(loss.claim, because: HandoffError(loss.error.code, loss.error.message))
+        }
         for (id, offer) in departed where !claims.isUnsettled(id, now: .now) {
             offer.events.finish()
             departed[id] = nil

@@ -20,11 +20,11 @@ extension Offers {
 
     /// What the application says that the state is now, and the document that goes with it.
     func savedPayload(
-        of offer: Offer, for device: PeerName
+        of offer: Offer, for claim: ClaimID, of device: PeerName
     ) async throws(HandoffError) -> (payload: WireActivityPayload, document: DocumentSource?) {
         var payload = offer.activity.payload
         guard offer.activity.needsSave else { return (payload, offer.activity.document) }
-        let state = try await askToSave(offer, for: device)
+        let state = try await askToSave(offer.activity.id, for: claim, of: device)
         let (userInfo, document) = try await files.outgoing(
             state.userInfo, document: document(of: state, for: offer.activity))
         try OfferedActivity.requireFitting(userInfo)
@@ -50,16 +50,39 @@ extension Offers {
         return (payload, document)
     }
 
-    /// Asks the application for the state when it has been asked for the devices before this one: each of them has all
-    /// the time that there is, and one that gets no answer fails no other.
-    private func askToSave(_ offer: Offer, for device: PeerName) async throws(HandoffError) -> WireWillSaveResponse {
-        let id = offer.activity.id
-        try await beginAsking(id)
-        defer { endAsking(id) }
-        let application = offer.application
-        let saved: WireResponse.OneOf_Kind
-        do {
-            saved = try await withDeadline(saveDeadline, "the application that offers it did not save") {
+    /// The state, from a question that the application is asked after the device has asked.
+    ///
+    /// An application is asked one question at a time, and answers it for all who wait when it is asked. So each has all the
+    /// time that there is, behind at most one question for others, and one that gets no answer fails no other.
+    private func askToSave(
+        _ id: ActivityID, for claim: ClaimID, of device: PeerName
+    ) async throws(HandoffError) -> WireWillSaveResponse {
+        let answer = await withCheckedContinuation { (waiter: CheckedContinuation<AwaitedSaves.Answer, Never>) in
+            guard claims.claims[claim] != nil else { return waiter.resume(returning: .failure(.claimGone)) }
+            let isUnderWay = saves[id] != nil
+            saves[id, default: AwaitedSaves()].next.append(.init(claim: claim, device: device, waiter: waiter))
+            if !isUnderWay { askNext(id) }
+        }
+        return try answer.get()
+    }
+
+    /// Asks for all who wait now; for none where all have gone.
+    private func askNext(_ id: ActivityID) {
+        guard let device = saves[id]?.begin() else {
+            saves[id] = nil
+            return
+        }
+        Task {
+            let answer = await save(of: id, for: device)
+            saves[id]?.end(with: answer)
+            askNext(id)
+        }
+    }
+
+    private func save(of id: ActivityID, for device: PeerName) async -> AwaitedSaves.Answer {
+        do throws(HandoffError) {
+            let application = try offer(id).application
+            let answer = try await withDeadline(saveDeadline, "the application that offers it did not save") {
                 let (response, stream) = try await application.request(
                     .willSave(
                         .with {
@@ -69,36 +92,14 @@ extension Offers {
                 await stream.finish()
                 return response
             }
+            guard case .willSave(let state) = answer else {
+                throw HandoffError(.internal, "the application that offers it gave an answer that cannot be read")
+            }
+            return .success(state)
         } catch {
             // Its connection, and not the one between the devices.
-            guard error.code == .connectionLost else { throw error }
-            throw HandoffError(.applicationGone, "the application that offers it has ended")
+            guard error.code == .connectionLost else { return .failure(error) }
+            return .failure(HandoffError(.applicationGone, "the application that offers it has ended"))
         }
-        guard case .willSave(let state) = saved else {
-            throw HandoffError(.internal, "the application that offers it gave an answer that cannot be read")
-        }
-        return state
-    }
-
-    private func beginAsking(_ id: ActivityID) async throws(HandoffError) {
-        guard let waiting = awaitingSave[id]?.count else {
-            awaitingSave[id] = []
-            return
-        }
-        guard waiting < Self.waitingSaves else {
-            throw HandoffError(
-                .limitExceeded,
-                "the application that offers it is being asked for other devices; accept it again in a moment")
-        }
-        await withCheckedContinuation { awaitingSave[id]?.append($0) }
-    }
-
-    private func endAsking(_ id: ActivityID) {
-        guard let next = awaitingSave[id]?.first else {
-            awaitingSave[id] = nil
-            return
-        }
-        awaitingSave[id]?.removeFirst()
-        next.resume()
     }
 }

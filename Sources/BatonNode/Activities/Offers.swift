@@ -41,14 +41,10 @@ actor Offers {
     /// The applications behind activities that were withdrawn while devices hold claims on them: these may still open
     /// streams. As many as there are claims at the most.
     var applicationsOfClaimed: [ActivityID: Connection] = [:]
-    /// Devices for which an application may still be asked while it is asked for another; one more is refused. With the time
-    /// that each has, the last one's ends when a device gives up.
-    static let waitingSaves = 2
     /// Activities whose applications are saving for a device, and how many devices that is.
     private var savesUnderWay: [ActivityID: Int] = [:]
-    /// Activities whose applications are being asked for the state, and the devices' questions that come after that one, at
-    /// most ``waitingSaves``.
-    var awaitingSave: [ActivityID: [CheckedContinuation<Void, Never>]] = [:]
+    /// Activities whose applications are being asked for the state, and the claims that wait for it.
+    var saves: [ActivityID: AwaitedSaves] = [:]
     /// How long an application may take to save.
     let saveDeadline: Duration
     /// What was withdrawn meanwhile: its events end when the application has heard what became of the save.

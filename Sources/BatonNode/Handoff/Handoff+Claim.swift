@@ -8,8 +8,8 @@ import SwiftProtobuf
 
 /// The origin's side of a handoff: its payload, and the claim, which outlives a connection and can be asked for anew.
 extension Handoff {
-    /// How long the origin may take for the payload: its application may take 5 s to save, for the device that asked just
-    /// before as well.
+    /// How long the origin may take for the payload: its application may take 5 s to save, after it was asked for devices
+    /// that came before, which may take as long.
     private static let payloadDeadline = Duration.seconds(15)
     /// How often an activity may be replaced by another while it is asked for.
     private static let replacementBound = 8

@@ -113,8 +113,24 @@ struct PeerService: Sendable {
         guard let id = ActivityID(request.activityID) else {
             throw HandoffError(.invalidRequest, "an activity's id has \(ActivityID.size) bytes")
         }
-        let (claim, payload) = try await offers.claim(id, by: device)
-        try await Self.answer(claim, payload, on: stream, for: device, of: offers)
+        try await Self.give(id, to: device, on: stream, of: offers)
+    }
+
+    /// Gives a device the activity as it is now. One that goes before the answer is there has no claim from that moment on.
+    static func give(
+        _ id: ActivityID, to device: PeerName, on stream: BatonTransport.Stream, of offers: Offers
+    ) async throws(HandoffError) {
+        let (claim, payload) = try await offers.claim(id, by: device) {
+            await stream.gone()
+            guard !Task.isCancelled else { return nil }
+            do throws(TransportError) {
+                _ = try await stream.read()
+                return Self.loss(HandoffError(.connectionLost, "the connection ended"))
+            } catch {
+                return Self.loss(HandoffError(error))
+            }
+        }
+        try await answer(claim, payload, on: stream, for: device, of: offers)
     }
 
     /// Gives a device the activity that it has claimed. A claim that it does not come to know of goes again.

@@ -27,7 +27,18 @@ struct BridgeChangeTests {
         }
         await send(#""do":"becomeCurrent","activity":"a","type":"org.example.note","# + content(0))
         #expect(await eventually { await node.offered.count == 1 })
+        // What the node is sent is a few of the states that there are. Who looks all the time, first at the title, finds no
+        // older document beside it.
+        let activity = try #require(await bridge.activities["a"])
+        let isOver = OneTime()
+        async let looking = Self.look(until: isOver) {
+            guard let title = activity.title.flatMap({ Int($0) }) else { return false }
+            return activity.document.flatMap { Int($0.lastPathComponent) }.map { $0 < title } ?? true
+        }
         for number in 1...300 { await send(#""do":"update","activity":"a","# + content(number)) }
+        _ = isOver.take()
+        let (looks, parts) = await looking
+        #expect(looks > 300 && parts == 0, "\(parts) of \(looks)")
         #expect(await eventually { await node.offered.first?.latest.title == "300" })
         await send(#""do":"update","activity":"a","title":"bad","webpageURL":"ftp://example.org/""#)
         await send(#""do":"update","activity":"a","version":7"#)
@@ -39,5 +50,21 @@ struct BridgeChangeTests {
         }
         await bridge.close()
         try null.close()
+    }
+
+    /// Looks again and again, on a thread of its own.
+    ///
+    /// - Returns: how often, and how often there was what is looked for.
+    private static func look(until isOver: OneTime, _ isSeen: @escaping @Sendable () -> Bool) async -> (Int, Int) {
+        await withCheckedContinuation { done in
+            Thread.detachNewThread {
+                var (looks, seen) = (0, 0)
+                while !isOver.hasHappened {
+                    looks += 1
+                    if isSeen() { seen += 1 }
+                }
+                done.resume(returning: (looks, seen))
+            }
+        }
     }
 }

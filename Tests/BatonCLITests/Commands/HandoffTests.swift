@@ -420,6 +420,46 @@ struct HandoffTests {
         }
     }
 
+    @Test("^C while the node has not answered yet cancels as well; before it is asked the command just ends")
+    func cancelledEarly() async throws {
+        let asked = Mutex<[String]>([])
+        let end = Mutex<TransportError.Code?>(nil)
+        let answersList = Mutex(true)
+        let node = try ScriptedNode { request, stream, _ in
+            switch request {
+            case .activities:
+                asked.withLock { $0.append("activities") }
+                if answersList.withLock({ $0 }) { return try await Script.send([Script.listing(7)], on: stream) }
+            case .accept: asked.withLock { $0.append("accept") }
+            default: throw HandoffError(.unsupported, "not in this script")
+            }
+            do {
+                while try await stream.read() != nil {}
+            } catch let error as TransportError {
+                end.withLock { $0 = error.code }
+            }
+        }
+        func interrupted(when question: String) async throws -> TerminationStatus {
+            try await Subprocess.run(
+                .path(BuiltCommand.path), arguments: ["accept"],
+                environment: .inherit.updating(["BATON_HOME": node.folder]), input: .none, output: .discarded,
+                error: .sequence
+            ) { execution in
+                #expect(await eventually { asked.withLock { $0.contains(question) } })
+                try execution.send(signal: .interrupt)
+                for try await _ in execution.standardError {}
+            }.terminationStatus
+        }
+        #expect(try await interrupted(when: "accept") == .exited(ExitStatus.interrupted.rawValue))
+        #expect(await eventually { end.withLock { $0 } != nil })
+        #expect(end.withLock { $0 } == .reset(.cancelled))
+
+        answersList.withLock { $0 = false }
+        asked.withLock { $0 = [] }
+        #expect(try await interrupted(when: "activities") == .exited(ExitStatus.interrupted.rawValue))
+        #expect(asked.withLock { $0 } == ["activities"])
+    }
+
     /// Runs a command and sends it a signal when its standard error has a certain text.
     private static func signalled(
         _ arguments: [String], _ signal: Signal, _ node: ScriptedNode, when text: String

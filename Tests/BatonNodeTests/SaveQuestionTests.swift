@@ -1,0 +1,223 @@
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTestSupport
+import BatonTransport
+import Logging
+import SwiftProtobuf
+import SystemPackage
+import Testing
+
+@testable import BatonNode
+
+/// What an application is asked when devices take its activity over: one question at a time, each for all who wait then.
+@Suite("Questions to save", .timeLimit(.minutes(5)))
+struct SaveQuestionTests {
+    @Test("Devices that come while an application saves share its next question, and no state from before they came")
+    func shared() async throws {
+        let scene = try await Scene(saveDeadline: .seconds(60))
+        let first = scene.takeOver("first")
+        let question = try await scene.question()
+        #expect(question.device == "first")
+        let others = (1...20).map { scene.takeOver("other \($0)") }
+        try await eventually("all wait") { await scene.waiting == 21 }
+        try await question.answer("before")
+        let next = try await scene.question()
+        // This one has come too late for it.
+        let late = scene.takeOver("late")
+        try await eventually("all wait") { await scene.waiting == 21 }
+        try await next.answer("after")
+        let last = try await scene.question()
+        #expect(last.device == "late")
+        try await last.answer("at last")
+        #expect(await first.outcome.value == .saved("before"))
+        for other in others { #expect(await other.outcome.value == .saved("after")) }
+        #expect(await late.outcome.value == .saved("at last"))
+        #expect(await scene.offers.saves.isEmpty)
+        await scene.end()
+    }
+
+    @Test("A question without an answer fails those that it was for: those who wait have the whole time again")
+    func hanging() async throws {
+        let scene = try await Scene(saveDeadline: .seconds(2))
+        let start = ContinuousClock.now
+        let first = scene.takeOver("first")
+        let question = try await scene.question()
+        let others = (1...5).map { scene.takeOver("other \($0)") }
+        try await eventually("all wait") { await scene.waiting == 6 }
+        let next = try await scene.question()
+        #expect(ContinuousClock.now - start >= .seconds(2))
+        #expect(await first.outcome.value == .failed(.timedOut))
+        for other in others { #expect(await other.outcome.value == .failed(.timedOut)) }
+        #expect(ContinuousClock.now - start >= .seconds(4))
+        // Behind them the application is asked again, and once only.
+        let late = scene.takeOver("late")
+        let last = try await scene.question()
+        #expect(last.device == "late")
+        try await last.answer("at last")
+        #expect(await late.outcome.value == .saved("at last"))
+        withExtendedLifetime((question, next)) {}
+        await scene.end()
+    }
+
+    @Test("For an activity that is withdrawn meanwhile the application is not asked again")
+    func withdrawn() async throws {
+        let scene = try await Scene(saveDeadline: .seconds(60))
+        let first = scene.takeOver("first")
+        let question = try await scene.question()
+        let behind = scene.takeOver("behind")
+        try await eventually("both wait") { await scene.waiting == 2 }
+        await scene.withdraw()
+        try await question.answer("as it was")
+        for takeover in [first, behind] { #expect(await takeover.outcome.value == .failed(.noSuchActivity)) }
+        #expect(await scene.offers.saves.isEmpty)
+        await scene.end()
+    }
+
+    @Test("Takeovers that are cancelled, or make room, end at once, and the application is not asked for them")
+    func gone() async throws {
+        let scene = try await Scene(saveDeadline: .seconds(60))
+        let evicted = 8
+        let takeovers = (1...(ClaimTable.boundPerDevice + evicted)).map { _ in scene.takeOver("phone") }
+        let question = try await scene.question()
+        try await eventually("the oldest have made room") {
+            let (failed, waiting) = (await scene.failures.count, await scene.waiting)
+            return failed == evicted && waiting == ClaimTable.boundPerDevice
+        }
+        #expect(await scene.failures.allSatisfy { $0 == .limitExceeded })
+        for takeover in takeovers { takeover.go() }
+        var outcomes: [Scene.Outcome] = []
+        for takeover in takeovers { outcomes.append(await takeover.outcome.value) }
+        #expect(outcomes.count { $0 == .failed(.limitExceeded) } == evicted)
+        #expect(outcomes.count { $0 == .failed(.cancelled) } == ClaimTable.boundPerDevice)
+        try await eventually("the application was told of all") { await scene.failures.count == takeovers.count }
+        #expect(await scene.failures.count { $0 == .cancelled } == ClaimTable.boundPerDevice)
+        #expect(await !scene.offers.holdsClaim("phone"))
+
+        // The application is still at the question, and the next one is not for them.
+        let tablet = scene.takeOver("tablet")
+        try await eventually("it waits") { await scene.waiting == 1 }
+        try await question.answer("for nobody")
+        let next = try await scene.question()
+        #expect(next.device == "tablet")
+        try await next.answer("for the tablet")
+        #expect(await tablet.outcome.value == .saved("for the tablet"))
+        #expect(await scene.offers.saves.isEmpty)
+
+        // Nor where nobody is left behind them.
+        let last = scene.takeOver("phone")
+        let alone = try await scene.question()
+        let behind = scene.takeOver("phone")
+        try await eventually("both wait") { await scene.waiting == 2 }
+        for takeover in [last, behind] {
+            takeover.go()
+            #expect(await takeover.outcome.value == .failed(.cancelled))
+        }
+        try await alone.answer("for nobody")
+        try await eventually("nobody waits") { await scene.offers.saves.isEmpty }
+        await scene.end()
+    }
+}
+
+/// An application that offers one activity, and devices that take it over.
+private actor Scene {
+    enum Outcome: Equatable {
+        case saved(String)
+        case failed(HandoffError.Code)
+    }
+
+    /// A device's takeover.
+    struct Takeover {
+        let outcome: Task<Outcome, Never>
+        fileprivate let going: AsyncStream<Never>.Continuation
+
+        /// Its user does not want it any more.
+        func go() { going.finish() }
+    }
+
+    /// Letting it go unanswered would abort it.
+    struct Question {
+        let device: String
+        fileprivate let stream: BatonTransport.Stream
+
+        func answer(_ title: String) async throws {
+            try await stream.respond(.willSave(.with { $0.title = title }))
+            await stream.finish()
+        }
+    }
+
+    let offers: Offers
+    private let activity: OfferedActivity
+    private let node: Connection
+    private let application: Connection
+    private let questions: AsyncStream<IncomingStream>
+    /// What the application was told of takeovers that failed.
+    private(set) var failures: [HandoffError.Code] = []
+
+    init(saveDeadline: Duration) async throws {
+        let loop = EventLoop(name: "offers")
+        let files = SharedFiles(
+            path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        offers = Offers(on: loop, files: files, saveDeadline: saveDeadline) { _ in }
+        (node, application) = try await connectedPair(on: loop)
+        activity = try OfferedActivity(
+            .with {
+                $0.type = "org.example.note"
+                $0.needsSave = true
+            }, document: nil)
+        let (questions, asked) = AsyncStream<IncomingStream>.makeStream()
+        self.questions = questions
+        let events = try await offers.offer(activity, from: node)
+        Task { [application] in
+            for await incoming in application.incoming { asked.yield(incoming) }
+            asked.finish()
+        }
+        Task {
+            for await event in events {
+                if case .failed(let failure) = event.kind { failures.append(HandoffError(failure).code) }
+            }
+        }
+    }
+
+    /// How many takeovers wait for the application.
+    var waiting: Int {
+        get async { await offers.saves[activity.id]?.count ?? 0 }
+    }
+
+    /// What the application is asked next.
+    func question() async throws -> Question {
+        for await incoming in questions {
+            guard case .willSave(let request) = try WireRequest.decode(incoming.request) else { continue }
+            return Question(device: request.device, stream: incoming.stream)
+        }
+        throw CancellationError()
+    }
+
+    nonisolated func takeOver(_ device: String) -> Takeover {
+        let (gone, going) = AsyncStream<Never>.makeStream()
+        let outcome = Task { () -> Outcome in
+            do throws(HandoffError) {
+                let name = PeerName(id: device, name: device)
+                let (_, payload) = try await offers.claim(activity.id, by: name) {
+                    for await _ in gone {}
+                    return nil
+                }
+                return .saved(payload.summary.title)
+            } catch {
+                return .failed(error.code)
+            }
+        }
+        return Takeover(outcome: outcome, going: going)
+    }
+
+    func withdraw() async {
+        await offers.withdraw(activity.id)
+    }
+
+    func end() async {
+        await withdraw()
+        await application.close()
+        await node.close()
+    }
+}
