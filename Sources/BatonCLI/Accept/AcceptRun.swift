@@ -1,5 +1,6 @@
 import Baton
 import BatonMessages
+import BatonProtocol
 import BatonTransport
 import Glibc
 import SystemPackage
@@ -106,21 +107,24 @@ struct AcceptRun: Sendable {
     private func pumpStream() async throws {
         let stream = try await client.openContinuationStream(of: handoff)
         let pump = try StreamPump(stream)
-        try await interruption.pump.run { try await pump.run() }
+        try await interruption.pump.run(over: stream) { try await pump.run() }
     }
 }
 
 /// The pump as something that a signal can cancel.
 actor PumpTask {
+    private var stream: BatonTransport.Stream?
     private var task: Task<Void, any Error>?
 
-    func run(_ body: @escaping @Sendable () async throws -> Void) async throws {
+    func run(over stream: BatonTransport.Stream, _ body: @escaping @Sendable () async throws -> Void) async throws {
         let task = Task { try await body() }
-        self.task = task
+        (self.stream, self.task) = (stream, task)
         try await task.value
     }
 
-    func cancel() {
+    /// Ends it, and tells the other side that its user did.
+    func cancel() async {
+        await stream?.reset(.cancelled)
         task?.cancel()
     }
 }

@@ -159,6 +159,8 @@ extension Offers {
 extension HandoffError {
     /// The same, told of a device.
     fileprivate func concerning(_ device: PeerName) -> HandoffError {
-        HandoffError(code, message, device: device.name)
+        // Which switch it was, and how to turn it, concerns that device's user alone.
+        HandoffError(
+            code, code == .handoffOff ? "Handoff is switched off on \(device.name)" : message, device: device.name)
     }
 }

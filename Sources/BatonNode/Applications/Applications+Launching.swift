@@ -1,7 +1,5 @@
 import BatonApplications
-import BatonEventLoop
 import BatonMessages
-import FoundationEssentials
 import Logging
 
 /// Starting what is installed and does not run.

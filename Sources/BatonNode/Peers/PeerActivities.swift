@@ -72,7 +72,9 @@ actor PeerActivities {
         switch purpose {
         case .advertised, .look: break
         case .watch:
-            if peers.contains(where: isDoubtful) { await directory.remind(after: Self.watchInterval) }
+            // Where an application is off, what is listed depends on what is installed, which nothing tells of.
+            let isOff = await !handoffSwitch.current.offApplications.isEmpty
+            if isOff || peers.contains(where: isDoubtful) { await directory.remind(after: Self.watchInterval) }
         }
         let allowed = await withTaskGroup(of: (Int, [WireActivityListing]).self) { group in
             for (index, peer) in peers.enumerated() {

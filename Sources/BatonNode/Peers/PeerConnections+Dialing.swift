@@ -4,7 +4,6 @@ import BatonMessages
 import BatonProtocol
 import BatonTLS
 import BatonTransport
-import Logging
 
 /// Making a connection to another device.
 extension PeerConnections {

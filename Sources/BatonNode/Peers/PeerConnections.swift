@@ -1,4 +1,3 @@
-import BatonAccount
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol

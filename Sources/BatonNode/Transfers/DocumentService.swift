@@ -82,8 +82,15 @@ struct DocumentService: Sendable {
         do {
             return try await body(inspector)
         } catch {
-            throw HandoffError(
-                DocumentError(error.code, name ?? error.subject, underlyingError: error.underlyingError))
+            guard let name else { throw HandoffError(error) }
+            // Advice about the path is nothing to another device's user, who has none.
+            guard error.code != .missing, error.code != .unreadable else {
+                throw HandoffError(
+                    .documentUnreadable,
+                    "'\(name)' can no longer be read on the device that offers it: it was moved or removed there, or its"
+                        + " permissions were changed")
+            }
+            throw HandoffError(DocumentError(error.code, name, underlyingError: error.underlyingError))
         }
     }
 

@@ -179,6 +179,19 @@ struct LabChoiceTests {
         try await watch.listed("Note")
         try await other.kill()
         try await list([], "nobody is left that could continue it")
+        // So does one that is only installed.
+        func told(_ event: String, _ count: Int) async throws {
+            try await eventually("\(event), \(count) times", within: .seconds(20)) {
+                watch.events.count { $0.event == event } == count
+            }
+        }
+        try await told("removed", 1)
+        let installed = try LabManifest.write(lab, "org.example.installed")
+        let registered = try await lab.run(2, "applications", "register", installed.path, "--command", "/bin/true")
+        #expect(registered.status == 0, "\(registered.errors)")
+        try await told("added", 2)
+        #expect(try await lab.run(2, "applications", "remove", "org.example.installed").status == 0)
+        try await told("removed", 2)
         #expect(reader.count("willContinue") == 0)
         #expect(try await lab.run(2, "handoff", "on", "--application", "org.example.reader").status == 0)
         let accept = try lab.start(2, "accept")

@@ -98,4 +98,19 @@ struct LabLifeTests {
         try await origin.event("wasContinued")
         #expect(origin.count("failed") == 2 && reader.count("didFailToContinue") == 2)
     }
+
+    @Test("^C of a continuation stream in the terminal is the user's cancelling, and no broken way")
+    func cancelledStream() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
+        origin.offer("Note", #","supportsContinuationStreams":true"#)
+        let accept = try lab.start(2, "accept", "--wait", "30", "--stream")
+        try await origin.save()
+        let stream = try await origin.event("streamOpened").stream
+        #expect(try await accept.end(by: SIGINT).status == 130)
+        let failed = try await origin.event("streamFailed")
+        #expect(failed.stream == stream && failed.code == 3072, "\(failed)")
+    }
 }

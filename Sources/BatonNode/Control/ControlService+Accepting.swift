@@ -1,0 +1,131 @@
+import BatonApplications
+import BatonDocuments
+import BatonMessages
+import BatonTransport
+import FoundationEssentials
+import SwiftProtobuf
+import SystemPackage
+
+/// What the user takes over from another device.
+extension ControlService {
+    func accept(
+        _ request: WireAcceptRequest, on stream: BatonTransport.Stream
+    ) async throws(HandoffError) {
+        guard let id = ActivityID(request.activityID) else {
+            throw HandoffError(.invalidRequest, "an activity's id has \(ActivityID.size) bytes")
+        }
+        var destination: DestinationFolder?
+        if !request.destination.isEmpty {
+            guard let path = FilePath(bytes: request.destination), path.isAbsolute else {
+                throw HandoffError(.invalidRequest, "the destination has to be an absolute path")
+            }
+            destination = try await documents.openDestination(path)
+        }
+        try await handoffSwitch.current.requireOn()
+        let (summary, origin) = try await activities.find(
+            id, on: request.deviceID, orNewest: request.orNewest)
+        var plan = Handoff.Plan(
+            activity: summary, origin: origin, destination: destination, keepsClaim: request.streams,
+            printsOnly: request.look || (!request.toApplication && !request.streams && destination == nil),
+            takesReplacement: request.orNewest, copies: try Self.copies(in: request))
+        let wanted = request.application
+        let isPage = summary.type == ActivityType.browsingWeb
+        // Whether one that claims hosts may open a page says the page's host, also where the user has named it.
+        if request.toApplication, isPage, await applications.claimsHosts(wanted) {
+            plan.recipient = .applicationOfPage(wanted: wanted, browsers: [])
+        } else if request.toApplication, isPage, wanted.isEmpty {
+            let browsers = try await applications.choose(for: summary, of: origin.name, wanted: wanted).candidates
+            plan.recipient = .applicationOfPage(wanted: wanted, browsers: browsers)
+        } else if request.toApplication {
+            switch try await applications.choose(for: summary, of: origin.name, wanted: wanted) {
+            case .nobody: break
+            case .one(let candidate):
+                plan.recipient = .application(candidate)
+                plan.keepsClaim = false
+            case .ask(let candidates):
+                try await stream.respond(.accept(.with { $0.choices = candidates.map(\.message) }))
+                return await stream.finish()
+            }
+        }
+        let handoff = Handoff(
+            plan, connections: connections, documents: documents, applications: applications, files: files,
+            deadlines: deadlines)
+        if let continued = await handoffs.endDetached(like: plan) {
+            try await stream.respond(.accept(.with { $0.handoffID = Data(handoff.id.bytes) }))
+            try await stream.send(record: WireAcceptEvent.with { $0.continued = continued })
+            return await stream.finish()
+        }
+        try await handoffs.insert(handoff)
+        await run(handoff, for: stream)
+        await handoffs.remove(handoff)
+    }
+
+    private static func copies(in request: WireAcceptRequest) throws(HandoffError) -> [FilePath] {
+        guard request.against.count <= OlderCopy.limit else {
+            throw HandoffError(.invalidRequest, "at most \(OlderCopy.limit) older copies can be named")
+        }
+        var copies: [FilePath] = []
+        for copy in request.against {
+            guard let path = FilePath(bytes: copy), path.isAbsolute else {
+                throw HandoffError(.invalidRequest, "the path of an older copy has to be absolute")
+            }
+            copies.append(path)
+        }
+        return copies
+    }
+
+    /// Runs a handoff and tells the application of it.
+    ///
+    /// An abort by whoever asked cancels. The end of their connection detaches: a document goes on being fetched, and
+    /// what goes to an application goes on as well; anything else has nobody left to go to.
+    private func run(_ handoff: Handoff, for stream: BatonTransport.Stream) async {
+        do {
+            try await stream.respond(
+                .accept(
+                    .with {
+                        $0.handoffID = Data(handoff.id.bytes)
+                        if case .application(let candidate) = handoff.plan.recipient {
+                            $0.application = candidate.message
+                        }
+                    }))
+        } catch {
+            return
+        }
+        let running = Task { await handoff.run() }
+        await handoffs.setTask(running, of: handoff)
+        let listening = Task {
+            do throws(HandoffError) {
+                for try await answer in stream.records(of: WireAcceptAnswer.self) {
+                    handoff.choose(answer.application)
+                }
+                handoff.endChoosing()
+                if handoff.plan.keepsClaim { await handoff.finish() }
+            } catch {
+                handoff.endChoosing()
+                if Task.isCancelled { return }
+                guard error.code != .connectionLost || !handoff.plan.outlivesAsker else {
+                    return await handoffs.setDetached(handoff)
+                }
+                running.cancel()
+                await handoff.finish()
+            }
+        }
+        var isHeard = true
+        for await event in handoff.events where isHeard {
+            do {
+                try await stream.send(record: event)
+            } catch {
+                isHeard = false
+            }
+            if case .failed(let failure) = event.kind, HandoffError(failure).code == .noSuchActivity {
+                await activities.noteGone(handoff.plan.activity, of: handoff.plan.origin)
+            }
+        }
+        await stream.finish()
+        if let application = await handoff.holder { await handoffs.hold(handoff, by: application) }
+        // An application may keep what it continues for long after whoever asked has gone.
+        if handoff.plan.keepsClaim { _ = await listening.result } else { listening.cancel() }
+        await running.value
+        listening.cancel()
+    }
+}
