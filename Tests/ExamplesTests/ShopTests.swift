@@ -40,6 +40,19 @@ import Testing
         }
     }
 
+    @Test("What the other device's user cancelled is no notice; any other failure is one")
+    func cancelled() async throws {
+        try await inHome { home in
+            let shop = try Shop(environment: ["BATON_HOME": home])
+            let activity = try UserActivity(activityType: Shop.viewingType, application: shop.application)
+            await shop.userActivity(activity, didFail: UserActivityError(.remoteApplicationTimedOut, "it was late"))
+            #expect(shop.notice.contains("it was late"))
+            await shop.userActivity(activity, didFail: UserActivityError(.userCancelled, "it was let go"))
+            #expect(shop.notice.isEmpty)
+            await shop.application.close()
+        }
+    }
+
     @Test("Blanks are no item; what finds no room stays half-typed, and what came without is counted")
     func full() async throws {
         try await inHome { home in

@@ -110,7 +110,7 @@ extension Browser: UserActivityDelegate {
     }
 
     func userActivity(_ activity: UserActivity, didFail error: UserActivityError) async {
-        notice = "Not handed over: \(error)."
+        if error.code != .userCancelled { notice = "Not handed over: \(error)." }
     }
 }
 

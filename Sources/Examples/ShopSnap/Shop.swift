@@ -150,7 +150,7 @@ extension Shop: UserActivityDelegate {
     }
 
     func userActivity(_ activity: UserActivity, didFail error: UserActivityError) async {
-        notice = "Not handed over: \(error)."
+        notice = error.code == .userCancelled ? "" : "Not handed over: \(error)."
     }
 }
 

@@ -160,6 +160,7 @@ struct LabChoiceTests {
         #expect(try await lab.run(2, "handoff", "off").status == 0)
         try await list([], "nothing is listed where it is off")
         #expect(try await lab.run(2, "accept", id, "--json").status != 0)
+        #expect(try await lab.run(2, "accept", "--wait", "1", "--json").events.last?.code == "handoffOff")
         #expect(try await lab.run(2, "handoff", "on").status == 0)
         try await list(["Note"], "it is listed again")
 
