@@ -7,8 +7,10 @@ import Testing
 @testable import Baton
 @testable import ShopSnap
 
-/// What ShopSnap does with what it cannot take.
-@Suite("ShopSnap and what it cannot take") @MainActor struct ShopTests {
+/// What ShopSnap does with what it cannot take, and what it keeps.
+///
+/// One after the other: they share the main actor, and a delegate has 5 s.
+@Suite("ShopSnap and what it cannot take", .serialized) @MainActor struct ShopTests {
     private func inHome(_ body: (String) async throws -> Void) async throws {
         let home = FileManager.default.temporaryDirectory.path + "/baton-shop-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: home) }
@@ -49,6 +51,33 @@ import Testing
             #expect(shop.notice.contains("it was late"))
             await shop.userActivity(activity, didFail: UserActivityError(.userCancelled, "it was let go"))
             #expect(shop.notice.isEmpty)
+            await shop.application.close()
+        }
+    }
+
+    @Test("A half-typed item leaves when it was continued as it is now, and not when any device may have less of it")
+    func handedOver() async throws {
+        try await inHome { home in
+            let shop = try Shop(environment: ["BATON_HOME": home])
+            let desktop = ContinuingDevice(name: "desktop", identifier: "1")
+            shop.draft.field = TextField("oat m")
+            _ = try await shop.editing.savedState()
+            shop.draft.field = TextField("oat milk")
+            // One of its own, as of a terminal that is come back to.
+            await shop.userActivityWillSave(shop.editing)
+            await shop.userActivityWasContinued(shop.editing, by: desktop)
+            #expect(shop.draft.field.text == "oat milk")
+
+            for text in ["oat m", "oat milk"] {
+                shop.draft.field = TextField(text)
+                _ = try await shop.editing.savedState()
+            }
+            await shop.userActivityWasContinued(shop.editing, by: desktop)
+            #expect(shop.draft.field.text == "oat milk")
+
+            _ = try await shop.editing.savedState()
+            await shop.userActivityWasContinued(shop.editing, by: desktop)
+            #expect(shop.draft.field.isEmpty)
             await shop.application.close()
         }
     }

@@ -23,7 +23,9 @@ extension UserActivity {
     /// - Throws: ``HandoffError``: `timedOut`, `applicationGone` where the activity has ended, or `userInfoTooLarge`.
     func savedState() async throws(HandoffError) -> WireWillSaveResponse {
         let saved: ActivityContent? = await turns.call(within: application.deadlines.save) {
+            self.state.withLock { $0.isBeingHandedOver = true }
             await self.save()
+            self.state.withLock { $0.isBeingHandedOver = false }
             // Within its turn: the next one begins with empty user info where there are responders.
             return self.content
         }

@@ -37,7 +37,9 @@ final class AcceptInterruption: Sendable {
             Task { [pump] in
                 await pump.cancel()
                 await stream?.reset(.cancelled)
-                // The node may be stuck; whoever pressed ^C is not kept.
+            }
+            // The node may be stuck; whoever pressed ^C is not kept.
+            Task {
                 try? await Task.sleep(for: .seconds(2))
                 await client.close()
             }

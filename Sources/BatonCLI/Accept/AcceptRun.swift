@@ -105,26 +105,39 @@ struct AcceptRun: Sendable {
     }
 
     private func pumpStream() async throws {
-        let stream = try await client.openContinuationStream(of: handoff)
-        let pump = try StreamPump(stream)
-        try await interruption.pump.run(over: stream) { try await pump.run() }
+        let (client, handoff) = (client, handoff)
+        try await interruption.pump.run {
+            try await client.openContinuationStream(of: handoff)
+        } pumping: {
+            try await StreamPump($0).run()
+        }
     }
 }
 
 /// The pump as something that a signal can cancel.
 actor PumpTask {
-    private var stream: BatonTransport.Stream?
+    private var opening: Task<BatonTransport.Stream, any Error>?
     private var task: Task<Void, any Error>?
+    private var isCancelled = false
 
-    func run(over stream: BatonTransport.Stream, _ body: @escaping @Sendable () async throws -> Void) async throws {
-        let task = Task { try await body() }
-        (self.stream, self.task) = (stream, task)
+    func run(
+        _ open: @escaping @Sendable () async throws -> BatonTransport.Stream,
+        pumping body: @escaping @Sendable (BatonTransport.Stream) async throws -> Void
+    ) async throws {
+        guard !isCancelled else { throw CancellationError() }
+        let opening = Task { try await open() }
+        self.opening = opening
+        let stream = try await opening.value
+        guard !isCancelled else { throw CancellationError() }
+        let task = Task { try await body(stream) }
+        self.task = task
         try await task.value
     }
 
-    /// Ends it, and tells the other side that its user did.
+    /// Ends it, and tells the other side that its user did; a stream that is being opened is waited for.
     func cancel() async {
-        await stream?.reset(.cancelled)
+        isCancelled = true
+        if let stream = try? await opening?.value { await stream.reset(.cancelled) }
         task?.cancel()
     }
 }

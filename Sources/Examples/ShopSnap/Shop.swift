@@ -26,10 +26,10 @@ final class Shop {
 
     let application: Application
     private let viewing: UserActivity
-    private let editing: UserActivity
+    let editing: UserActivity
     private let file: ListFile
-    /// The draft as another device has it, from when it took the activity over.
-    private var handedOver: Draft?
+    /// The draft as other devices have it, from when they took the activity over. Two say that they have different ones.
+    private var handedOver: Set<Draft> = []
     /// A half-typed item that had to make room for one that came: it is back when that is done.
     private var waiting: Draft?
 
@@ -139,13 +139,13 @@ extension Shop: UserActivityDelegate {
             "draft": .string(draft.field.text), "cursor": .integer(Int64(draft.field.cursor)),
         ])
         if let name = draft.replaces { activity.addUserInfoEntries(from: ["replaces": .string(name)]) }
-        handedOver = draft
+        if activity.isBeingHandedOver, handedOver.count < 2 { handedOver.insert(draft) }
     }
 
     /// The half-typed item is there now. What was typed here meanwhile stays.
     func userActivityWasContinued(_ activity: UserActivity, by device: ContinuingDevice) async {
-        if activity === editing, draft == handedOver { dropDraft() }
-        handedOver = nil
+        if activity === editing, handedOver == [draft] { dropDraft() }
+        handedOver = []
         notice = "Continued on \(device.name)."
     }
 

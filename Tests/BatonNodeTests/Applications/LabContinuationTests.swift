@@ -160,9 +160,12 @@ struct LabContinuationTests {
             #expect(try await accept.end(by: SIGINT).status == 130)
             #expect(try await reader.nth("didFailToContinue", nth).code == 3072)
         }
+        // One, unless the machine was so busy that its 5 s went by before the four were over.
+        let asked = origin.count("willSave")
+        #expect(asked < 4)
         let accept = try lab.start(2, "accept", "--json")
         try await reader.agree(nth: 5)
-        try await origin.save(nth: 2, page: 5)
+        try await origin.save(nth: asked + 1, page: 5)
         #expect(try await reader.continue().userInfo?.page == 5)
         let accepted = try await accept.end()
         #expect(accepted.status == 0, "\(accepted)")
@@ -170,7 +173,7 @@ struct LabContinuationTests {
         // One that was gone before it asked is told of to nobody.
         let failures = origin.events.filter { $0.event == "failed" }
         #expect((1...4).contains(failures.count) && failures.allSatisfy { $0.code == 3072 }, "\(failures)")
-        #expect(origin.count("willSave") == 2)
+        #expect(origin.count("willSave") == asked + 1)
     }
 
     @Test("Who shows the waiting is obeyed: the command says nothing of what the application shows")
