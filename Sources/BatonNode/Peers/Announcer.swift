@@ -65,19 +65,16 @@ actor Announcer {
 
     /// Begins a new period: a new salt, gate nonce and instance name.
     func rotate() async {
-        sealer.beginPeriod()
-        await announceAnew()
+        await announceAnew { $0.beginPeriod() }
     }
 
     /// Begins a new period under other keys: who does not have them finds nothing that it knew.
     func rotate(to keys: GenerationKeys) async {
-        sealer.beginPeriod(with: keys)
-        await announceAnew()
+        await announceAnew { $0.beginPeriod(with: keys) }
     }
 
-    private func announceAnew() async {
-        gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
-        guard let sealed = await seal() else { return }
+    private func announceAnew(_ begin: @escaping @Sendable (inout AdvertisementSealer) -> Void) async {
+        guard let sealed = await seal(beginning: begin) else { return }
         report { () throws(DiscoveryError) in
             try discovery.rotate(txt: sealed.settled, whenRationed: sealed.rationed)
         }
@@ -89,9 +86,15 @@ actor Announcer {
         renewal?.cancel()
     }
 
-    private func seal() async -> Sealed? {
+    /// - Parameter begin: begins another period. Between that and the caller's rotation nothing is waited for: what is
+    ///   published meanwhile, under the old name, would show the new period's salt.
+    private func seal(beginning begin: (@Sendable (inout AdvertisementSealer) -> Void)? = nil) async -> Sealed? {
         guard !isStopped else { return nil }
         let visible = await offers.visible
+        if let begin {
+            begin(&sealer)
+            gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
+        }
         let before = told
         told = Set(visible.map(\.id))
         var content = AdvertisementContent(
