@@ -146,15 +146,13 @@ struct LabContinuationTests {
 
     @Test("Handoffs that are cancelled while the application saves are told as that, and it is not asked for them")
     func cancelledSaves() async throws {
-        let lab = try await HandoffLab()
-        defer { lab.down() }
-        _ = try await lab.startNodes()
-        let reader = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.reader"))
-        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
+        let pair = try await LabPair()
+        defer { pair.lab.down() }
+        let (origin, reader) = (pair.origin, pair.reader)
         origin.offer("Note")
         // The first question stands for all of them.
         for nth in 1...4 {
-            let accept = try lab.start(2, "accept", "--wait", "30")
+            let accept = try pair.accept()
             try await reader.agree(nth: nth)
             try await origin.event("willSave")
             #expect(try await accept.end(by: SIGINT).status == 130)
@@ -163,7 +161,7 @@ struct LabContinuationTests {
         // One, unless the machine was so busy that its 5 s went by before the four were over.
         let asked = origin.count("willSave")
         #expect(asked < 4)
-        let accept = try lab.start(2, "accept", "--json")
+        let accept = try pair.accept()
         try await reader.agree(nth: 5)
         try await origin.save(nth: asked + 1, page: 5)
         #expect(try await reader.continue().userInfo?.page == 5)
