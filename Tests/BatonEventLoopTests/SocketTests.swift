@@ -189,17 +189,29 @@ struct SocketTests {
         await eventually("the other side sees the end") { await acceptor.isEnded }
     }
 
-    @Test("Empty buffers and empty writes do nothing; a second start does nothing")
+    @Test("Empty buffers and empty writes do nothing")
     func nothing() throws {
         let pair = try Socket.pair(on: EventLoop(name: "a"), EventLoop(name: "b"))
         #expect(try Peer.readOnce(pair.0, 0).0 == .bytes(0))
         #expect(try Peer.writeOnce(pair.0, []) == 0)
         #expect(try Peer.readOnce(pair.0, 10).0 == .wouldBlock)
-        let calls = Box(0)
-        pair.0.start(onReadable: {}, onWritable: {})
-        pair.0.start(onReadable: { calls.change { $0 += 1 } }, onWritable: { calls.change { $0 += 1 } })
+        withExtendedLifetime(pair.1) {}
+    }
+
+    @Test("A second start has another owner's handlers take the place of the first ones")
+    func secondOwner() async throws {
+        let pair = try Socket.pair(on: EventLoop(name: "a"), EventLoop(name: "b"))
+        let (first, second) = (Box<Set<String>>([]), Box<Set<String>>([]))
+        for owner in [first, second] {
+            pair.0.start(
+                onReadable: { owner.change { $0.insert("readable") } },
+                onWritable: { owner.change { $0.insert("writable") } })
+        }
         pair.0.wantWrite(true)
-        #expect(calls.value == 0)
+        #expect(try Peer.writeOnce(pair.1, [1]) == 1)
+        await eventually("both are reported") { second.value == ["readable", "writable"] }
+        pair.0.close()
+        #expect(first.value.isEmpty)
     }
 
     @Test("A Unix-domain peer has credentials, a TCP peer has none")
