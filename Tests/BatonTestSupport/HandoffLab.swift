@@ -342,13 +342,13 @@ public struct LabEvent: Decodable, Sendable {
     }
 }
 
-/// Waits for a condition, with a deadline.
+/// Waits for a condition, with a deadline. What it is may say how things are then.
 public func eventually(
-    _ what: String, within timeout: Duration = .seconds(20), _ condition: () async throws -> Bool
+    _ what: @autoclosure () -> String, within timeout: Duration = .seconds(20), _ condition: () async throws -> Bool
 ) async throws {
     let deadline = ContinuousClock.now + timeout
     while try await !condition() {
-        guard ContinuousClock.now < deadline else { throw Lab.Failure(description: "it never was that \(what)") }
+        guard ContinuousClock.now < deadline else { throw Lab.Failure(description: "it never was that \(what())") }
         try await Task.sleep(for: .milliseconds(20))
     }
 }

@@ -2,7 +2,7 @@ import BatonTestSupport
 import Foundation
 import Testing
 
-/// Which application continues an activity, and what is neither announced nor listed nor taken.
+/// Which application continues an activity, and what none of them can.
 @Suite(
     .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
 struct LabChoiceTests {
@@ -131,75 +131,6 @@ struct LabChoiceTests {
         #expect(shown.components(separatedBy: "Continue it in which? (1-2)").count == 3, "\(shown)")
         #expect(shown.contains("(org.example.first)") && shown.contains("(org.example.second)"), "\(shown)")
         #expect(first.count("willContinue") == 0)
-    }
-
-    @Test("Switched off, for a device or an application, nothing is announced, listed or taken; on again it is back")
-    func switchedOff() async throws {
-        let lab = try await HandoffLab()
-        defer { lab.down() }
-        _ = try await lab.startNodes()
-        let reader = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.reader"))
-        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
-        origin.offer("Note")
-        func list(_ titles: [String], _ what: String) async throws {
-            try await eventually(what, within: .seconds(40)) {
-                try await lab.run(2, "activities", "--json").events.map(\.title) == titles
-            }
-        }
-        try await list(["Note"], "it is listed")
-        let id = try #require(try await lab.run(2, "activities", "--json").events.first?.id)
-
-        for switched in [[], ["--application", "org.example.writer"]] {
-            #expect(try await lab.start(1, ["handoff", "off"] + switched).end().status == 0)
-            try await list([], "it is gone: \(switched)")
-            #expect(try await lab.run(2, "accept", id, "--json").events.last?.code == "noSuchActivity")
-            #expect(try await lab.start(1, ["handoff", "on"] + switched).end().status == 0)
-            try await list(["Note"], "it is back: \(switched)")
-        }
-
-        #expect(try await lab.run(2, "handoff", "off").status == 0)
-        try await list([], "nothing is listed where it is off")
-        #expect(try await lab.run(2, "accept", id, "--json").status != 0)
-        #expect(try await lab.run(2, "accept", "--wait", "1", "--json").events.last?.code == "handoffOff")
-        #expect(try await lab.run(2, "handoff", "on").status == 0)
-        try await list(["Note"], "it is listed again")
-
-        #expect(try await lab.run(2, "handoff", "off", "--application", "org.example.reader").status == 0)
-        try await list([], "nothing is listed that only an application continues for which it is off")
-        let refused = try await lab.run(2, "accept", "--application", "org.example.reader", "--json")
-        #expect(refused.status == 77)
-        #expect(refused.events.last?.code == "handoffOff")
-        let said = try await lab.run(2, "accept").errors
-        #expect(said.contains("baton handoff on --application org.example.reader"), "\(said)")
-        #expect(!said.contains("baton handoff on`"), "\(said)")
-        let waited = try await lab.run(2, "accept", "--wait", "1").errors
-        #expect(waited.contains("baton handoff on --application org.example.reader"), "\(waited)")
-        // Another application that continues it makes it listed, for who watches as well.
-        let watch = try lab.watch(2)
-        let other = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.other"))
-        try await watch.listed("Note")
-        try await other.kill()
-        try await list([], "nobody is left that could continue it")
-        // So does one that is only installed.
-        func told(_ event: String, _ count: Int) async throws {
-            try await eventually("\(event), \(count) times", within: .seconds(20)) {
-                watch.events.count { $0.event == event } == count
-            }
-        }
-        try await told("removed", 1)
-        let installed = try LabManifest.write(lab, "org.example.installed")
-        let registered = try await lab.run(2, "applications", "register", installed.path, "--command", "/bin/true")
-        #expect(registered.status == 0, "\(registered.errors)")
-        try await told("added", 2)
-        #expect(try await lab.run(2, "applications", "remove", "org.example.installed").status == 0)
-        try await told("removed", 2)
-        #expect(reader.count("willContinue") == 0)
-        #expect(try await lab.run(2, "handoff", "on", "--application", "org.example.reader").status == 0)
-        let accept = try lab.start(2, "accept")
-        try await reader.agree()
-        try await origin.save()
-        try await reader.continue()
-        #expect(try await accept.end().status == 0)
     }
 
     @Test("A version that cannot be read is declined before anything is fetched; an expired activity is not offered")
