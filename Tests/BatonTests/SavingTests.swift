@@ -109,6 +109,46 @@ struct SavingTests {
         #expect(recorder.failures.value.isEmpty)
     }
 
+    @Test("What hangs for the device itself takes nothing of another device's time", arguments: [true, false])
+    func ownCall(becomesCurrent: Bool) async throws {
+        #expect(ApplicationDeadlines().ownCall == .seconds(1))
+        var deadlines = ApplicationDeadlines.short
+        // Longer than anything here is waited for: who waited for what hangs would never be asked.
+        deadlines.save = .seconds(600)
+        let stage = try await Stage(deadlines: deadlines)
+        let activity = try stage.activity()
+        let gate = Gate()
+        let hangs = Box(becomesCurrent)
+        let wasEnded = Box(false)
+        let hang: @Sendable () async -> Void = {
+            await gate.pass()
+            wasEnded.value = Task.isCancelled
+        }
+        let recorder = ActivityRecorder(
+            onSave: { activity in
+                if hangs.value {
+                    hangs.value = false
+                    await hang()
+                } else {
+                    activity.title = "now"
+                }
+            }, onFailure: hang)
+        activity.delegate = recorder
+        activity.needsSave = becomesCurrent
+        activity.becomeCurrent()
+        _ = try await stage.offered(1)
+        if becomesCurrent {
+            try await eventually("it saves for itself") { recorder.saves.value == 1 }
+        } else {
+            try await stage.node.report(.failed(HandoffError(.cancelled, "it was cancelled", device: "laptop").failure))
+            try await eventually("it hears of a handoff") { recorder.failures.value.count == 1 }
+        }
+        #expect(try await stage.save(activity, for: "phone").title == "now")
+        gate.open()
+        try await eventually("its task was cancelled") { wasEnded.value }
+        #expect(activity.isCurrent && recorder.failures.value.count == (becomesCurrent ? 0 : 1))
+    }
+
     @Test("Responders fill an empty user info in their order, and the application has the last word")
     func responders() async throws {
         let stage = try await Stage()

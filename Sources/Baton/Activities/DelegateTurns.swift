@@ -5,23 +5,52 @@ import BatonEventLoop
 /// A call has its turn for as long as its answer may take, so that one that hangs holds up nobody for longer. Who
 /// waits here is bounded by who calls: the node's unanswered requests, one thing that it is told, one save of its own.
 final class DelegateTurns: Sendable {
-    private let last = Lock<Task<Void, Never>?>(nil)
+    private struct Turn: Sendable {
+        let isOver: Task<Void, Never>
+        /// Ends it, and with it all that it still waits for.
+        let end: @Sendable () -> Void
+    }
+
+    private let last = Lock<Turn?>(nil)
 
     /// Calls `body` when it is its turn.
     ///
-    /// - Returns: its answer; `nil` where that, the wait for the turn counted, does not come in time.
+    /// - Parameters:
+    ///   - limit: how long the answer may take, the wait for the turn counted.
+    ///   - patience: where another device waits for the answer, how long those before it may go on. They end then, and
+    ///     `body` has the whole of `limit`.
+    /// - Returns: its answer; `nil` where that does not come in time.
     func call<Answer: Sendable>(
-        within limit: Duration, _ body: @escaping @Sendable () async -> Answer
+        within limit: Duration, endingOthersAfter patience: Duration? = nil,
+        _ body: @escaping @Sendable () async -> Answer
     ) async -> Answer? {
-        let (never, isOver) = AsyncStream<Never>.makeStream()
-        let turn = Task { for await _ in never {} }
-        defer { isOver.finish() }
-        let previous = last.withLock { last in
-            defer { last = turn }
-            return last
+        let turn = last.withLock { last in
+            let previous = last
+            let turn = Task {
+                await withTaskCancellationHandler {
+                    if let previous, let patience { await Self.wait(for: previous, atMost: patience) }
+                    return await Self.answer(after: previous, within: limit, body)
+                } onCancel: {
+                    previous?.end()
+                }
+            }
+            last = Turn(isOver: Task { _ = await turn.value }, end: turn.cancel)
+            return turn
         }
-        let result: Answer?? = await answer(within: limit) {
-            await previous?.value
+        return await turn.value
+    }
+
+    private static func wait(for turn: Turn, atMost patience: Duration) async {
+        _ = await Baton.answer(within: patience) { await turn.isOver.value }
+        turn.end()
+    }
+
+    private static func answer<Answer: Sendable>(
+        after previous: Turn?, within limit: Duration, _ body: @escaping @Sendable () async -> Answer
+    ) async -> Answer? {
+        guard !Task.isCancelled else { return nil }
+        let result: Answer?? = await Baton.answer(within: limit) {
+            await previous?.isOver.value
             // Nobody waits for this any more: it is not begun.
             return Task.isCancelled ? nil : await body()
         }

@@ -22,7 +22,8 @@ extension UserActivity {
     ///
     /// - Throws: ``HandoffError``: `timedOut`, `applicationGone` where the activity has ended, or `userInfoTooLarge`.
     func savedState() async throws(HandoffError) -> WireWillSaveResponse {
-        let saved: ActivityContent? = await turns.call(within: application.deadlines.save) {
+        let deadlines = application.deadlines
+        let saved: ActivityContent? = await turns.call(within: deadlines.save, endingOthersAfter: deadlines.ownCall) {
             self.state.withLock { $0.isBeingHandedOver = true }
             await self.save()
             self.state.withLock { $0.isBeingHandedOver = false }
