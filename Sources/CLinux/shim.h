@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <linux/falloc.h>
 #include <linux/openat2.h>
+#include <malloc.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -241,6 +242,13 @@ static inline int baton_forbid_dumping(void) {
 /// prctl(2) with PR_GET_DUMPABLE: 0 after baton_forbid_dumping.
 static inline int baton_is_dumpable(void) {
     return baton_result(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0));
+}
+
+/// mallopt(3), which is glibc's and no system call: blocks of this size and more are mapped apart, and what is free at the
+/// end of a heap beyond it goes back to the system. Fixed from then on.
+static inline void baton_map_blocks_from(int size) {
+    mallopt(M_MMAP_THRESHOLD, size);
+    mallopt(M_TRIM_THRESHOLD, size);
 }
 
 #endif
