@@ -49,16 +49,21 @@ def run(
     source: str,
     compare: Callable[[str], None],
     slowest: float = 20e6,
+    keep: bool = False,
 ) -> None:
     """Has each contender copy `source`, of `size` bytes, in each round; fills in their times.
 
     - compare: looks at what stands in the folder now, and throws Trouble when that is not the source.
     - slowest: bytes a second; whoever is slower is ended.
+    - keep: copies stay until all is over. An ext4 without a journal gives the number of a file that was removed in the
+      last minutes to no new one, and looks at all of these for each: who comes after many files would pay for them.
     """
+    copies = []
     for number in range(rounds):
         for contender in contenders:
-            folder = f"{continuing.home}/received"
+            folder = f"{continuing.home}/received-{len(copies)}"
             os.makedirs(folder)
+            copies.append(folder)
             warm(source)
             os.sync()
             before = cpu_of(contender.servers()) + children_cpu()
@@ -80,12 +85,14 @@ def run(
             contender.done.append(ended - began)
             contender.safe.append(synced - began)
             compare(folder)
-            subprocess.run(["rm", "-rf", folder], check=True)
+            if not keep:
+                subprocess.run(["rm", "-rf", folder], check=True)
             print(
                 f"  round {number + 1}  {contender.name:12} {ended - began:6.2f} s  {rate(size, ended - began)}"
                 f"   with sync {synced - began:6.2f} s  {rate(size, synced - began)}",
                 flush=True,
             )
+    subprocess.run(["rm", "-rf", *copies], check=True)
 
 
 def rate(size: int, seconds: float) -> str:
