@@ -76,8 +76,63 @@ import Testing
             #expect(shop.draft.field.text == "oat milk")
 
             _ = try await shop.editing.savedState()
+            // The cursor alone is nothing typed.
+            shop.draft.field = TextField("oat milk", cursor: 3)
             await shop.userActivityWasContinued(shop.editing, by: desktop)
             #expect(shop.draft.field.isEmpty)
+
+            // A takeover that failed leaves nothing behind, one of the list is none of the item, and of two that had
+            // different drafts nobody knows which failed.
+            shop.draft.field = TextField("bre")
+            _ = try await shop.editing.savedState()
+            let cancelled = UserActivityError(.userCancelled, "it was let go", device: "desktop")
+            await shop.userActivity(shop.editing, didFail: cancelled)
+            shop.draft.field = TextField("bread")
+            _ = try await shop.editing.savedState()
+            await shop.userActivityWasContinued(shop.viewing, by: desktop)
+            await shop.userActivityWasContinued(shop.editing, by: desktop)
+            #expect(shop.draft.field.isEmpty)
+
+            for text in ["bre", "bread"] {
+                shop.draft.field = TextField(text)
+                _ = try await shop.editing.savedState()
+            }
+            await shop.userActivity(shop.editing, didFail: cancelled)
+            await shop.userActivityWasContinued(shop.editing, by: desktop)
+            #expect(shop.draft.field.text == "bread")
+            await shop.application.close()
+        }
+    }
+
+    @Test("Half-typed items that had to make room come back one after the other; one too many is not taken")
+    func waiting() async throws {
+        try await inHome { home in
+            let shop = try Shop(environment: ["BATON_HOME": home])
+            @MainActor func come(_ text: String) async throws -> Bool {
+                let activity = try UserActivity(activityType: Shop.editingType, application: shop.application)
+                activity.version = ShoppingList.version
+                activity.userInfo = ["items": [], "draft": .string(text), "cursor": 1]
+                let handler = RestorationHandler(activity)
+                return await shop.application(shop.application, continue: activity, restorationHandler: handler)
+            }
+            shop.draft.field = TextField("butter")
+            // What has come already and comes again, further on, is one item.
+            for text in ["oat m", "bread", "oat m"] { #expect(try await come(text)) }
+            #expect(shop.draft.field.text == "oat m" && shop.draft.field.cursor == 1)
+            var finished: [String] = []
+            while !shop.draft.field.isEmpty {
+                finished.append(shop.draft.field.text)
+                shop.finishDraft()
+            }
+            #expect(finished == ["oat m", "bread", "butter"])
+
+            shop.draft.field = TextField("first")
+            for number in 1...Shop.waitingBound { #expect(try await come("item \(number)")) }
+            #expect(try await !come("one more"))
+            #expect(shop.notice.hasPrefix("Finish one"), "\(shop.notice)")
+            #expect(shop.draft.field.text == "item \(Shop.waitingBound)")
+            shop.finishDraft()
+            #expect(try await come("one more"))
             await shop.application.close()
         }
     }

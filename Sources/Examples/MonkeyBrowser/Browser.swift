@@ -104,6 +104,8 @@ extension Browser: UserActivityDelegate {
             await outputStream.finish()
             // It has nothing to say; its end tells that it has read all.
             for try await _ in inputStream {}
+        } catch let error as UserActivityError where error.code == .userCancelled {
+            // The user over there does not want it any more.
         } catch {
             notice = "\(tab.title) went without its state: \(error)."
         }

@@ -10,10 +10,23 @@ final class Shop {
     nonisolated static let editingType = "org.baton.shopsnap.editing"
 
     /// An item that the user is typing.
-    struct Draft: Hashable {
+    struct Draft: Equatable {
         var field = TextField()
         /// The name of the item that it is to replace; `nil` for a new one.
         var replaces: String?
+
+        /// Whether the same was typed, wherever the cursor is.
+        func saysTheSame(as other: Draft) -> Bool {
+            field.text == other.field.text && replaces == other.replaces
+        }
+    }
+
+    /// What the devices have of the draft that are taking it over.
+    private enum HandedOver {
+        case nothing
+        case draft(Draft)
+        /// Not all of them the same.
+        case drafts
     }
 
     private(set) var list = ShoppingList() { didSet { onChange() } }
@@ -25,13 +38,14 @@ final class Shop {
     var onChange: () -> Void = {}
 
     let application: Application
-    private let viewing: UserActivity
+    let viewing: UserActivity
     let editing: UserActivity
     private let file: ListFile
-    /// The draft as other devices have it, from when they took the activity over. Two say that they have different ones.
-    private var handedOver: Set<Draft> = []
-    /// A half-typed item that had to make room for one that came: it is back when that is done.
-    private var waiting: Draft?
+    private var handedOver = HandedOver.nothing
+    /// Half-typed items that had to make room for one that came, the last one last: each is back when that is done.
+    private var waiting: [Draft] = []
+    /// How many of them there may be.
+    static let waitingBound = 16
 
     init(environment: [String: String]) throws {
         application = try Application(
@@ -95,8 +109,7 @@ final class Shop {
     }
 
     func dropDraft() {
-        draft = waiting ?? Draft()
-        waiting = nil
+        draft = waiting.popLast() ?? Draft()
     }
 
     /// The user has come to this terminal, or has left it.
@@ -139,17 +152,25 @@ extension Shop: UserActivityDelegate {
             "draft": .string(draft.field.text), "cursor": .integer(Int64(draft.field.cursor)),
         ])
         if let name = draft.replaces { activity.addUserInfoEntries(from: ["replaces": .string(name)]) }
-        if activity.isBeingHandedOver, handedOver.count < 2 { handedOver.insert(draft) }
+        guard activity.isBeingHandedOver else { return }
+        switch handedOver {
+        case .nothing: handedOver = .draft(draft)
+        case .draft(let other): if !draft.saysTheSame(as: other) { handedOver = .drafts }
+        case .drafts: break
+        }
     }
 
     /// The half-typed item is there now. What was typed here meanwhile stays.
     func userActivityWasContinued(_ activity: UserActivity, by device: ContinuingDevice) async {
-        if activity === editing, handedOver == [draft] { dropDraft() }
-        handedOver = []
         notice = "Continued on \(device.name)."
+        guard activity === editing else { return }
+        if case .draft(let other) = handedOver, draft.saysTheSame(as: other) { dropDraft() }
+        handedOver = .nothing
     }
 
     func userActivity(_ activity: UserActivity, didFail error: UserActivityError) async {
+        // Whichever of several devices that was, another may still have one of their drafts.
+        if activity === editing, error.device != nil, case .draft = handedOver { handedOver = .nothing }
         notice = error.code == .userCancelled ? "" : "Not handed over: \(error)."
     }
 }
@@ -170,6 +191,11 @@ extension Shop: ApplicationDelegate {
             _ = try ShoppingList(activity.userInfo, version: activity.version)
         } catch {
             notice = "The list that came: \(error)."
+            return false
+        }
+        let hasRoom = draft.field.isEmpty || waiting.count < Self.waitingBound
+        guard activity.activityType == Self.viewingType || hasRoom else {
+            notice = "Finish one of your half-typed items first: \(Self.waitingBound) wait already."
             return false
         }
         await restorationHandler([self])
@@ -204,7 +230,8 @@ extension Shop: UserActivityRestoring {
         if case .integer(let position) = activity.userInfo["cursor"] { cursor = Int(clamping: position) }
         var come = Draft(field: TextField(text, cursor: cursor))
         if case .string(let name) = activity.userInfo["replaces"] { come.replaces = name }
-        if !draft.field.isEmpty, draft != come { waiting = draft }
+        waiting.removeAll { $0.saysTheSame(as: come) }
+        if !draft.field.isEmpty, !draft.saysTheSame(as: come) { waiting.append(draft) }
         draft = come
     }
 }
