@@ -109,6 +109,48 @@ struct SavingTests {
         #expect(recorder.failures.value.isEmpty)
     }
 
+    @Test("What the delegate is to hear is not lost where a device's save comes before it, and neither call overlaps")
+    func overtaken() async throws {
+        var deadlines = ApplicationDeadlines.short
+        deadlines.save = .seconds(600)
+        let stage = try await Stage(deadlines: deadlines)
+        let activity = try stage.activity()
+        let (own, takeover) = (Gate(), Gate())
+        let asked = Box<[Bool]>([])
+        let recorder = ActivityRecorder(onSave: { activity in
+            asked.change { $0.append(activity.isBeingHandedOver) }
+            await (activity.isBeingHandedOver ? takeover : own).pass()
+            asked.change { $0.append(activity.isBeingHandedOver) }
+        })
+        activity.delegate = recorder
+        activity.needsSave = true
+        activity.becomeCurrent()
+        _ = try await stage.offered(1)
+        try await eventually("it saves for itself") { asked.value == [false] }
+        // Behind it: the end of a handoff, and one more save for itself, however often it becomes current.
+        let laptop = WireOfferEvent.Taken.with { $0.deviceID = "id-1" }
+        try await stage.node.report(.taken(laptop))
+        try await stage.node.report(.continued(laptop))
+        for _ in 1...5 {
+            activity.needsSave = true
+            activity.becomeCurrent()
+        }
+        let saving = Task { try await stage.save(activity, for: "phone") }
+        try await eventually("it saves for the device") { asked.value == [false, true] }
+        #expect(recorder.continued.value.isEmpty)
+        // What was ended goes on, and says no more than before for whom it is.
+        own.open()
+        try await eventually("the first save returns") { asked.value == [false, true, false] }
+        #expect(recorder.continued.value.isEmpty)
+        takeover.open()
+        _ = try await saving.value
+        try await eventually("the delegate hears of the handoff") { recorder.continued.value.count == 1 }
+        try await eventually("and saves what was changed meanwhile") { asked.value.suffix(2) == [false, false] }
+        activity.title = "later"
+        try await eventually("the next change") { await stage.node.offered.first?.latest.title == "later" }
+        #expect(asked.value == [false, true, false, true, false, false])
+    }
+
     @Test("What hangs for the device itself takes nothing of another device's time", arguments: [true, false])
     func ownCall(becomesCurrent: Bool) async throws {
         #expect(ApplicationDeadlines().ownCall == .seconds(1))

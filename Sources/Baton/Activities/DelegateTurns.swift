@@ -2,59 +2,100 @@ import BatonEventLoop
 
 /// Lets the calls of one activity's delegate come one after the other.
 ///
-/// A call has its turn for as long as its answer may take, so that one that hangs holds up nobody for longer. Who
-/// waits here is bounded by who calls: the node's unanswered requests, one thing that it is told, one save of its own.
+/// A call has its turn for as long as its answer may take, counted from when it begins, so that one that hangs holds up
+/// nobody for longer. Who waits here is bounded by who calls: one question of the node, one thing that the delegate is told
+/// (``DelegateNews``), one save of becoming current (`isSaveQueued`).
 final class DelegateTurns: Sendable {
-    private struct Turn: Sendable {
-        let isOver: Task<Void, Never>
-        /// Ends it, and with it all that it still waits for.
-        let end: @Sendable () -> Void
+    private struct Waiting: Sendable {
+        let number: UInt64
+        /// Another device waits for the answer.
+        let isForDevice: Bool
+        let begin: CheckedContinuation<Void, Never>
     }
 
-    private let last = Lock<Turn?>(nil)
+    private struct Current: Sendable {
+        let isForDevice: Bool
+        /// Ends it before its time. `nil` until it has begun.
+        var end: (@Sendable () -> Void)?
+        /// It is to end as soon as it has begun.
+        var isOvertaken = false
+    }
+
+    private struct State {
+        var lastNumber: UInt64 = 0
+        var current: Current?
+        var waiting: [Waiting] = []
+    }
+
+    private let state = Lock(State())
 
     /// Calls `body` when it is its turn.
     ///
     /// - Parameters:
-    ///   - limit: how long the answer may take, the wait for the turn counted.
-    ///   - patience: where another device waits for the answer, how long those before it may go on. They end then, and
-    ///     `body` has the whole of `limit`.
+    ///   - limit: how long the answer may take.
+    ///   - patience: where another device waits for the answer, how long what the delegate does for its own may go on. Its
+    ///     task is cancelled then, and what has not begun comes afterwards.
     /// - Returns: its answer; `nil` where that does not come in time.
     func call<Answer: Sendable>(
-        within limit: Duration, endingOthersAfter patience: Duration? = nil,
+        within limit: Duration, overtakingAfter patience: Duration? = nil,
         _ body: @escaping @Sendable () async -> Answer
     ) async -> Answer? {
-        let turn = last.withLock { last in
-            let previous = last
-            let turn = Task {
-                await withTaskCancellationHandler {
-                    if let previous, let patience { await Self.wait(for: previous, atMost: patience) }
-                    return await Self.answer(after: previous, within: limit, body)
-                } onCancel: {
-                    previous?.end()
-                }
+        let number = state.withLock { state in
+            state.lastNumber += 1
+            return state.lastNumber
+        }
+        let overtaking = patience.map { patience in
+            Task {
+                guard (try? await Task.sleep(for: patience)) != nil else { return }
+                overtake(with: number)
             }
-            last = Turn(isOver: Task { _ = await turn.value }, end: turn.cancel)
-            return turn
         }
-        return await turn.value
+        await begin(number, isForDevice: patience != nil)
+        overtaking?.cancel()
+        let asked = Task { await answer(within: limit, body) }
+        let isOvertaken = state.withLock { state in
+            state.current?.end = asked.cancel
+            return state.current?.isOvertaken == true
+        }
+        if isOvertaken { asked.cancel() }
+        defer { beginNext() }
+        return await asked.value
     }
 
-    private static func wait(for turn: Turn, atMost patience: Duration) async {
-        _ = await Baton.answer(within: patience) { await turn.isOver.value }
-        turn.end()
+    private func begin(_ number: UInt64, isForDevice: Bool) async {
+        await withCheckedContinuation { continuation in
+            let isNext = state.withLock { state in
+                guard state.current != nil else {
+                    state.current = Current(isForDevice: isForDevice)
+                    return true
+                }
+                state.waiting.append(Waiting(number: number, isForDevice: isForDevice, begin: continuation))
+                return false
+            }
+            if isNext { continuation.resume() }
+        }
     }
 
-    private static func answer<Answer: Sendable>(
-        after previous: Turn?, within limit: Duration, _ body: @escaping @Sendable () async -> Answer
-    ) async -> Answer? {
-        guard !Task.isCancelled else { return nil }
-        let result: Answer?? = await Baton.answer(within: limit) {
-            await previous?.isOver.value
-            // Nobody waits for this any more: it is not begun.
-            return Task.isCancelled ? nil : await body()
+    private func beginNext() {
+        let next = state.withLock { state -> Waiting? in
+            let next = state.waiting.isEmpty ? nil : state.waiting.removeFirst()
+            state.current = next.map { Current(isForDevice: $0.isForDevice) }
+            return next
         }
-        return result ?? nil
+        next?.begin.resume()
+    }
+
+    /// Has a turn that waits come before all that are not for a device, and ends one of these that is under way.
+    private func overtake(with number: UInt64) {
+        let end = state.withLock { state -> (@Sendable () -> Void)? in
+            guard let index = state.waiting.firstIndex(where: { $0.number == number }) else { return nil }
+            let turn = state.waiting.remove(at: index)
+            state.waiting.insert(turn, at: state.waiting.firstIndex { !$0.isForDevice } ?? index)
+            guard state.current?.isForDevice == false else { return nil }
+            state.current?.isOvertaken = true
+            return state.current?.end
+        }
+        end?()
     }
 }
 

@@ -41,11 +41,6 @@ extension UserActivity {
         set { state.withLock { $0.needsSave = newValue } }
     }
 
-    /// Whether the delegate is asked to save for devices that take the activity over now, and not because it became current.
-    ///
-    /// Apple has nothing like it: an application may want to know what another device has been given.
-    public var isBeingHandedOver: Bool { state.withLock { $0.isBeingHandedOver } }
-
     /// The web page that shows the same, for devices without the application; `nil` by default.
     public var webpageURL: URL? { content.webpageURL }
 

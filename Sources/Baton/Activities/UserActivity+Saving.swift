@@ -4,14 +4,24 @@ import Logging
 
 /// How an activity gets the state as it is now.
 extension UserActivity {
+    /// The activity that the current task saves for other devices.
+    @TaskLocal private static var handedOver: ObjectIdentifier?
+
+    /// Whether the current task was asked to save for devices that take the activity over now, and not because it became
+    /// current: true in ``UserActivityDelegate/userActivityWillSave(_:)`` and what that calls, or starts as a `Task`.
+    ///
+    /// Apple has nothing like it: an application may want to know what another device has been given.
+    public var isBeingHandedOver: Bool { Self.handedOver == ObjectIdentifier(self) }
+
     /// Asks for the state, a moment from now: what the application does in one go is saved once.
     func saveSoon() {
         let deadlines = application.deadlines
         Task { [weak self] in
             try? await Task.sleep(for: deadlines.coalescing)
             guard let self else { return }
-            state.withLock { $0.isSaveQueued = false }
             _ = await turns.call(within: deadlines.save) {
+                // What is set from now on is saved after this.
+                self.state.withLock { $0.isSaveQueued = false }
                 // It may have ended meanwhile, and with it whatever there is to save.
                 if !self.isInvalidated { await self.save() }
             }
@@ -23,10 +33,8 @@ extension UserActivity {
     /// - Throws: ``HandoffError``: `timedOut`, `applicationGone` where the activity has ended, or `userInfoTooLarge`.
     func savedState() async throws(HandoffError) -> WireWillSaveResponse {
         let deadlines = application.deadlines
-        let saved: ActivityContent? = await turns.call(within: deadlines.save, endingOthersAfter: deadlines.ownCall) {
-            self.state.withLock { $0.isBeingHandedOver = true }
-            await self.save()
-            self.state.withLock { $0.isBeingHandedOver = false }
+        let saved: ActivityContent? = await turns.call(within: deadlines.save, overtakingAfter: deadlines.ownCall) {
+            await Self.$handedOver.withValue(ObjectIdentifier(self)) { await self.save() }
             // Within its turn: the next one begins with empty user info where there are responders.
             return self.content
         }

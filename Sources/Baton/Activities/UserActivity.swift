@@ -32,7 +32,6 @@ public final class UserActivity: Sendable {
         var content = ActivityContent()
         weak var delegate: (any UserActivityDelegate)?
         var needsSave = false
-        var isBeingHandedOver = false
         var isInvalidated = false
         var isSaveQueued = false
         var responders: [Responder] = []

@@ -2,13 +2,15 @@
 ///
 /// The calls of one activity come one after the other, each in a task of its own that the library starts, save
 /// ``userActivity(_:didReceive:outputStream:)``: that one lasts as long as its streams do, and runs beside the others. A
-/// call that takes longer than 5 s no longer holds up the next one.
+/// call that takes longer than 5 s, or 1 s while another device waits for the state, no longer holds up the next one: its
+/// task is cancelled.
 public protocol UserActivityDelegate: AnyObject, Sendable {
     /// Put the state as it is now into the activity.
     ///
     /// Asked once after ``UserActivity/becomeCurrent()`` where ``UserActivity/needsSave`` was set, and always when
     /// another device takes the activity over: that device waits, and where there is no answer within 5 s its handoff
-    /// fails with ``UserActivityError/Code/remoteApplicationTimedOut``, and nothing else does.
+    /// fails with ``UserActivityError/Code/remoteApplicationTimedOut``, and nothing else does. A save of becoming current
+    /// that a device waits behind may be cut short, and is asked for again at once, for that device.
     func userActivityWillSave(_ activity: UserActivity) async
 
     /// A device has taken the activity over; once for each handoff. The application may close or lock its copy.

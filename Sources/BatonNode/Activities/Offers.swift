@@ -47,8 +47,8 @@ actor Offers {
     var saves: [ActivityID: AwaitedSaves] = [:]
     /// How long an application may take to save.
     let saveDeadline: Duration
-    /// 5 s for what it asks of its own code, and 1 s in which its library ends what that does for something else.
-    static let saveDeadline = Duration.seconds(6)
+    /// 1 s in which its library ends what its code does for this device, 5 s for that code, and 1 s to spare.
+    static let saveDeadline = Duration.seconds(7)
     /// What was withdrawn meanwhile: its events end when the application has heard what became of the save.
     private var endings: [ActivityID: Offer] = [:]
     /// What was withdrawn while devices were taking it over: its events go on until that is settled. As many as there are
