@@ -100,6 +100,17 @@ import Testing
             await shop.userActivity(shop.editing, didFail: cancelled)
             await shop.userActivityWasContinued(shop.editing, by: desktop)
             #expect(shop.draft.field.text == "bread")
+
+            // The desktop has "oat m" and is slow, the tablet lets go of it, takes all of it, and lets go again after the
+            // desktop has gone on.
+            shop.draft.field = TextField("oat m")
+            _ = try await shop.editing.savedState()
+            await shop.userActivity(shop.editing, didFail: cancelled)
+            shop.draft.field = TextField("oat milk")
+            _ = try await shop.editing.savedState()
+            await shop.userActivityWasContinued(shop.editing, by: desktop)
+            await shop.userActivity(shop.editing, didFail: cancelled)
+            #expect(shop.draft.field.text == "oat milk")
             await shop.application.close()
         }
     }

@@ -133,11 +133,15 @@ extension Browser: ApplicationDelegate {
         guard let tab = tab(of: activity.activityType), case .url(let url) = activity.userInfo["url"] else {
             return false
         }
-        self[tab].go(to: url)
+        // What the user has typed into the same page here stays.
+        let isFree = self[tab].url != url || self[tab].formText.isEmpty
+        if isFree { self[tab].go(to: url) }
         show(tab)
+        guard isFree else { return true }
         arrivals[tab] = .restoring
+        let arrived = self[tab]
         // The page is there; the rest may take its time. The task keeps the activity, and with it the way to the origin.
-        let restoring = Task { try await restore(tab, from: activity) }
+        let restoring = Task { try await restore(tab, as: arrived, from: activity) }
         Task {
             let deadline = Task {
                 try await Task.sleep(for: Self.restoringTime)
@@ -155,8 +159,7 @@ extension Browser: ApplicationDelegate {
         return true
     }
 
-    private func restore(_ tab: TabName, from activity: UserActivity) async throws {
-        let url = self[tab].url
+    private func restore(_ tab: TabName, as arrived: TabState, from activity: UserActivity) async throws {
         let (input, output) = try await activity.continuationStreams()
         await output.finish()
         var data = Data()
@@ -164,8 +167,12 @@ extension Browser: ApplicationDelegate {
             data.append(bytes)
             guard data.count <= TabState.sizeBound else { return await input.cancel() }
         }
-        // Unless the user has gone on meanwhile.
-        if let state = TabState(data, of: url), self[tab].url == url { self[tab] = state }
+        restore(tab, as: arrived, to: data)
+    }
+
+    /// - Parameter arrived: the tab when the page had come: a user who has gone on since is not pulled back.
+    func restore(_ tab: TabName, as arrived: TabState, to data: Data) {
+        if let state = TabState(data, of: arrived.url), self[tab] == arrived { self[tab] = state }
     }
 
     func application(

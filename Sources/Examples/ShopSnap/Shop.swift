@@ -42,6 +42,8 @@ final class Shop {
     let editing: UserActivity
     private let file: ListFile
     private var handedOver = HandedOver.nothing
+    /// What left this device last, for as long as none has the draft as it was after that.
+    private var left: Draft?
     /// Half-typed items that had to make room for one that came, the last one last: each is back when that is done.
     private var waiting: [Draft] = []
     /// How many of them there may be.
@@ -134,6 +136,19 @@ final class Shop {
         onChange()
     }
 
+    /// One of the devices has the draft no more. Of several it may be the one that had all of it, while one with less went
+    /// on: what left with that is back.
+    private func letGo() {
+        handedOver = .nothing
+        guard let left else { return }
+        self.left = nil
+        if draft.field.isEmpty {
+            draft = left
+        } else if !draft.saysTheSame(as: left), waiting.count < Self.waitingBound {
+            waiting.append(left)
+        }
+    }
+
     private func keep() {
         do throws(ListFile.Failure) {
             try file.keep(&list)
@@ -153,6 +168,7 @@ extension Shop: UserActivityDelegate {
         ])
         if let name = draft.replaces { activity.addUserInfoEntries(from: ["replaces": .string(name)]) }
         guard activity.isBeingHandedOver else { return }
+        left = nil
         switch handedOver {
         case .nothing: handedOver = .draft(draft)
         case .draft(let other): if !draft.saysTheSame(as: other) { handedOver = .drafts }
@@ -164,13 +180,15 @@ extension Shop: UserActivityDelegate {
     func userActivityWasContinued(_ activity: UserActivity, by device: ContinuingDevice) async {
         notice = "Continued on \(device.name)."
         guard activity === editing else { return }
-        if case .draft(let other) = handedOver, draft.saysTheSame(as: other) { dropDraft() }
+        if case .draft(let other) = handedOver, draft.saysTheSame(as: other) {
+            left = draft
+            dropDraft()
+        }
         handedOver = .nothing
     }
 
     func userActivity(_ activity: UserActivity, didFail error: UserActivityError) async {
-        // Whichever of several devices that was, another may still have one of their drafts.
-        if activity === editing, error.device != nil, case .draft = handedOver { handedOver = .nothing }
+        if activity === editing, error.device != nil { letGo() }
         notice = error.code == .userCancelled ? "" : "Not handed over: \(error)."
     }
 }

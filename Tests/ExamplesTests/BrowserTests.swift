@@ -1,0 +1,50 @@
+import Foundation
+import TerminalScreen
+import Testing
+
+@testable import Baton
+@testable import MonkeyBrowser
+
+/// What MonkeyBrowser does with what its user has typed when a page comes.
+@Suite("MonkeyBrowser and its user", .serialized) @MainActor struct BrowserTests {
+    @Test("The place in a page is taken up, unless the user has gone on since the page came")
+    func goneOn() async throws {
+        let browser = try Browser()
+        var place = TabState(TabName.work.home)
+        place.scroll = 3
+        place.form = TextField("other")
+        let data = try place.encoded
+        let arrived = browser[.work]
+
+        browser[.work].form = TextField("hello")
+        browser.restore(.work, as: arrived, to: data)
+        #expect(browser[.work].form.text == "hello")
+        browser[.work] = arrived
+        browser[.work].scroll = 5
+        browser.restore(.work, as: arrived, to: data)
+        #expect(browser[.work].scroll == 5)
+
+        browser[.work] = arrived
+        browser.restore(.work, as: arrived, to: data)
+        #expect(browser[.work] == place)
+        await browser.application.close()
+    }
+
+    @Test("A note that was half-typed into the same page here stays; another page comes as it is")
+    func halfTyped() async throws {
+        let browser = try Browser()
+        func come(_ url: URL) async throws {
+            let activity = try UserActivity(activityType: TabName.work.activityType, application: browser.application)
+            activity.userInfo = ["url": .url(url)]
+            #expect(
+                await browser.application(
+                    browser.application, continue: activity, restorationHandler: RestorationHandler(activity)))
+        }
+        browser[.work].form = TextField("hel")
+        try await come(TabName.work.home)
+        #expect(browser[.work].form.text == "hel" && browser.arrivals[.work] == nil)
+        try await come(TabName.work.home.appending(path: "other"))
+        #expect(browser[.work].form.isEmpty && browser[.work].url.lastPathComponent == "other")
+        await browser.application.close()
+    }
+}
