@@ -151,6 +151,38 @@ struct SavingTests {
         #expect(asked.value == [false, true, false, true, false, false])
     }
 
+    @Test("Questions that came while the delegate saved for another share the next save, which waits for 1 s")
+    func shared() async throws {
+        var deadlines = ApplicationDeadlines.short
+        deadlines.save = .seconds(600)
+        let stage = try await Stage(deadlines: deadlines)
+        let activity = try stage.activity()
+        let gate = Gate()
+        let count = Box(0)
+        let recorder = ActivityRecorder(onSave: { activity in
+            count.change { $0 += 1 }
+            let number = count.value
+            if number == 1 { await gate.pass() }
+            activity.title = "Take \(number)"
+        })
+        activity.delegate = recorder
+        activity.becomeCurrent()
+        _ = try await stage.offered(1)
+        // As a node leaves it that gave up waiting, while the whole application was stopped.
+        let left = Task { try await stage.save(activity, for: "left") }
+        try await eventually("it saves") { count.value == 1 }
+        let states = try await withThrowingTaskGroup(of: String.self) { group in
+            for number in 1...5 { group.addTask { try await stage.save(activity, for: "\(number)").title } }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(states == [String](repeating: "Take 2", count: 5))
+        let error = await #expect(throws: HandoffError.self) { try await left.value }
+        #expect(error?.code == .timedOut)
+        gate.open()
+        try await eventually("the late one is a change like any") { activity.title == "Take 1" }
+        #expect(try await stage.save(activity).title == "Take 3")
+    }
+
     @Test("What hangs for the device itself takes nothing of another device's time", arguments: [true, false])
     func ownCall(becomesCurrent: Bool) async throws {
         #expect(ApplicationDeadlines().ownCall == .seconds(1))

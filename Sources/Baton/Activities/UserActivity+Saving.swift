@@ -32,13 +32,8 @@ extension UserActivity {
     ///
     /// - Throws: ``HandoffError``: `timedOut`, `applicationGone` where the activity has ended, or `userInfoTooLarge`.
     func savedState() async throws(HandoffError) -> WireWillSaveResponse {
-        let deadlines = application.deadlines
-        let saved: ActivityContent? = await turns.call(within: deadlines.save, overtakingAfter: deadlines.ownCall) {
-            await Self.$handedOver.withValue(ObjectIdentifier(self)) { await self.save() }
-            // Within its turn: the next one begins with empty user info where there are responders.
-            return self.content
-        }
-        guard let saved else {
+        let saved: ActivityContent?? = await answer(within: application.deadlines.save) { await self.nextSave().value }
+        guard case .some(.some(let saved)) = saved else {
             throw HandoffError(.timedOut, "\(application.description.name) did not save its state in time")
         }
         guard !isInvalidated else { throw .activityEnded }
@@ -56,9 +51,29 @@ extension UserActivity {
         return content.savedState
     }
 
+    /// The save for other devices that has not begun yet, which is for all who wait then.
+    private func nextSave() -> Task<ActivityContent?, Never> {
+        state.withLock { state in
+            if let next = state.nextSave { return next }
+            let next = Task {
+                let deadlines = application.deadlines
+                return await turns.callForDevices(within: deadlines.save, endingOthersAfter: deadlines.ownCall) {
+                    // Whoever comes from now on may know more than what is saved.
+                    self.state.withLock { $0.nextSave = nil }
+                    await Self.$handedOver.withValue(ObjectIdentifier(self)) { await self.save() }
+                    // Within its turn: the next one begins with empty user info where there are responders.
+                    return self.content
+                }
+            }
+            state.nextSave = next
+            return next
+        }
+    }
+
     /// Clears ``needsSave``, and asks all who have a part in the state: responders, which begin with empty user info,
     /// then the delegate, then, where there are responders, the application's delegate.
     private func save() async {
+        guard !Task.isCancelled else { return }
         let responders = state.withLock { state in
             state.needsSave = false
             return state.responders.compactMap(\.object)

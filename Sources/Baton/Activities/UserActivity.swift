@@ -34,6 +34,7 @@ public final class UserActivity: Sendable {
         var needsSave = false
         var isInvalidated = false
         var isSaveQueued = false
+        var nextSave: Task<ActivityContent?, Never>?
         var responders: [Responder] = []
         var reported = ReportedSize()
         var continuations = ContinuationMarks()

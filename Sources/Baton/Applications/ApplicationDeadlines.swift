@@ -3,7 +3,7 @@
 package struct ApplicationDeadlines: Sendable {
     /// To save the state, and to answer any other call of an activity's delegate, before the next begins.
     package var save = Duration.seconds(5)
-    /// What an activity's delegate still does for its own device when another one takes the activity over.
+    /// For what an activity's delegate is still at when a device takes the activity over; part of ``save``.
     package var ownCall = Duration.seconds(1)
     /// For the node to let go of what was withdrawn, before it is offered anew all the same.
     package var letGo = Duration.seconds(5)

@@ -24,7 +24,10 @@ enum BridgeAnswer: Sendable {
 extension Bridge: ApplicationDelegate, UserActivityDelegate {
     func userActivityWillSave(_ activity: UserActivity) async {
         guard let name = names[ObjectIdentifier(activity)] else { return }
-        _ = await ask(.willSave(activity)) { .willSave(request: $0, activity: name) }
+        let isBeingHandedOver = activity.isBeingHandedOver
+        _ = await ask(.willSave(activity)) {
+            .willSave(request: $0, activity: name, isBeingHandedOver: isBeingHandedOver)
+        }
     }
 
     func userActivityWasContinued(_ activity: UserActivity, by device: ContinuingDevice) async {

@@ -86,7 +86,7 @@ struct BridgeMessageTests {
         func file(_ path: String) throws -> URL { try #require(URL(string: "file://" + path)) }
         let events: [BridgeEvent] = [
             .ready(description), .node(.connected), .node(.missing(reason: "no node is running here")),
-            .willSave(request: 1, activity: "note"),
+            .willSave(request: 1, activity: "note", isBeingHandedOver: true),
             .wasContinued(activity: "note", ContinuingDevice(name: "desktop", identifier: "MFRGG")),
             .failed(
                 activity: "note",
