@@ -9,7 +9,9 @@ public enum DiscoveryEvent: Sendable, Hashable {
     case record(instance: String, interfaceIndex: UInt32, txt: [UInt8])
     /// An instance of which a record was told has gone, or shows none any more.
     case removed(instance: String)
-    /// The instance name of this device has lived for its period: answer with ``ServiceDiscovery/rotate(txt:whenRationed:)``.
+    /// This device is to have another instance name, because its own has lived for its period or is lost: the responder was
+    /// started anew, or somebody else has that name. Answer with ``ServiceDiscovery/rotate(txt:whenRationed:)``. Until then
+    /// nothing is registered under another name, and nothing that is published meanwhile is sent where the name is lost.
     case rotationDue
     /// This device is seen under a new instance name, and no longer under an older one.
     case registered(instance: String)

@@ -4,8 +4,8 @@ public import BatonEventLoop
 ///
 /// Bytes in, bytes out: what a TXT record says is sealed and opened elsewhere. Its owner publishes a record, reads
 /// ``events``, and gives a verdict on each instance that shows up: ``keep(_:)`` for one it can read, ``follow(_:)`` for
-/// one that may be a copy, ``reject(_:)`` for any other. It never gives up on the responder: one that is absent, dies or hangs is tried again after 1 to
-/// 60 s, and everything is registered and asked anew when it is back.
+/// one that may be a copy, ``reject(_:)`` for any other. It never gives up on the responder: one that is absent, dies or
+/// hangs is tried again after 1 to 60 s; then all is asked anew, and another name registered (``DiscoveryEvent/rotationDue``).
 ///
 /// The actor runs on a ``BlockingExecutor``, because nearly every `dns_sd` call waits for D-Bus (25 s where the daemon
 /// hangs). So the methods that a node calls in passing are `nonisolated`: they put the work there, in order, and
@@ -37,6 +37,7 @@ public actor ServiceDiscovery {
 
     // Advertising.
     var record: PublishedRecord?
+    var period = NamePeriod.unnamed
     var pacer: UpdatePacer
     var pacing: Timer?
     var current: Registration?
@@ -52,8 +53,7 @@ public actor ServiceDiscovery {
     var budget: QueryBudget
     var budgeting: Timer?
     var isPumpQueued = false
-    /// How often (interface and address family) the browse showed an instance.
-    var presence: [String: Int] = [:]
+    var presence: [String: Int] = [:]  // How often (interface and address family) the browse showed an instance.
     var queries: [String: Query] = [:]
     /// Instances of which a record was told and no removal since.
     var told: Set<String> = []
@@ -115,7 +115,7 @@ public actor ServiceDiscovery {
         sink.finish()
     }
 
-    /// Publishes a TXT record in place of the one before, as soon as the update rule allows.
+    /// Publishes a TXT record in place of the one before, as soon as the update rule allows, under the same name.
     ///
     /// The rule is Bonjour's on macOS: at once after quiet, changes within 250 ms collected, four in a row, then one
     /// in 6 s, and one credit always left for a withdrawal. Of several that wait only the newest is sent, and at once if
@@ -207,6 +207,7 @@ public actor ServiceDiscovery {
         current = nil
         successor = nil
         hastening = nil
+        if period == .over { period = .named }  // Its owner is asked again.
         queries = [:]
         presence = [:]
         budget.reset()

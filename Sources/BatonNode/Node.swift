@@ -275,7 +275,7 @@ public actor Node {
     ) -> Accepting {
         let (admitted, continuation) = AsyncStream<Connection>.makeStream(bufferingPolicy: .bufferingNewest(64))
         let doorkeeper = Doorkeeper(
-            account, context: context, gate: gate, limits: limits, budget: connections.budget
+            account, context: context, gate: gate, limits: limits, budget: connections.budget, on: listener.loop
         ) { continuation.yield($0) }
         listener.start(
             socketsOn: loops,

@@ -71,15 +71,70 @@ extension LabAttackTests {
             }
         }
 
+        /// How a device loses its name before the period is over.
+        enum Loss: String, CaseIterable {
+            case restarted = "Avahi is started anew"
+            case taken = "somebody else has the name"
+            case successorTaken = "somebody else has the name that is to follow"
+        }
+
+        @Test("A name that is lost shares nothing with the one that takes its place", arguments: Loss.allCases)
+        func lost(_ loss: Loss) async throws {
+            let lab = try await HandoffLab(["laptop", "stranger"], members: 1)
+            defer { lab.down() }
+            let tap = try await Tap(lab, host: 1)
+            // A name of which another was made, "name #2", is no other name.
+            func texts() throws -> [String: Set<[UInt8]>] {
+                try tap.now().records.filter { $0.text.count > 100 }.reduce(into: [:]) {
+                    $0[String($1.instance.prefix { $0 != " " }), default: []].insert($1.text)
+                }
+            }
+            try lab.lab.command("avahi", "2", "stop")
+            let number = loss == .successorTaken ? "1" : "0"
+            let claimant = try lab.startProgram(
+                2, ["python3", "-c", HostilePrograms.claimant, "10.77.0.2", loss == .restarted ? "-1" : number])
+            try await claimant.program.line { $0 == "ready" }
+            _ = try await lab.startNode(1)
+            try await eventually("it is announced") { try !texts().isEmpty }
+            switch loss {
+            case .restarted:
+                for action in ["kill", "start"] { try lab.lab.command("avahi", "1", action) }
+            case .taken: break
+            case .successorTaken:
+                let change = try lab.startProgram(1, ["ip", "address", "add", "10.78.0.1/24", "dev", "eth0"])
+                #expect(try await change.end().status == 0, "\(change.errors)")
+            }
+            let count = loss == .successorTaken ? 3 : 2
+            try await eventually("there is another name", within: .seconds(60)) { try texts().count == count }
+            // What is said from now on is said under that name alone.
+            let before = try texts()
+            let offer = try await lab.offer(1, "--url", "https://example.org/", "--title", "Later")
+            try await eventually("it says something else") { try texts() != before }
+            #expect(claimant.program.lines.contains { $0.hasPrefix("taken ") } == (loss != .restarted))
+            try await offer.command.end(by: SIGTERM)
+            try await claimant.end(by: SIGKILL)
+            _ = try await tap.end()
+            let sealed = try texts().mapValues { $0.reduce(into: Set()) { $0.formUnion(Self.parts(of: $1)) } }
+            for (name, own) in sealed {
+                for (other, parts) in sealed where other > name {
+                    let shared = own.intersection(parts).count
+                    #expect(shared == 0, "\(name) and \(other) are of one device")
+                }
+            }
+        }
+
+        /// Every eight bytes of a sealed record, without the beginning that all of them have.
+        private static func parts(of text: [UInt8]) -> Set<[UInt8]> {
+            let sealed = text.dropFirst(7)
+            return Set((0...(sealed.count - 8)).map { Array(sealed.dropFirst($0).prefix(8)) })
+        }
+
         /// What was said, and every eight bytes of the sealed records, without the beginning that all of them have.
         private static func words(of messages: [Set<Capture.Word>]) -> Set<Capture.Word> {
             messages.reduce(into: []) { words, message in
                 words.formUnion(message)
                 for case .data(16, let text) in message.filter(\.isSealedRecord) {
-                    let sealed = Array(text.dropFirst(7))
-                    for start in 0...(sealed.count - 8) {
-                        words.insert(.data(type: 16, Array(sealed[start..<(start + 8)])))
-                    }
+                    words.formUnion(parts(of: text).map { .data(type: 16, $0) })
                 }
             }
         }

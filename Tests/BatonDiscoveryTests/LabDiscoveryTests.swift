@@ -53,12 +53,19 @@ struct LabDiscoveryTests {
             try await peer.unavailable(because: "The Avahi daemon does not answer")
             try await origin.unavailable()
             // Published while nobody could hear it.
-            origin.send("publish 0\(round)")
+            origin.send("publish aa0\(round)")
             for host in ["1", "2"] { try lab.command("avahi", host, "start") }
             try await peer.running(times: round)
+            // The name is lost, and what belongs to it has no other one.
+            try await origin.event("rotationDue", number: round - 1, within: .seconds(40))
+            origin.send("publish bb0\(round)")
+            origin.send("rotate 0\(round)")
             try await peer.record("010\(round)", within: .seconds(40))
+            #expect(origin.all("rotationDue").count == round - 1)
         }
         #expect(origin.isRunning && peer.isRunning)
+        #expect(Set(peer.all("record").map(\.txt)) == ["0101", "0102", "0103", "0104"])
+        #expect(Set(peer.all("record").map(\.instance)).count == 4)
     }
 
     @Test func aDaemonOrABusThatIsAbsentAtTheStartIsWaitedFor() async throws {
@@ -151,6 +158,11 @@ struct LabDiscoveryTests {
         let echoes = try await origin.event("command", number: 4, within: .seconds(10))
         #expect(echoes.event == "command")
         kill(daemon, SIGCONT)
+        // Where D-Bus gave up meanwhile, the name is lost.
+        try await eventually("it is heard, or asked for another name", within: .seconds(40)) {
+            peer.all("record").contains { $0.txt == "0102" } || !origin.all("rotationDue").isEmpty
+        }
+        if !origin.all("rotationDue").isEmpty { origin.send("rotate 02") }
         try await peer.record("0102", within: .seconds(40))
     }
 }

@@ -43,7 +43,7 @@ struct DoorkeeperTests {
         ) throws {
             let (admitted, continuation) = AsyncStream<Connection>.makeStream()
             self.admitted = admitted
-            let doorkeeper = Doorkeeper(account, context: context, gate: gate, limits: limits) {
+            let doorkeeper = Doorkeeper(account, context: context, gate: gate, limits: limits, on: loop) {
                 continuation.yield($0)
             }
             self.doorkeeper = doorkeeper
@@ -84,7 +84,7 @@ struct DoorkeeperTests {
     }
 
     /// Waits until the other side has ended the connection, and returns what it sent.
-    private func answer(on socket: Socket) async throws -> Int {
+    private static func answer(on socket: Socket) async throws -> Int {
         var count = 0
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 16)
         defer { buffer.deallocate() }
@@ -142,7 +142,7 @@ struct DoorkeeperTests {
         ] {
             let socket = try await door.connect()
             try send(message, on: socket)
-            #expect(try await answer(on: socket) == 0)
+            #expect(try await Self.answer(on: socket) == 0)
         }
         // The last one sees its connection closed a moment before it is counted no more.
         try await eventually("nobody waits", within: .seconds(60)) { door.doorkeeper.waitingCount == 0 }
@@ -161,10 +161,10 @@ struct DoorkeeperTests {
             // Another one has come and gone meanwhile, which takes the door at least as long as reading on would.
             let other = try await door.connect()
             try send(Array("GET /".utf8), on: other)
-            #expect(try await answer(on: other) == 0)
+            #expect(try await Self.answer(on: other) == 0)
             #expect(door.doorkeeper.waitingCount == 1)
             try send([0], on: socket)
-            #expect(try await answer(on: socket) == 0)
+            #expect(try await Self.answer(on: socket) == 0)
             try await eventually("nobody waits", within: .seconds(60)) { door.doorkeeper.waitingCount == 0 }
         }
     }
@@ -185,7 +185,7 @@ struct DoorkeeperTests {
         for _ in 1..<Gate.tokenBoundPerOrigin { #expect(gate.admit(token, from: address) != nil) }
         let late = try await door.connect()
         try send(try hello(token), on: late)
-        #expect(try await answer(on: late) == 0)
+        #expect(try await Self.answer(on: late) == 0)
         #expect(gate.admit(token, from: IPAddress("192.0.2.1")) != nil)
         await first.close()
     }
@@ -202,7 +202,7 @@ struct DoorkeeperTests {
         }
         let oneMore = try await door.connect()
         try send(half, on: oneMore)
-        #expect(try await answer(on: oneMore) == 0)
+        #expect(try await Self.answer(on: oneMore) == 0)
         #expect(door.doorkeeper.waitingCount == NodeLimits().visitorsPerAddress)
         waiting.removeFirst().close()
         try await eventually("one has gone", within: .seconds(60)) {
@@ -217,8 +217,45 @@ struct DoorkeeperTests {
             CurrentAccount(account.devices[0].account), Self.context(account.devices[0]) { _ in 0 }, limits)
         let socket = try await brief.connect()
         try send(half, on: socket)
-        #expect(try await answer(on: socket) == 0)
+        #expect(try await Self.answer(on: socket) == 0)
         try await eventually("nobody waits", within: .seconds(60)) { brief.doorkeeper.waitingCount == 0 }
+    }
+
+    @Test("Each of those who wait has all of its time and no more, whoever came before and whoever has gone")
+    func deadlines() async throws {
+        var limits = NodeLimits()
+        limits.visitDeadline = .milliseconds(400)
+        limits.visitorsPerAddress = 16
+        let door = try Door(
+            CurrentAccount(account.devices[0].account), Self.context(account.devices[0]) { _ in 0 }, limits)
+        let half = Array(try hello(token).prefix(40))
+        let clock = ContinuousClock()
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 1...6 {
+                let began = clock.now
+                let socket = try await door.connect()
+                try send(half, on: socket)
+                // The first, whose time it is that is looked at next, and one in the middle do not stay.
+                if number % 3 == 1 {
+                    try await eventually("it waits, or its time is over", within: .seconds(60)) {
+                        door.doorkeeper.waitingCount > 0 || clock.now - began > limits.visitDeadline
+                    }
+                    socket.close()
+                    continue
+                }
+                group.addTask { [limits] in
+                    let count = try await Self.answer(on: socket)
+                    #expect(count == 0)
+                    #expect(clock.now - began >= limits.visitDeadline)
+                }
+                // All come before it is looked for the first time who has been here for too long.
+                try await eventually("the next one comes a while later", within: .seconds(60)) {
+                    clock.now - began > limits.visitDeadline / 8
+                }
+            }
+            try await group.waitForAll()
+        }
+        try await eventually("nobody waits", within: .seconds(60)) { door.doorkeeper.waitingCount == 0 }
     }
 
     @Test("Those who say half of it are bounded in all as well")
@@ -239,7 +276,7 @@ struct DoorkeeperTests {
         }
         let oneMore = try await door.connect()
         try send(half, on: oneMore)
-        #expect(try await answer(on: oneMore) == 0)
+        #expect(try await Self.answer(on: oneMore) == 0)
         #expect(door.doorkeeper.waitingCount == limits.visitors)
         waiting.removeFirst().close()
         try await eventually("one has gone", within: .seconds(60)) {
@@ -259,7 +296,7 @@ struct DoorkeeperTests {
         try send(Array(try hello(token).prefix(40)), on: socket)
         try await eventually("it waits", within: .seconds(60)) { door.doorkeeper.waitingCount == 1 }
         door.doorkeeper.close()
-        #expect(try await answer(on: socket) == 0)
+        #expect(try await Self.answer(on: socket) == 0)
         try await eventually("nobody waits", within: .seconds(60)) { door.doorkeeper.waitingCount == 0 }
     }
 }

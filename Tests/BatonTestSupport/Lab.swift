@@ -118,12 +118,17 @@ public final class LabProgram: Sendable {
         process.standardInput = input
         let pipe = Pipe()
         process.standardOutput = pipe
-        pipe.fileHandleForReading.readabilityHandler = { [weak self] handle in
-            let data = handle.availableData
-            if data.isEmpty { handle.readabilityHandler = nil }
-            self?.receive(data)
-        }
         try process.run()
+        // On a thread: a handler of the file handle would be a source of Dispatch's, and one that is taken away when the
+        // other end hangs up can end the process, as ``ReadinessPoll`` says.
+        let handle = pipe.fileHandleForReading
+        Thread { [weak self] in
+            while true {
+                let data = handle.availableData
+                self?.receive(data)
+                if data.isEmpty { return }
+            }
+        }.start()
     }
 
     deinit {

@@ -7,6 +7,17 @@ struct Registration {
     var isEstablished = false
 }
 
+/// What has become of the period that the published record is of. It gets one name: two names with one record, or with two
+/// that share what is drawn for a period, are known to be of one device.
+enum NamePeriod {
+    /// No name was registered in it.
+    case unnamed
+    /// A name was registered, and maybe seen.
+    case named
+    /// That name is lost, and the owner was asked to begin another period.
+    case over
+}
+
 extension ServiceDiscovery {
     /// Takes a new record, and sends it when the update rule says so.
     func publish(_ record: PublishedRecord, as change: UpdatePacer.Change) {
@@ -20,8 +31,10 @@ extension ServiceDiscovery {
     ///
     /// While a name follows another, under the next one alone: a record that is seen under both ties them together for
     /// whoever has captured no more than the two periods.
+    ///
+    /// Nothing while the owner is asked for another period: the name of one that is over may be that of its successor.
     func sendIfDue() {
-        guard current != nil else { return }
+        guard current != nil, period != .over else { return }
         if pacer.takeIfDue(now: Self.now), let text = chosenText() {
             do throws(ResponderFault) {
                 guard let latest = successor ?? current else { return }
@@ -58,17 +71,29 @@ extension ServiceDiscovery {
 
     /// Registers this device where it is not, as soon as there is a responder and something to say.
     func advertise() {
-        guard responder == .running, current == nil else { return }
-        do throws(ResponderFault) {
-            current = try register()
-        } catch {
-            lose(error)
+        guard responder == .running, current == nil, record != nil else { return }
+        switch period {
+        case .unnamed:
+            do throws(ResponderFault) {
+                current = try register()
+            } catch {
+                lose(error)
+            }
+        case .named: endPeriod()
+        case .over: break
         }
+    }
+
+    /// The name of the period is lost: asks for another one, with another name.
+    private func endPeriod() {
+        period = .over
+        announceRotation()
     }
 
     /// Registers the record under a new name beside the old one.
     func rotate(_ record: PublishedRecord) {
         self.record = record
+        period = .unnamed
         guard let current, responder == .running else { return advertise() }
         do throws(ResponderFault) {
             if current.isEstablished {
@@ -84,7 +109,7 @@ extension ServiceDiscovery {
         }
     }
 
-    /// Says that the name of this device has lived long enough, and says so again while nobody answers.
+    /// Says that this device is to have another name, and says so again while nobody answers.
     func announceRotation() {
         sink.yield(.rotationDue)
         rotating?.schedule(after: nextRotation())
@@ -92,35 +117,31 @@ extension ServiceDiscovery {
 
     /// A registration is seen by the network, maybe under another name than it asked for.
     func establish(_ slot: SlotID, as name: String) {
-        do throws(ResponderFault) {
-            if var registration = current, registration.slot == slot {
-                guard registration.name == name else {
-                    // Somebody has that name, and the library took "name #2" instead: only a random name says nothing.
-                    closeSlot(slot)
-                    current = try register()
-                    return
-                }
-                guard !registration.isEstablished else { return }
-                registration.isEstablished = true
-                current = registration
-            } else if var registration = successor, registration.slot == slot {
-                guard registration.name == name else {
-                    closeSlot(slot)
-                    successor = try register()
-                    return
-                }
-                registration.isEstablished = true
-                current.map { closeSlot($0.slot) }
-                current = registration
-                successor = nil
-            } else {
-                return
+        if var registration = current, registration.slot == slot {
+            guard registration.name == name else {
+                // Somebody has that name, and the library took "name #2" instead: only a random name says nothing.
+                closeSlot(slot)
+                current = nil
+                return endPeriod()
             }
-            rotating?.schedule(after: nextRotation())
-            sink.yield(.registered(instance: name))
-        } catch {
-            lose(error)
+            guard !registration.isEstablished else { return }
+            registration.isEstablished = true
+            current = registration
+        } else if var registration = successor, registration.slot == slot {
+            guard registration.name == name else {
+                closeSlot(slot)
+                successor = nil
+                return endPeriod()
+            }
+            registration.isEstablished = true
+            current.map { closeSlot($0.slot) }
+            current = registration
+            successor = nil
+        } else {
+            return
         }
+        rotating?.schedule(after: nextRotation())
+        sink.yield(.registered(instance: name))
     }
 
     private func nextRotation() -> Duration {
@@ -136,6 +157,7 @@ extension ServiceDiscovery {
     /// - Returns: nil before there is anything to say.
     private func register() throws(ResponderFault) -> Registration? {
         guard let text = chosenText() else { return nil }
+        period = .named
         let name = InstanceName.random()
         // Before the call, because the browse may show it before the call returns.
         ownNames.append(name)

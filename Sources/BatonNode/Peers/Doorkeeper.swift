@@ -9,12 +9,18 @@ import BatonTransport
 /// Most of those who knock on a port are strangers, so this is cheap: a connection is read where it was accepted, without
 /// a task or a source of events, and is closed there unless the gate admits it. Only one whose first message has not come
 /// whole waits, in a bounded number and for a bounded time; the kernel keeps those that have said nothing at all.
+///
+/// All who wait have one timer: a Dispatch timer of each would be made, armed and taken away again for every stranger whose
+/// message came in two pieces, and each of that wakes a thread, which costs more than all else that is done for him.
 final class Doorkeeper: Sendable {
     private struct Waiting {
-        var visitors: [ObjectIdentifier: Visitor] = [:]
+        var visitors: [ObjectIdentifier: (visitor: Visitor, until: Instant)] = [:]
         var byAddress: [IPAddress: Int] = [:]
+        /// Armed for the first whose time is over, or for one that has gone since. Made when someone waits.
+        var deadline: Timer?
     }
 
+    private let loop: EventLoop
     private let account: CurrentAccount
     private let context: TLSContext
     private let gate: GateKeeper?
@@ -32,11 +38,14 @@ final class Doorkeeper: Sendable {
     ///   - budget: what all connections share for what they receive.
     ///   - isSilent: says nothing to whoever is refused. Every program is; only the tests of attacks see what TLS itself
     ///     would say.
+    ///   - loop: where it looks who has waited for too long.
     ///   - admitted: gets each connection that was let in, not started yet; on any loop.
     init(
         _ account: CurrentAccount, context: TLSContext, gate: GateKeeper? = nil, limits: NodeLimits = NodeLimits(),
-        budget: ReceiveBudget? = nil, isSilent: Bool = true, admitted: @escaping @Sendable (Connection) -> Void
+        budget: ReceiveBudget? = nil, isSilent: Bool = true, on loop: EventLoop,
+        admitted: @escaping @Sendable (Connection) -> Void
     ) {
+        self.loop = loop
         self.account = account
         self.context = context
         self.gate = gate
@@ -54,17 +63,32 @@ final class Doorkeeper: Sendable {
         let visitor = Visitor(socket, context, gate, bound: limits.visitBytes)
         guard !settle(visitor) else { return }
         guard enter(visitor) else { return socket.close() }
-        visitor.wait(for: limits.visitDeadline) { [weak self] in
-            _ = self?.settle(visitor)
-        } expired: { [weak self] in
-            self?.dismiss(visitor)
-        }
+        socket.start(onReadable: { [weak self] in _ = self?.settle(visitor) }, onWritable: {})
     }
 
     /// Closes those who wait.
     func close() {
-        for visitor in waiting.withLock({ Array($0.visitors.values) }) {
-            visitor.socket.loop.execute { self.dismiss(visitor) }
+        expel(waiting.withLock { $0.visitors.values.map(\.visitor) })
+    }
+
+    /// Closes those who have waited for too long, and wakes up again for the next.
+    private func expelLate() {
+        let now = Instant.now
+        expel(
+            waiting.withLock { waiting in
+                let next = waiting.visitors.values.map(\.until).filter { $0 > now }.min()
+                if let next { waiting.deadline?.schedule(at: next.nanoseconds) }
+                return waiting.visitors.values.filter { $0.until <= now }.map(\.visitor)
+            })
+    }
+
+    private func expel(_ visitors: [Visitor]) {
+        for visitor in visitors {
+            visitor.socket.loop.execute {
+                // Who was admitted meanwhile has another owner.
+                guard self.waiting.withLock({ $0.visitors[ObjectIdentifier(visitor)] != nil }) else { return }
+                self.dismiss(visitor)
+            }
         }
     }
 
@@ -99,13 +123,17 @@ final class Doorkeeper: Sendable {
                 guard waiting.byAddress[address, default: 0] < limits.visitorsPerAddress else { return false }
                 waiting.byAddress[address, default: 0] += 1
             }
-            waiting.visitors[ObjectIdentifier(visitor)] = visitor
+            let until = Instant.now + limits.visitDeadline
+            waiting.visitors[ObjectIdentifier(visitor)] = (visitor, until)
+            // Who came before waits no longer than this one: an armed timer is early enough.
+            let deadline = waiting.deadline ?? Timer(on: loop) { [weak self] in self?.expelLate() }
+            waiting.deadline = deadline
+            if !deadline.isScheduled { deadline.schedule(at: until.nanoseconds) }
             return true
         }
     }
 
     private func leave(_ visitor: Visitor) {
-        visitor.stopWaiting()
         waiting.withLock { waiting in
             guard waiting.visitors.removeValue(forKey: ObjectIdentifier(visitor)) != nil else { return }
             guard let address = visitor.address, let count = waiting.byAddress[address] else { return }
@@ -135,7 +163,6 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
     private var received = 0
     /// What came before TLS was needed, where that was not all at once.
     private var kept: [UInt8] = []
-    private var deadline: Timer?
 
     init(_ socket: Socket, _ context: TLSContext, _ gate: GateKeeper?, bound: Int) {
         self.socket = socket
@@ -210,19 +237,5 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
             let alert = UnsafeRawBufferPointer(rebasing: buffer[..<session.nextOutput(into: buffer)])
             if !alert.isEmpty { _ = try? socket.write(alert) }
         }
-    }
-
-    /// Waits for more, until `settle` says that nothing more is to be waited for, or for so long.
-    func wait(for time: Duration, settle: @escaping @Sendable () -> Void, expired: @escaping @Sendable () -> Void) {
-        let timer = Timer(on: socket.loop, handler: expired)
-        deadline = timer
-        timer.schedule(after: time)
-        socket.start(onReadable: settle, onWritable: {})
-    }
-
-    /// The waiting is over.
-    func stopWaiting() {
-        deadline?.cancel()
-        deadline = nil
     }
 }

@@ -21,7 +21,7 @@ final class Door: Sendable {
         of device: TestAccount.Device, _ context: TLSContext, limits: NodeLimits = NodeLimits(), isSilent: Bool = true
     ) throws {
         doorkeeper = Doorkeeper(
-            CurrentAccount(device.account), context: context, limits: limits, isSilent: isSilent
+            CurrentAccount(device.account), context: context, limits: limits, isSilent: isSilent, on: loop
         ) { connection in
             // Until it has ended somebody has to hold it.
             Task {

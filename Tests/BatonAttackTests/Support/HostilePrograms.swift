@@ -53,6 +53,16 @@ enum HostilePrograms {
             s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, here)
             s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, 255)
             return s
+        def read(message, at):
+            labels, end = [], None
+            while message[at]:
+                if message[at] >= 0xC0:
+                    end = end or at + 2
+                    at = (message[at] & 0x3F) << 8 | message[at + 1]
+                else:
+                    labels.append(message[at + 1:at + 1 + message[at]].decode("latin-1"))
+                    at += 1 + message[at]
+            return ".".join(labels), end or at + 1
 
         """
 
@@ -88,16 +98,6 @@ enum HostilePrograms {
     /// with a port other than 9 and connects to the address that came with it. Argument: own address.
     static let believer =
         multicastDNS + """
-            def read(message, at):
-                labels, end = [], None
-                while message[at]:
-                    if message[at] >= 0xC0:
-                        end = end or at + 2
-                        at = (message[at] & 0x3F) << 8 | message[at + 1]
-                    else:
-                        labels.append(message[at + 1:at + 1 + message[at]].decode("latin-1"))
-                        at += 1 + message[at]
-                return ".".join(labels), end or at + 1
             s = group(sys.argv[1])
             while True:
                 message = s.recv(9000)
@@ -114,6 +114,30 @@ enum HostilePrograms {
                     socket.create_connection((address, port), 10).close()
                     print("connected", address, port, flush=True)
                     break
+            """
+
+    /// Says of one instance name that it is somebody else's, whenever a device asks before it takes it (RFC 6762, section 8.1).
+    /// Arguments: own address, which of the names that are asked for. Prints `ready`, and `taken NAME` each
+    /// time.
+    static let claimant =
+        multicastDNS + """
+            number, names, s = int(sys.argv[2]), [], group(sys.argv[1])
+            print("ready", flush=True)
+            while True:
+                message = s.recv(9000)
+                flags, questions, _, authorities = struct.unpack(">HHHH", message[2:10])
+                if flags & 0x8000 or not authorities: continue
+                at = 12
+                for _ in range(questions):
+                    owner, at = read(message, at)
+                    at += 4
+                    label, _, rest = owner.partition(".")
+                    if rest != SERVICE: continue
+                    if label not in names: names.append(label)
+                    if names.index(label) != number: continue
+                    taken = struct.pack(">HHH", 0, 0, 7) + name("trap.local")
+                    s.sendto(packet([record(owner, 33, taken)]), GROUP)
+                    print("taken", label, flush=True)
             """
 
     /// Announces instances without end. Arguments: own address, how many bogus ones, how many clones, the cloned TXT
