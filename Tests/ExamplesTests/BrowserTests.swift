@@ -36,6 +36,9 @@ import Testing
         func come(_ url: URL) async throws {
             let activity = try UserActivity(activityType: TabName.work.activityType, application: browser.application)
             activity.userInfo = ["url": .url(url)]
+            _ = await browser.application(
+                browser.application, willContinueUserActivityWithType: TabName.work.activityType)
+            #expect(browser.arrivals[.work] == .preparing)
             #expect(
                 await browser.application(
                     browser.application, continue: activity, restorationHandler: RestorationHandler(activity)))

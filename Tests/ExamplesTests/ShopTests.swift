@@ -111,6 +111,26 @@ import Testing
             await shop.userActivityWasContinued(shop.editing, by: desktop)
             await shop.userActivity(shop.editing, didFail: cancelled)
             #expect(shop.draft.field.text == "oat milk")
+
+            await shop.application.close()
+        }
+    }
+
+    @Test("Of two devices with the same item one lets go, before or after the other goes on", arguments: [true, false])
+    func oneOfTwo(letsGoBefore: Bool) async throws {
+        try await inHome { home in
+            let shop = try Shop(environment: ["BATON_HOME": home])
+            shop.draft.field = TextField("eggs")
+            _ = try await shop.editing.savedState()
+            func letGo() async {
+                await shop.userActivity(
+                    shop.editing, didFail: UserActivityError(.userCancelled, "it was let go", device: "tablet"))
+            }
+            if letsGoBefore { await letGo() }
+            await shop.userActivityWasContinued(
+                shop.editing, by: ContinuingDevice(name: "desktop", identifier: "1"))
+            if !letsGoBefore { await letGo() }
+            #expect(shop.draft.field.isEmpty)
             await shop.application.close()
         }
     }

@@ -18,6 +18,8 @@ final class Browser {
 
     private(set) var shown = TabName.weather { didSet { onChange() } }
     private(set) var arrivals: [TabName: Arrival] = [:] { didSet { onChange() } }
+    /// The last activity that came to a tab: what ends for one before it is no news of this one.
+    private var latest: [TabName: UserActivity] = [:]
     private var states: [TabName: TabState] = [:] { didSet { onChange() } }
     /// What the user should know, such as who continues.
     private(set) var notice = "" { didSet { onChange() } }
@@ -137,8 +139,9 @@ extension Browser: ApplicationDelegate {
         let isFree = self[tab].url != url || self[tab].formText.isEmpty
         if isFree { self[tab].go(to: url) }
         show(tab)
+        arrivals[tab] = isFree ? .restoring : nil
         guard isFree else { return true }
-        arrivals[tab] = .restoring
+        latest[tab] = activity
         let arrived = self[tab]
         // The page is there; the rest may take its time. The task keeps the activity, and with it the way to the origin.
         let restoring = Task { try await restore(tab, as: arrived, from: activity) }
@@ -147,14 +150,16 @@ extension Browser: ApplicationDelegate {
                 try await Task.sleep(for: Self.restoringTime)
                 restoring.cancel()
             }
-            do {
-                try await restoring.value
-            } catch {
-                let reason = restoring.isCancelled ? "the other device did not tell it in time" : "\(error)"
+            var problem: (any Error)?
+            do { try await restoring.value } catch { problem = error }
+            deadline.cancel()
+            guard latest[tab] === activity else { return }
+            latest[tab] = nil
+            arrivals[tab] = nil
+            if let problem {
+                let reason = restoring.isCancelled ? "the other device did not tell it in time" : "\(problem)"
                 notice = "The page has come, without the place in it: \(reason)."
             }
-            deadline.cancel()
-            arrivals[tab] = nil
         }
         return true
     }

@@ -21,14 +21,6 @@ final class Shop {
         }
     }
 
-    /// What the devices have of the draft that are taking it over.
-    private enum HandedOver {
-        case nothing
-        case draft(Draft)
-        /// Not all of them the same.
-        case drafts
-    }
-
     private(set) var list = ShoppingList() { didSet { onChange() } }
     /// Changing it changes what is offered: the list, or the half-typed item with it.
     var draft = Draft() { didSet { draftChanged(from: oldValue) } }
@@ -41,9 +33,7 @@ final class Shop {
     let viewing: UserActivity
     let editing: UserActivity
     private let file: ListFile
-    private var handedOver = HandedOver.nothing
-    /// What left this device last, for as long as none has the draft as it was after that.
-    private var left: Draft?
+    private var handedOver = HandedOverDrafts()
     /// Half-typed items that had to make room for one that came, the last one last: each is back when that is done.
     private var waiting: [Draft] = []
     /// How many of them there may be.
@@ -136,16 +126,14 @@ final class Shop {
         onChange()
     }
 
-    /// One of the devices has the draft no more. Of several it may be the one that had all of it, while one with less went
-    /// on: what left with that is back.
-    private func letGo() {
-        handedOver = .nothing
-        guard let left else { return }
-        self.left = nil
-        if draft.field.isEmpty {
-            draft = left
-        } else if !draft.saysTheSame(as: left), waiting.count < Self.waitingBound {
-            waiting.append(left)
+    /// Drafts that have left, and that nobody else may have.
+    private func takeBack(_ drafts: [Draft]) {
+        for left in drafts where !([draft] + waiting).contains(where: { $0.saysTheSame(as: left) }) {
+            if draft.field.isEmpty {
+                draft = left
+            } else if waiting.count < Self.waitingBound {
+                waiting.append(left)
+            }
         }
     }
 
@@ -167,28 +155,18 @@ extension Shop: UserActivityDelegate {
             "draft": .string(draft.field.text), "cursor": .integer(Int64(draft.field.cursor)),
         ])
         if let name = draft.replaces { activity.addUserInfoEntries(from: ["replaces": .string(name)]) }
-        guard activity.isBeingHandedOver else { return }
-        left = nil
-        switch handedOver {
-        case .nothing: handedOver = .draft(draft)
-        case .draft(let other): if !draft.saysTheSame(as: other) { handedOver = .drafts }
-        case .drafts: break
-        }
+        if activity.isBeingHandedOver { handedOver.give(draft) }
     }
 
     /// The half-typed item is there now. What was typed here meanwhile stays.
     func userActivityWasContinued(_ activity: UserActivity, by device: ContinuingDevice) async {
         notice = "Continued on \(device.name)."
         guard activity === editing else { return }
-        if case .draft(let other) = handedOver, draft.saysTheSame(as: other) {
-            left = draft
-            dropDraft()
-        }
-        handedOver = .nothing
+        if handedOver.end(with: draft) { dropDraft() }
     }
 
     func userActivity(_ activity: UserActivity, didFail error: UserActivityError) async {
-        if activity === editing, error.device != nil { letGo() }
+        if activity === editing, error.device != nil { takeBack(handedOver.letGo()) }
         notice = error.code == .userCancelled ? "" : "Not handed over: \(error)."
     }
 }
