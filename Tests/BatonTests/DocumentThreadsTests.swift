@@ -208,6 +208,7 @@ struct DocumentThreadsTests {
         var deadlines = ApplicationDeadlines()
         // How long many of them take is the machine's affair.
         deadlines.save = .seconds(60)
+        deadlines.ownCall = .seconds(60)
         let stage = try await Stage(deadlines: deadlines)
         let file = FileManager.default.temporaryDirectory.appending(path: "baton-threads-\(UUID().uuidString)")
         let document = try Document(

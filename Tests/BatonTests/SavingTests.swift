@@ -151,10 +151,12 @@ struct SavingTests {
         #expect(asked.value == [false, true, false, true, false, false])
     }
 
-    @Test("Questions that came while the delegate saved for another share the next save, which waits for 1 s")
+    @Test("Questions that came while the delegate saved for another share the next save, which waits for no more")
     func shared() async throws {
         var deadlines = ApplicationDeadlines.short
         deadlines.save = .seconds(600)
+        // All come in that time.
+        deadlines.ownCall = .seconds(3)
         let stage = try await Stage(deadlines: deadlines)
         let activity = try stage.activity()
         let gate = Gate()
@@ -183,9 +185,28 @@ struct SavingTests {
         #expect(try await stage.save(activity).title == "Take 3")
     }
 
+    @Test("A save that begins while another one is for devices is not for them")
+    func isBeingHandedOver() async throws {
+        let stage = try await Stage()
+        let activity = try stage.activity()
+        let asked = Box<[Bool]>([])
+        let recorder = ActivityRecorder(onSave: { activity in
+            asked.change { $0.append(activity.isBeingHandedOver) }
+            guard asked.value.count == 1 else { return }
+            activity.needsSave = true
+            activity.becomeCurrent()
+        })
+        activity.delegate = recorder
+        activity.becomeCurrent()
+        _ = try await stage.offered(1)
+        _ = try await stage.save(activity)
+        try await eventually("it saves for itself") { asked.value == [true, false] }
+        #expect(!activity.isBeingHandedOver)
+    }
+
     @Test("What hangs for the device itself takes nothing of another device's time", arguments: [true, false])
     func ownCall(becomesCurrent: Bool) async throws {
-        #expect(ApplicationDeadlines().ownCall == .seconds(1))
+        #expect(ApplicationDeadlines().ownCall == .milliseconds(250))
         var deadlines = ApplicationDeadlines.short
         // Longer than anything here is waited for: who waited for what hangs would never be asked.
         deadlines.save = .seconds(600)

@@ -23,7 +23,9 @@ extension UserActivity {
                 // What is set from now on is saved after this.
                 self.state.withLock { $0.isSaveQueued = false }
                 // It may have ended meanwhile, and with it whatever there is to save.
-                if !self.isInvalidated { await self.save() }
+                guard !self.isInvalidated else { return }
+                // Where it became current while it was saved for other devices, this is not for them.
+                await Self.$handedOver.withValue(nil) { await self.save() }
             }
         }
     }
@@ -32,7 +34,10 @@ extension UserActivity {
     ///
     /// - Throws: ``HandoffError``: `timedOut`, `applicationGone` where the activity has ended, or `userInfoTooLarge`.
     func savedState() async throws(HandoffError) -> WireWillSaveResponse {
-        let saved: ActivityContent?? = await answer(within: application.deadlines.save) { await self.nextSave().value }
+        let deadlines = application.deadlines
+        let saved: ActivityContent?? = await answer(within: deadlines.ownCall + deadlines.save) {
+            await self.nextSave().value
+        }
         guard case .some(.some(let saved)) = saved else {
             throw HandoffError(.timedOut, "\(application.description.name) did not save its state in time")
         }

@@ -3,8 +3,8 @@
 package struct ApplicationDeadlines: Sendable {
     /// To save the state, and to answer any other call of an activity's delegate, before the next begins.
     package var save = Duration.seconds(5)
-    /// For what an activity's delegate is still at when a device takes the activity over; part of ``save``.
-    package var ownCall = Duration.seconds(1)
+    /// For what an activity's delegate is still at when a device takes the activity over, before it is asked.
+    package var ownCall = Duration.milliseconds(250)
     /// For the node to let go of what was withdrawn, before it is offered anew all the same.
     package var letGo = Duration.seconds(5)
     /// To answer *will continue*.

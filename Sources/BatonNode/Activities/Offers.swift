@@ -47,6 +47,8 @@ actor Offers {
     var saves: [ActivityID: AwaitedSaves] = [:]
     /// How long an application may take to save.
     let saveDeadline: Duration
+    /// The 5 s of the application's code, and half a second for its library.
+    static let saveDeadline = Duration.milliseconds(5500)
     /// What was withdrawn meanwhile: its events end when the application has heard what became of the save.
     private var endings: [ActivityID: Offer] = [:]
     /// What was withdrawn while devices were taking it over: its events go on until that is settled. As many as there are
@@ -79,8 +81,8 @@ actor Offers {
     ///   - changed: called on the loop after each change of what is offered.
     init(
         on loop: EventLoop, files: SharedFiles, checks: ClaimChecks = .all, bound: Int = NodeLimits().offers,
-        descriptions: SharedPart? = nil, lapse: Duration = ClaimTable.lapse, saveDeadline: Duration = .seconds(5),
-        changed: @escaping @Sendable (Change) -> Void
+        descriptions: SharedPart? = nil, lapse: Duration = ClaimTable.lapse,
+        saveDeadline: Duration = Offers.saveDeadline, changed: @escaping @Sendable (Change) -> Void
     ) {
         self.loop = loop
         self.files = files
