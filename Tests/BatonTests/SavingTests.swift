@@ -204,6 +204,30 @@ struct SavingTests {
         #expect(!activity.isBeingHandedOver)
     }
 
+    @Test("Behind a save of its own that hangs, a delegate has all of its time for a device")
+    func wholeTime() async throws {
+        var deadlines = ApplicationDeadlines.short
+        (deadlines.save, deadlines.ownCall) = (.seconds(4), .seconds(3))
+        let stage = try await Stage(deadlines: deadlines)
+        let activity = try stage.activity()
+        let gate = Gate()
+        let recorder = ActivityRecorder(onSave: { activity in
+            guard activity.isBeingHandedOver else { return await gate.pass() }
+            // With the wait before it, longer than the limit.
+            try? await Task.sleep(for: .seconds(2))
+            activity.title = "now"
+        })
+        activity.delegate = recorder
+        activity.needsSave = true
+        activity.becomeCurrent()
+        _ = try await stage.offered(1)
+        try await eventually("it saves for itself") { recorder.saves.value == 1 }
+        let began = ContinuousClock.now
+        #expect(try await stage.save(activity).title == "now")
+        #expect(ContinuousClock.now - began > deadlines.save)
+        gate.open()
+    }
+
     @Test("What hangs for the device itself takes nothing of another device's time", arguments: [true, false])
     func ownCall(becomesCurrent: Bool) async throws {
         #expect(ApplicationDeadlines().ownCall == .milliseconds(250))

@@ -27,7 +27,7 @@ struct LabLateOriginTests {
                 + #""supportsContinuationStreams":true,"userInfo":\#(page)}"#)
         let browser = LabTerminal(lab, 2)
         try await browser.open("monkeybrowser")
-        try await browser.shows("[Weather]", "on all your devices")
+        try await browser.shows("[Weather]", "connected to the node")
         let offered = try await lab.watch(2).listed("Arabica")
         let accept = try lab.start(2, "accept", offered.id ?? "")
         let question = try await origin.program.line(within: .seconds(40)) { $0.contains(#""event":"willSave""#) }

@@ -46,7 +46,7 @@ struct LabSampleTests {
         let (lab, laptop, desktop) = try await scene()
         defer { lab.down() }
         try await laptop.open("shopsnap")
-        try await laptop.shows("The list is empty", "on all your devices")
+        try await laptop.shows("The list is empty", "connected to the node")
         try await laptop.type("Milk")
         try await laptop.press("Enter")
         try await laptop.type("Bread")
@@ -147,7 +147,7 @@ struct LabSampleTests {
         for _ in 0..<2 {
             let node = try await lab.startNode(1).command
             try await terminal.resize(columns: 80, rows: 24)
-            try await terminal.shows("on all your devices")
+            try await terminal.shows("connected to the node")
             try await node.end(by: SIGKILL)
             try await terminal.shows("no node")
         }
@@ -158,7 +158,7 @@ struct LabSampleTests {
         let (lab, laptop, desktop) = try await scene()
         defer { lab.down() }
         try await laptop.open("monkeybrowser")
-        try await laptop.shows("[Weather]", "on all your devices")
+        try await laptop.shows("[Weather]", "connected to the node")
         try await laptop.press("Tab", "Tab", "Enter")
         try await laptop.shows("[Coffee Break]", "Arabica")
         try await laptop.press("Enter", "Down", "Down", "Down", "Down", "Down")
@@ -201,7 +201,7 @@ struct LabSampleTests {
         _ = try await lab.startNodes()
         let desktop = try LabDesktop(lab)
         try await laptop.open("monkeybrowser")
-        try await laptop.shows("[Weather]", "on all your devices")
+        try await laptop.shows("[Weather]", "connected to the node")
         try await laptop.press("Tab", "Tab", "Enter")
         try await laptop.shows("[Coffee Break]", "Arabica")
         // The first tab, and the page before this one, may be on the list for a while.

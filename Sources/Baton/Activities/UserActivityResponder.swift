@@ -5,7 +5,8 @@ public protocol UserActivityResponder: AnyObject, Sendable {
     /// Add this object's state to the activity, by ``UserActivity/addUserInfoEntries(from:)``.
     ///
     /// Called before a save: the user info is empty when the first responder is asked, and each adds to what those
-    /// before it have put there, in the order in which they were attached.
+    /// before it have put there, in the order in which they were attached. Once its task is cancelled another save may
+    /// have begun: add nothing any more.
     func updateUserActivityState(_ activity: UserActivity) async
 }
 

@@ -126,6 +126,7 @@ extension Browser: ApplicationDelegate {
         guard let tab = tab(of: type) else { return .refused("there is no such tab") }
         shown = tab
         arrivals[tab] = .preparing
+        latest[tab] = nil
         return .applicationShowsProgress
     }
 

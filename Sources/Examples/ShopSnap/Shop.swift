@@ -128,7 +128,7 @@ final class Shop {
 
     /// Drafts that have left, and that nobody else may have.
     private func takeBack(_ drafts: [Draft]) {
-        for left in drafts where !([draft] + waiting).contains(where: { $0.saysTheSame(as: left) }) {
+        for left in drafts where !([Draft(), draft] + waiting).contains(where: { $0.saysTheSame(as: left) }) {
             if draft.field.isEmpty {
                 draft = left
             } else if waiting.count < Self.waitingBound {

@@ -73,7 +73,7 @@ public enum TerminalProgram {
         switch state {
         case .idle: ""
         case .missing: "no node: stays on this device"
-        case .connected: "on all your devices"
+        case .connected: "connected to the node"
         }
     }
 }
