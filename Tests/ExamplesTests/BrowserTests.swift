@@ -30,7 +30,7 @@ import Testing
         await browser.application.close()
     }
 
-    @Test("A note that was half-typed into the same page here stays; another page comes as it is")
+    @Test("What was half-typed here alone into the same page stays; what came, or another page, makes room")
     func halfTyped() async throws {
         let browser = try Browser()
         func come(_ url: URL) async throws {
@@ -46,6 +46,14 @@ import Testing
         browser[.work].form = TextField("hel")
         try await come(TabName.work.home)
         #expect(browser[.work].form.text == "hel" && browser.arrivals[.work] == nil)
+        #expect(browser.notice.contains("stays"))
+
+        var place = browser[.work]
+        place.form = TextField("hello")
+        browser.restore(.work, as: browser[.work], to: try place.encoded)
+        try await come(TabName.work.home)
+        #expect(!browser.notice.contains("stays"), "\(browser.notice)")
+        #expect(browser[.work].form.text == "hello")
         try await come(TabName.work.home.appending(path: "other"))
         #expect(browser[.work].form.isEmpty && browser[.work].url.lastPathComponent == "other")
         await browser.application.close()

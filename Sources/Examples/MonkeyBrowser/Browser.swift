@@ -20,6 +20,8 @@ final class Browser {
     private(set) var arrivals: [TabName: Arrival] = [:] { didSet { onChange() } }
     /// The last activity that came to a tab: what ends for one before it is no news of this one.
     private var latest: [TabName: UserActivity] = [:]
+    /// What is typed into a page as another device has it too.
+    private var shared: [TabName: String] = [:]
     private var states: [TabName: TabState] = [:] { didSet { onChange() } }
     /// What the user should know, such as who continues.
     private(set) var notice = "" { didSet { onChange() } }
@@ -102,6 +104,7 @@ extension Browser: UserActivityDelegate {
     ) async {
         guard let tab = tab(of: activity.activityType) else { return }
         do {
+            shared[tab] = self[tab].formText
             try await outputStream.write(self[tab].encoded)
             await outputStream.finish()
             // It has nothing to say; its end tells that it has read all.
@@ -136,12 +139,15 @@ extension Browser: ApplicationDelegate {
         guard let tab = tab(of: activity.activityType), case .url(let url) = activity.userInfo["url"] else {
             return false
         }
-        // What the user has typed into the same page here stays.
-        let isFree = self[tab].url != url || self[tab].formText.isEmpty
-        if isFree { self[tab].go(to: url) }
+        // What the user has typed into the same page, and no other device has, is not lost.
+        let isFree = self[tab].url != url || self[tab].formText.isEmpty || self[tab].formText == shared[tab]
+        if self[tab].url != url { self[tab].go(to: url) }
         show(tab)
         arrivals[tab] = isFree ? .restoring : nil
-        guard isFree else { return true }
+        guard isFree else {
+            notice = "The page has come. What you have typed into it stays."
+            return true
+        }
         latest[tab] = activity
         let arrived = self[tab]
         // The page is there; the rest may take its time. The task keeps the activity, and with it the way to the origin.
@@ -178,7 +184,9 @@ extension Browser: ApplicationDelegate {
 
     /// - Parameter arrived: the tab when the page had come: a user who has gone on since is not pulled back.
     func restore(_ tab: TabName, as arrived: TabState, to data: Data) {
-        if let state = TabState(data, of: arrived.url), self[tab] == arrived { self[tab] = state }
+        guard let state = TabState(data, of: arrived.url), self[tab] == arrived else { return }
+        self[tab] = state
+        shared[tab] = state.formText
     }
 
     func application(

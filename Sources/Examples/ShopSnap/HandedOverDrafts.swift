@@ -16,7 +16,7 @@ struct HandedOverDrafts {
     /// All that was given and that a device may still go on with.
     private var given: [Given] = []
     /// What was given since a device last went on, or let go.
-    private var recent: [Shop.Draft] = []
+    private var recent: [Given] = []
     /// What left although a device may have had less of it.
     private var left: [Given] = []
 
@@ -24,8 +24,8 @@ struct HandedOverDrafts {
     mutating func give(_ draft: Shop.Draft) {
         given.removeAll { $0.draft.saysTheSame(as: draft) || $0.end < .now }
         given = given.suffix(Self.bound - 1) + [Given(draft: draft)]
-        recent.removeAll { $0.saysTheSame(as: draft) }
-        recent = recent.suffix(Self.bound - 1) + [draft]
+        recent.removeAll { $0.draft.saysTheSame(as: draft) }
+        recent = recent.suffix(Self.bound - 1) + [Given(draft: draft)]
     }
 
     /// A device has gone on.
@@ -33,9 +33,10 @@ struct HandedOverDrafts {
     /// - Returns: whether the draft leaves this device.
     mutating func end(with draft: Shop.Draft) -> Bool {
         given.removeAll { $0.end < .now }
+        recent.removeAll { $0.end < .now }
         defer { recent = [] }
         if !given.isEmpty, given.allSatisfy({ $0.draft.saysTheSame(as: draft) }) { return true }
-        guard !recent.isEmpty, recent.allSatisfy({ $0.saysTheSame(as: draft) }) else { return false }
+        guard !recent.isEmpty, recent.allSatisfy({ $0.draft.saysTheSame(as: draft) }) else { return false }
         left = left.suffix(Self.bound - 1) + [Given(draft: draft)]
         return true
     }
