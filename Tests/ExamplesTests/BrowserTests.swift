@@ -30,6 +30,20 @@ import Testing
         await browser.application.close()
     }
 
+    @Test("What the other device's user cancelled is no notice; any other failure is one")
+    func cancelled() async throws {
+        let browser = try Browser()
+        let activity = try UserActivity(activityType: TabName.work.activityType, application: browser.application)
+        let cancelled = UserActivityError(.userCancelled, "it was let go", device: "desktop")
+        await browser.userActivity(activity, didFail: cancelled)
+        await browser.application(
+            browser.application, didFailToContinueUserActivityWithType: activity.activityType, error: cancelled)
+        #expect(browser.notice.isEmpty)
+        await browser.userActivity(activity, didFail: UserActivityError(.remoteApplicationTimedOut, "it was late"))
+        #expect(browser.notice.contains("it was late"))
+        await browser.application.close()
+    }
+
     @Test("What was half-typed here alone into the same page stays; what came, or another page, makes room")
     func halfTyped() async throws {
         let browser = try Browser()

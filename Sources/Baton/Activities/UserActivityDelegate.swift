@@ -2,8 +2,9 @@
 ///
 /// The calls of one activity come one after the other, each in a task of its own that the library starts, save
 /// ``userActivity(_:didReceive:outputStream:)``: that one lasts as long as its streams do, and runs beside the others. A
-/// call that takes longer than 5 s, or 0.25 s while another device waits for the state, no longer holds up the next one: its
-/// task is cancelled, and what it still puts into the activity may go with the next save, so heed `Task.isCancelled`.
+/// call that takes longer than 5 s no longer holds up the next one, nor does one that is for no device after 0.25 s while a
+/// device waits for the state: its task is cancelled, and what it still puts into the activity may go with the next save,
+/// so heed `Task.isCancelled`.
 public protocol UserActivityDelegate: AnyObject, Sendable {
     /// Put the state as it is now into the activity.
     ///

@@ -3,8 +3,9 @@
 /// Nobody says which device goes on, or lets go, with which state of it. So the item leaves when all that was given says
 /// the same as what is here; where only all since the last end does, it leaves as well, and is back when a device lets go.
 struct HandedOverDrafts {
-    /// A handoff is over within this time.
-    private static let time = Duration.seconds(30)
+    /// A handoff that has its state is over within this time: 20 s to continue it, and the time for which its claim outlives
+    /// a connection that was cut.
+    private static let time = Duration.seconds(90)
     /// Different ones that are remembered; of more, the oldest are forgotten.
     private static let bound = 32
 
