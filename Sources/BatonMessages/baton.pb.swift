@@ -1982,6 +1982,10 @@ public nonisolated struct WireOfferEvent: Sendable {
     /// of the document, sent to that device
     public var bytes: UInt64 = 0
 
+    /// With `continued`, what the application saved for that device: an encoded DictionaryValue. Empty where it was not
+    /// asked.
+    public var userInfo: Data = Data()
+
     public var unknownFields = SwiftProtobuf.UnknownStorage()
 
     public init() {}
@@ -5804,7 +5808,7 @@ nonisolated extension WireOfferEvent: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WireOfferEvent.Taken: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = WireOfferEvent.protoMessageName + ".Taken"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}bytes\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}bytes\0\u{3}user_info\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5815,6 +5819,7 @@ nonisolated extension WireOfferEvent.Taken: SwiftProtobuf.Message, SwiftProtobuf
       case 1: try { try decoder.decodeSingularStringField(value: &self.device) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.deviceID) }()
       case 3: try { try decoder.decodeSingularUInt64Field(value: &self.bytes) }()
+      case 4: try { try decoder.decodeSingularBytesField(value: &self.userInfo) }()
       default: break
       }
     }
@@ -5830,6 +5835,9 @@ nonisolated extension WireOfferEvent.Taken: SwiftProtobuf.Message, SwiftProtobuf
     if self.bytes != 0 {
       try visitor.visitSingularUInt64Field(value: self.bytes, fieldNumber: 3)
     }
+    if !self.userInfo.isEmpty {
+      try visitor.visitSingularBytesField(value: self.userInfo, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -5837,6 +5845,7 @@ nonisolated extension WireOfferEvent.Taken: SwiftProtobuf.Message, SwiftProtobuf
     if lhs.device != rhs.device {return false}
     if lhs.deviceID != rhs.deviceID {return false}
     if lhs.bytes != rhs.bytes {return false}
+    if lhs.userInfo != rhs.userInfo {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -14,17 +14,18 @@ struct SavingInTurnTests {
         let stage = try await Stage(deadlines: deadlines)
         let activity = try stage.activity()
         let (own, takeover) = (Gate(), Gate())
-        let asked = Box<[Bool]>([])
-        let recorder = ActivityRecorder(onSave: { activity in
-            asked.change { $0.append(activity.isBeingHandedOver) }
-            await (activity.isBeingHandedOver ? takeover : own).pass()
-            asked.change { $0.append(activity.isBeingHandedOver) }
+        let (begun, ended) = (Box(0), Box<[Int]>([]))
+        let recorder = ActivityRecorder(onSave: { _ in
+            begun.change { $0 += 1 }
+            let number = begun.value
+            await (number == 1 ? own : takeover).pass()
+            ended.change { $0.append(number) }
         })
         activity.delegate = recorder
         activity.needsSave = true
         activity.becomeCurrent()
         _ = try await stage.offered(1)
-        try await eventually("it saves for itself") { asked.value == [false] }
+        try await eventually("it saves for itself") { begun.value == 1 }
         // Behind it: the end of a handoff, and one more save for itself, however often it becomes current.
         let laptop = WireOfferEvent.Taken.with { $0.deviceID = "id-1" }
         try await stage.node.report(.taken(laptop))
@@ -34,19 +35,20 @@ struct SavingInTurnTests {
             activity.becomeCurrent()
         }
         let saving = Task { try await stage.save(activity, for: "phone") }
-        try await eventually("it saves for the device") { asked.value == [false, true] }
+        try await eventually("it saves for the device") { begun.value == 2 }
         #expect(recorder.continued.value.isEmpty)
-        // What was ended goes on, and says no more than before for whom it is.
+        // What was ended goes on, and begins nothing.
         own.open()
-        try await eventually("the first save returns") { asked.value == [false, true, false] }
+        try await eventually("the first save returns") { ended.value == [1] }
+        #expect(begun.value == 2)
         #expect(recorder.continued.value.isEmpty)
         takeover.open()
         _ = try await saving.value
         try await eventually("the delegate hears of the handoff") { recorder.continued.value.count == 1 }
-        try await eventually("and saves what was changed meanwhile") { asked.value.suffix(2) == [false, false] }
+        try await eventually("and saves what was changed meanwhile") { ended.value == [1, 2, 3] }
         activity.title = "later"
         try await eventually("the next change") { await stage.node.offered.first?.latest.title == "later" }
-        #expect(asked.value == [false, true, false, true, false, false])
+        #expect(begun.value == 3)
     }
 
     @Test("Questions that came while the delegate saved for another share the next save, which waits for no more")
@@ -83,14 +85,14 @@ struct SavingInTurnTests {
         #expect(try await stage.save(activity).title == "Take 3")
     }
 
-    @Test("A save that begins while another one is for devices is not for them")
-    func isBeingHandedOver() async throws {
+    @Test("Who becomes current while it saves for a device is asked once more, for itself")
+    func becomesCurrent() async throws {
         let stage = try await Stage()
         let activity = try stage.activity()
-        let asked = Box<[Bool]>([])
+        let asked = Box(0)
         let recorder = ActivityRecorder(onSave: { activity in
-            asked.change { $0.append(activity.isBeingHandedOver) }
-            guard asked.value.count == 1 else { return }
+            asked.change { $0 += 1 }
+            guard asked.value == 1 else { return }
             activity.needsSave = true
             activity.becomeCurrent()
         })
@@ -98,8 +100,8 @@ struct SavingInTurnTests {
         activity.becomeCurrent()
         _ = try await stage.offered(1)
         _ = try await stage.save(activity)
-        try await eventually("it saves for itself") { asked.value == [true, false] }
-        #expect(!activity.isBeingHandedOver)
+        try await eventually("it saves for itself") { asked.value == 2 }
+        #expect(!activity.needsSave)
     }
 
     @Test("A responder that is cut short and heeds it leaves nothing in what a device gets")
@@ -127,8 +129,10 @@ struct SavingInTurnTests {
         let stage = try await Stage(deadlines: deadlines)
         let activity = try stage.activity()
         let gate = Gate()
+        let asked = Box(0)
         let recorder = ActivityRecorder(onSave: { activity in
-            guard activity.isBeingHandedOver else { return await gate.pass() }
+            asked.change { $0 += 1 }
+            guard asked.value > 1 else { return await gate.pass() }
             // With the wait before it, longer than the limit.
             try? await Task.sleep(for: .seconds(2))
             activity.title = "now"

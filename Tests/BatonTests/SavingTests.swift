@@ -234,7 +234,7 @@ struct SavingTests {
         #expect(stage.lines.value.contains { $0.level == .warning && $0.text.hasSuffix("author, cursor") })
     }
 
-    @Test("Was-continued names the device, once for each handoff; failures are told")
+    @Test("Was-continued names the device and what it was given, once for each handoff; failures are told")
     func events() async throws {
         let stage = try await Stage()
         let activity = try stage.activity()
@@ -246,8 +246,10 @@ struct SavingTests {
             $0.device = "laptop"
             $0.deviceID = "id-1"
         }
+        var continued = laptop
+        continued.userInfo = try UserInfo(["page": 4]).message.serializedBytes()
         try await stage.node.report(.taken(laptop))
-        try await stage.node.report(.continued(laptop))
+        try await stage.node.report(.continued(continued))
         try await stage.node.report(.continued(laptop))
         try await stage.node.report(.taken(laptop))
         try await stage.node.report(.continued(laptop))
@@ -263,6 +265,7 @@ struct SavingTests {
         #expect(recorder.failures.value.first?.device == "phone")
         #expect(recorder.continued.value.map(\.name) == [String](repeating: "laptop", count: 4))
         #expect(recorder.continued.value.first?.identifier == "id-1")
+        #expect(recorder.continued.value.map(\.userInfo) == [["page": 4], [:], [:], [:]])
     }
 
     @Test("An activity that ends before it is asked for its state is not asked")

@@ -70,6 +70,15 @@ import Testing
         #expect(browser[.work].form.text == "hello")
         try await come(TabName.work.home.appending(path: "other"))
         #expect(browser[.work].form.isEmpty && browser[.work].url.lastPathComponent == "other")
+        // One more that is cancelled takes nothing from the one whose place is still on its way.
+        #expect(browser.arrivals[.work] == .restoring)
+        let type = TabName.work.activityType
+        _ = await browser.application(browser.application, willContinueUserActivityWithType: type)
+        #expect(browser.arrivals[.work] == .preparing)
+        await browser.application(
+            browser.application, didFailToContinueUserActivityWithType: type,
+            error: UserActivityError(.userCancelled, "it was let go"))
+        #expect(browser.arrivals[.work] == .restoring)
         await browser.application.close()
     }
 }

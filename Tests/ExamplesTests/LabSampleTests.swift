@@ -168,20 +168,34 @@ struct LabSampleTests {
 
         let offered = try await lab.watch(2).listed("A coffee a day")
         #expect(offered.type == "org.baton.monkeybrowser.coffeebreak")
-        // The origin answers late: the user of the desktop sees that something is on its way.
+        // The origin answers late: the user of the desktop sees that something is on its way, and does not want it.
         let origin = try await laptop.process("monkeybrowser")
         kill(origin, SIGSTOP)
-        let accept = try lab.start(2, "accept", offered.id ?? "")
+        let cancelled = try lab.start(2, "accept", offered.id ?? "")
         try await desktop.showed("Preparing Coffee Break")
+        #expect(try await cancelled.end(by: SIGINT).status == 130)
+        try await desktop.shows("[Coffee Break]", "connected to the node")
+        try await eventually("nothing is on its way") { try await !desktop.screen().contains("Preparing") }
+        let accept = try lab.start(2, "accept", offered.id ?? "")
+        try await desktop.shows("Preparing Coffee Break")
         kill(origin, SIGCONT)
         let accepted = try await accept.end()
         #expect(accepted.status == 0, "\(accepted.errors)")
         try await desktop.shows("[Coffee Break]", "https://coffee.example.org/", "Chapter 6:", "Note: half a ote")
         #expect(try await !desktop.screen().contains("Chapter 5:"))
-        try await laptop.shows("Coffee Break goes on at desktop.")
-        // At the same character of the form, and with the way that led there.
+        try await laptop.showed("Coffee Break goes on at desktop.")
+        for terminal in [laptop, desktop] {
+            #expect(!terminal.hasShown("Not handed over") && !terminal.hasShown("Nothing came"))
+        }
+        // At the same character of the form, from where it goes on where it began.
         try await desktop.type("n")
-        try await desktop.shows("Note: half a note")
+        try await desktop.press("Up")
+        try await desktop.shows("Chapter 5:", "Note: half a note")
+        let back = try await lab.watch(1).listed("A coffee a day")
+        let returned = try await lab.run(1, "accept", back.id ?? "")
+        #expect(returned.status == 0, "\(returned.errors)")
+        try await laptop.shows("[Coffee Break]", "Chapter 5:", "Note: half a note")
+        // And with the way that led there.
         try await desktop.press("Escape")
         try await desktop.shows("Arabica")
 

@@ -48,7 +48,8 @@ struct LabTerminal {
             os.closerange(3, 65536)
             os.execvp(sys.argv[1], sys.argv[1:])
             """
-        _ = try await run(["python3", "-c", script] + opening + command)
+        let record = [";", "pipe-pane", "cat >>'\(recording.path)'"]
+        _ = try await run(["python3", "-c", script] + opening + command + record)
     }
 
     /// Ends what runs in it.
@@ -57,8 +58,7 @@ struct LabTerminal {
         try await eventually("the terminal is gone") { try await screen().isEmpty }
     }
 
-    /// A folder for the `PATH` of a host's node with a desktop's terminal in it, which is this one. What a program
-    /// writes to it is recorded.
+    /// A folder for the `PATH` of a host's node with a desktop's terminal in it, which is this one.
     func desktop() throws -> URL {
         let folder = try lab.destination("desktop-\(host)")
         let script = folder.appendingPathComponent("xdg-terminal-exec")
@@ -74,14 +74,17 @@ struct LabTerminal {
         return folder
     }
 
+    /// All that was written to it.
     private var recording: URL { lab.folder.appendingPathComponent("recording-\(host)") }
 
-    /// Waits until a program that the desktop started has written a text to it, even if it was on the screen for a
-    /// moment only.
+    /// Whether a text has been written to it as a whole, even if it was on the screen for a moment only.
+    func hasShown(_ text: String) -> Bool {
+        (try? Data(contentsOf: recording))?.range(of: Data(text.utf8)) != nil
+    }
+
+    /// Waits until ``hasShown(_:)``.
     func showed(_ text: String, within timeout: Duration = .seconds(30)) async throws {
-        try await eventually("host \(host) showed \(text)", within: timeout) {
-            (try? Data(contentsOf: recording))?.range(of: Data(text.utf8)) != nil
-        }
+        try await eventually("host \(host) showed \(text)", within: timeout) { hasShown(text) }
     }
 
     /// Types characters.

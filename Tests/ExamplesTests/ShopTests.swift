@@ -55,88 +55,57 @@ import Testing
         }
     }
 
-    @Test("A half-typed item leaves when it was continued as it is now, and not when any device may have less of it")
+    /// What a device is given that takes the half-typed item over now.
+    private func give(_ shop: Shop, to name: String) async -> ContinuingDevice {
+        await shop.userActivityWillSave(shop.editing)
+        return ContinuingDevice(name: name, identifier: name, userInfo: shop.editing.userInfo)
+    }
+
+    @Test("A half-typed item leaves when a device goes on with it as it is now, and stays where it was typed on")
     func handedOver() async throws {
         try await inHome { home in
             let shop = try Shop(environment: ["BATON_HOME": home])
-            let desktop = ContinuingDevice(name: "desktop", identifier: "1")
             shop.draft.field = TextField("oat m")
-            _ = try await shop.editing.savedState()
+            let desktop = await give(shop, to: "desktop")
             shop.draft.field = TextField("oat milk")
-            // One of its own, as of a terminal that is come back to.
-            await shop.userActivityWillSave(shop.editing)
+            let tablet = await give(shop, to: "tablet")
             await shop.userActivityWasContinued(shop.editing, by: desktop)
-            #expect(shop.draft.field.text == "oat milk")
-
-            for text in ["oat m", "oat milk"] {
-                shop.draft.field = TextField(text)
-                _ = try await shop.editing.savedState()
-            }
-            await shop.userActivityWasContinued(shop.editing, by: desktop)
-            #expect(shop.draft.field.text == "oat milk")
-
-            _ = try await shop.editing.savedState()
+            #expect(shop.draft.field.text == "oat milk" && shop.notice == "Continued on desktop.")
+            // One of the list is none of the item, and one that fails takes nothing.
+            await shop.userActivityWasContinued(
+                shop.viewing, by: ContinuingDevice(name: "phone", identifier: "phone", userInfo: shop.list.userInfo))
+            await shop.userActivity(
+                shop.editing, didFail: UserActivityError(.userCancelled, "it was let go", device: "phone"))
+            #expect(shop.draft.field.text == "oat milk" && shop.notice.isEmpty)
             // The cursor alone is nothing typed.
             shop.draft.field = TextField("oat milk", cursor: 3)
-            await shop.userActivityWasContinued(shop.editing, by: desktop)
+            await shop.userActivityWasContinued(shop.editing, by: tablet)
             #expect(shop.draft.field.isEmpty)
 
-            // A takeover that failed leaves nothing behind, one of the list is none of the item, and of two that had
-            // different drafts nobody knows which failed.
-            shop.draft.field = TextField("bre")
-            _ = try await shop.editing.savedState()
-            let cancelled = UserActivityError(.userCancelled, "it was let go", device: "desktop")
-            await shop.userActivity(shop.editing, didFail: cancelled)
-            shop.draft.field = TextField("bread")
-            _ = try await shop.editing.savedState()
-            await shop.userActivityWasContinued(shop.viewing, by: desktop)
-            await shop.userActivityWasContinued(shop.editing, by: desktop)
-            // What the desktop may have had less of came back when it let go.
-            #expect(shop.draft.field.text == "oat milk")
-
-            for text in ["bre", "bread"] {
-                shop.draft.field = TextField(text)
-                _ = try await shop.editing.savedState()
-            }
-            await shop.userActivity(shop.editing, didFail: cancelled)
-            await shop.userActivityWasContinued(shop.editing, by: desktop)
+            // Of an item that replaces another one, that is a part.
+            shop.draft = Shop.Draft(field: TextField("bread"), replaces: "Toast")
+            let replacing = await give(shop, to: "desktop")
+            shop.draft.replaces = nil
+            await shop.userActivityWasContinued(shop.editing, by: replacing)
             #expect(shop.draft.field.text == "bread")
-
-            // The desktop has "oat m" and is slow, the tablet lets go of it, takes all of it, and lets go again after the
-            // desktop has gone on.
-            shop.draft.field = TextField("oat m")
-            _ = try await shop.editing.savedState()
-            await shop.userActivity(shop.editing, didFail: cancelled)
-            shop.draft.field = TextField("oat milk")
-            _ = try await shop.editing.savedState()
-            await shop.userActivityWasContinued(shop.editing, by: desktop)
-            #expect(shop.draft.field.isEmpty)
-            // Whatever else is handed over meanwhile.
-            shop.draft.field = TextField("salt")
-            _ = try await shop.editing.savedState()
-            await shop.userActivity(shop.editing, didFail: cancelled)
-            shop.finishDraft()
-            #expect(shop.draft.field.text == "oat milk")
-
+            shop.draft.replaces = "Toast"
+            await shop.userActivityWasContinued(shop.editing, by: replacing)
+            #expect(shop.draft == Shop.Draft())
             await shop.application.close()
         }
     }
 
-    @Test("Of two devices with the same item one lets go, before or after the other goes on", arguments: [true, false])
-    func oneOfTwo(letsGoBefore: Bool) async throws {
+    @Test("An item that two devices were given leaves with the first, and takes nothing that was typed since with it")
+    func twoDevices() async throws {
         try await inHome { home in
             let shop = try Shop(environment: ["BATON_HOME": home])
             shop.draft.field = TextField("eggs")
-            _ = try await shop.editing.savedState()
-            func letGo() async {
-                await shop.userActivity(
-                    shop.editing, didFail: UserActivityError(.userCancelled, "it was let go", device: "tablet"))
-            }
-            if letsGoBefore { await letGo() }
-            await shop.userActivityWasContinued(
-                shop.editing, by: ContinuingDevice(name: "desktop", identifier: "1"))
-            if !letsGoBefore { await letGo() }
+            let (desktop, tablet) = (await give(shop, to: "desktop"), await give(shop, to: "tablet"))
+            await shop.userActivityWasContinued(shop.editing, by: desktop)
             #expect(shop.draft.field.isEmpty)
+            shop.draft.field = TextField("salt")
+            await shop.userActivityWasContinued(shop.editing, by: tablet)
+            #expect(shop.draft.field.text == "salt")
             await shop.application.close()
         }
     }
@@ -162,6 +131,14 @@ import Testing
                 shop.finishDraft()
             }
             #expect(finished == ["oat m", "bread", "butter"])
+
+            // One that waits leaves as well when a device goes on with it.
+            shop.draft.field = TextField("salt")
+            let tablet = await give(shop, to: "tablet")
+            #expect(try await come("pepper"))
+            await shop.userActivityWasContinued(shop.editing, by: tablet)
+            shop.finishDraft()
+            #expect(shop.draft.field.isEmpty)
 
             shop.draft.field = TextField("first")
             for number in 1...Shop.waitingBound { #expect(try await come("item \(number)")) }

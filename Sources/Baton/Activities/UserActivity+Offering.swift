@@ -2,6 +2,7 @@ import BatonEventLoop
 import BatonMessages
 import FoundationEssentials
 import Logging
+import SwiftProtobuf
 
 /// What the node is told of an activity, and what it tells.
 extension UserActivity {
@@ -47,7 +48,7 @@ extension UserActivity {
             state.withLock { $0.continuations.begin(device.deviceID) }
         case .continued(let device):
             guard state.withLock({ $0.continuations.isNews(device.deviceID) }) else { return }
-            let device = ContinuingDevice(name: device.device, identifier: device.deviceID)
+            let device = ContinuingDevice(device)
             tell { await $0.userActivityWasContinued(self, by: device) }
         case .failed(let failure):
             // A node that stops is looked for again; the activity has not failed.
@@ -69,6 +70,14 @@ extension UserActivity {
                 if let delegate = self.delegate { await call(delegate) }
             }
         }
+    }
+}
+
+extension ContinuingDevice {
+    /// The node says what this application said to it, so it can be read.
+    init(_ message: WireOfferEvent.Taken) {
+        let userInfo = try? UserInfo(WireDictionaryValue(serializedBytes: message.userInfo))
+        self.init(name: message.device, identifier: message.deviceID, userInfo: userInfo ?? UserInfo())
     }
 }
 

@@ -4,15 +4,6 @@ import Logging
 
 /// How an activity gets the state as it is now.
 extension UserActivity {
-    /// The activity that the current task saves for other devices.
-    @TaskLocal private static var handedOver: ObjectIdentifier?
-
-    /// Whether the current task was asked to save for devices that take the activity over now, and not because it became
-    /// current: true in ``UserActivityDelegate/userActivityWillSave(_:)`` and what that calls, or starts as a `Task`.
-    ///
-    /// Apple has nothing like it: an application may want to know what another device has been given.
-    public var isBeingHandedOver: Bool { Self.handedOver == ObjectIdentifier(self) }
-
     /// Asks for the state, a moment from now: what the application does in one go is saved once.
     func saveSoon() {
         let deadlines = application.deadlines
@@ -24,8 +15,7 @@ extension UserActivity {
                 self.state.withLock { $0.isSaveQueued = false }
                 // It may have ended meanwhile, and with it whatever there is to save.
                 guard !self.isInvalidated else { return }
-                // Where it became current while it was saved for other devices, this is not for them.
-                await Self.$handedOver.withValue(nil) { await self.save() }
+                await self.save()
             }
         }
     }
@@ -65,7 +55,7 @@ extension UserActivity {
                 return await turns.callForDevices(within: deadlines.save, endingOthersAfter: deadlines.ownCall) {
                     // Whoever comes from now on may know more than what is saved.
                     self.state.withLock { $0.nextSave = nil }
-                    await Self.$handedOver.withValue(ObjectIdentifier(self)) { await self.save() }
+                    await self.save()
                     // Within its turn: the next one begins with empty user info where there are responders.
                     return self.content
                 }

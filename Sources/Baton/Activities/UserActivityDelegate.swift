@@ -14,7 +14,8 @@ public protocol UserActivityDelegate: AnyObject, Sendable {
     /// that a device waits behind may be cut short, and is asked for again at once, for that device.
     func userActivityWillSave(_ activity: UserActivity) async
 
-    /// A device has taken the activity over; once for each handoff. The application may close or lock its copy.
+    /// A device has taken the activity over; once for each handoff. The application may close or lock its copy, of what is
+    /// in ``ContinuingDevice/userInfo``: what was changed since has not gone.
     func userActivityWasContinued(_ activity: UserActivity, by device: ContinuingDevice) async
 
     /// The device that continues the activity opened a pair of streams.
@@ -44,4 +45,7 @@ public struct ContinuingDevice: Sendable, Hashable {
     public let name: String
     /// Its identifier, proved by its certificate.
     public let identifier: String
+    /// What it continues with: the user info as ``UserActivityDelegate/userActivityWillSave(_:)`` left it for this device,
+    /// which may be older than what is in the activity now.
+    public let userInfo: UserInfo
 }

@@ -24,10 +24,7 @@ enum BridgeAnswer: Sendable {
 extension Bridge: ApplicationDelegate, UserActivityDelegate {
     func userActivityWillSave(_ activity: UserActivity) async {
         guard let name = names[ObjectIdentifier(activity)] else { return }
-        let isBeingHandedOver = activity.isBeingHandedOver
-        _ = await ask(.willSave(activity)) {
-            .willSave(request: $0, activity: name, isBeingHandedOver: isBeingHandedOver)
-        }
+        _ = await ask(.willSave(activity)) { .willSave(request: $0, activity: name) }
     }
 
     func userActivityWasContinued(_ activity: UserActivity, by device: ContinuingDevice) async {

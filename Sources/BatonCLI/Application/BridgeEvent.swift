@@ -5,7 +5,7 @@ import FoundationEssentials
 enum BridgeEvent: Sendable {
     case ready(Application.Description)
     case node(NodeState)
-    case willSave(request: UInt64, activity: String, isBeingHandedOver: Bool)
+    case willSave(request: UInt64, activity: String)
     case wasContinued(activity: String, ContinuingDevice)
     case failed(activity: String, UserActivityError)
     case willContinue(request: UInt64, type: String)
@@ -57,15 +57,12 @@ enum BridgeEvent: Sendable {
         case .node(.connected): [JSONValue.Member("state", "connected")]
         case .node(.missing(let reason)):
             [JSONValue.Member("state", "missing"), JSONValue.Member("reason", .string(reason))]
-        case .willSave(let request, let activity, let isBeingHandedOver):
-            [
-                .request(request), .activity(activity),
-                JSONValue.Member("isBeingHandedOver", .boolean(isBeingHandedOver)),
-            ]
+        case .willSave(let request, let activity): [.request(request), .activity(activity)]
         case .wasContinued(let activity, let device):
             [
                 .activity(activity), JSONValue.Member("device", .string(device.name)),
                 JSONValue.Member("deviceID", .string(device.identifier)),
+                JSONValue.Member("userInfo", device.userInfo.json),
             ]
         case .failed(let activity, let error): [.activity(activity)] + Self.members(error)
         case .willContinue(let request, let type): [.request(request), JSONValue.Member("type", .string(type))]

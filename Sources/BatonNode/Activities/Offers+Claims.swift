@@ -37,13 +37,13 @@ extension Offers {
         }
         defer { watching?.cancel() }
         do throws(HandoffError) {
-            let (payload, document) = try await savedPayload(of: offer, for: claim, of: device)
+            let state = try await handedOverState(of: offer, for: claim, of: device)
             guard claims.claims[claim] != nil else { throw HandoffError.claimGone }
             // It may have been withdrawn, or switched off, while its application saved.
             _ = try self.offer(id)
-            claims.setOffered(document, of: claim)
-            offer.events.yield(.with { $0.taken = device.taken(bytes: 0) })
-            return (claim, payload)
+            claims.setState(state, of: claim)
+            offer.events.yield(.with { $0.taken = device.taken() })
+            return (claim, state.payload)
         } catch {
             // Of a claim that went meanwhile its application was told why.
             if claims.setFailed(claim, by: device) != nil {
@@ -80,7 +80,9 @@ extension Offers {
         let claim = try claim(id, of: device)
         // It may be said again, such as on another connection; the application is told once.
         guard claims.setContinued(id) else { return }
-        report(.continued(device.taken(bytes: claim.document?.tree.size ?? 0)), of: claim.activity.id)
+        report(
+            .continued(device.taken(bytes: claim.document?.tree.size ?? 0, userInfo: claim.userInfo)),
+            of: claim.activity.id)
         settle()
     }
 

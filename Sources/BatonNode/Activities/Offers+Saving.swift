@@ -5,6 +5,14 @@ import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf
 
+/// What a device that takes an activity over is given.
+struct HandedOverState {
+    let payload: WireActivityPayload
+    let document: DocumentSource?
+    /// What the application said, in which files have their names on this device; empty where it was not asked.
+    var savedUserInfo = Data()
+}
+
 /// What is handed over: the state that the application is asked for at that moment.
 extension Offers {
     /// The document that goes with a state: a file that was moved meanwhile is named by what was saved, and not yet by
@@ -19,12 +27,15 @@ extension Offers {
     }
 
     /// What the application says that the state is now, and the document that goes with it.
-    func savedPayload(
+    func handedOverState(
         of offer: Offer, for claim: ClaimID, of device: PeerName
-    ) async throws(HandoffError) -> (payload: WireActivityPayload, document: DocumentSource?) {
+    ) async throws(HandoffError) -> HandedOverState {
         var payload = offer.activity.payload
-        guard offer.activity.needsSave else { return (payload, offer.activity.document) }
+        guard offer.activity.needsSave else {
+            return HandedOverState(payload: payload, document: offer.activity.document)
+        }
         let state = try await askToSave(offer.activity.id, for: claim, of: device)
+        let saved = try OfferedActivity.requireFitting(state.userInfo)
         let (userInfo, document) = try await files.outgoing(
             state.userInfo, document: document(of: state, for: offer.activity))
         try OfferedActivity.requireFitting(userInfo)
@@ -47,7 +58,7 @@ extension Offers {
         if !state.title.isEmpty, state.title.utf8.count <= OfferedActivity.titleBound {
             payload.summary.title = state.title
         }
-        return (payload, document)
+        return HandedOverState(payload: payload, document: document, savedUserInfo: Data(saved))
     }
 
     /// The state, from a question that the application is asked after the device has asked.

@@ -129,7 +129,6 @@ extension Browser: ApplicationDelegate {
         guard let tab = tab(of: type) else { return .refused("there is no such tab") }
         shown = tab
         arrivals[tab] = .preparing
-        latest[tab] = nil
         return .applicationShowsProgress
     }
 
@@ -162,7 +161,7 @@ extension Browser: ApplicationDelegate {
             deadline.cancel()
             guard latest[tab] === activity else { return }
             latest[tab] = nil
-            arrivals[tab] = nil
+            if arrivals[tab] == .restoring { arrivals[tab] = nil }
             if let problem {
                 let reason = restoring.isCancelled ? "the other device did not tell it in time" : "\(problem)"
                 notice = "The page has come, without the place in it: \(reason)."
@@ -192,7 +191,8 @@ extension Browser: ApplicationDelegate {
     func application(
         _ application: Application, didFailToContinueUserActivityWithType type: String, error: UserActivityError
     ) async {
-        if let tab = tab(of: type) { arrivals[tab] = nil }
+        // What came before may still be on the way to its place.
+        if let tab = tab(of: type) { arrivals[tab] = latest[tab] == nil ? nil : .restoring }
         if error.code != .userCancelled { notice = "Nothing came: \(error)." }
     }
 }

@@ -33,7 +33,6 @@ final class Shop {
     let viewing: UserActivity
     let editing: UserActivity
     private let file: ListFile
-    private var handedOver = HandedOverDrafts()
     /// Half-typed items that had to make room for one that came, the last one last: each is back when that is done.
     private var waiting: [Draft] = []
     /// How many of them there may be.
@@ -126,17 +125,6 @@ final class Shop {
         onChange()
     }
 
-    /// Drafts that have left, and that nobody else may have.
-    private func takeBack(_ drafts: [Draft]) {
-        for left in drafts where !([Draft(), draft] + waiting).contains(where: { $0.saysTheSame(as: left) }) {
-            if draft.field.isEmpty {
-                draft = left
-            } else if waiting.count < Self.waitingBound {
-                waiting.append(left)
-            }
-        }
-    }
-
     private func keep() {
         do throws(ListFile.Failure) {
             try file.keep(&list)
@@ -150,23 +138,18 @@ extension Shop: UserActivityDelegate {
     /// A device takes the list over now: this is what it gets.
     func userActivityWillSave(_ activity: UserActivity) async {
         activity.userInfo = list.userInfo
-        guard activity === editing else { return }
-        activity.addUserInfoEntries(from: [
-            "draft": .string(draft.field.text), "cursor": .integer(Int64(draft.field.cursor)),
-        ])
-        if let name = draft.replaces { activity.addUserInfoEntries(from: ["replaces": .string(name)]) }
-        if activity.isBeingHandedOver { handedOver.give(draft) }
+        if activity === editing { activity.addUserInfoEntries(from: draft.userInfo) }
     }
 
-    /// The half-typed item is there now. What was typed here meanwhile stays.
+    /// The half-typed item is there now, as that device was given it. What was typed here since stays.
     func userActivityWasContinued(_ activity: UserActivity, by device: ContinuingDevice) async {
         notice = "Continued on \(device.name)."
-        guard activity === editing else { return }
-        if handedOver.end(with: draft) { dropDraft() }
+        guard activity === editing, let given = Draft(device.userInfo) else { return }
+        waiting.removeAll { $0.saysTheSame(as: given) }
+        if draft.saysTheSame(as: given) { dropDraft() }
     }
 
     func userActivity(_ activity: UserActivity, didFail error: UserActivityError) async {
-        if activity === editing, error.device != nil { takeBack(handedOver.letGo()) }
         notice = error.code == .userCancelled ? "" : "Not handed over: \(error)."
     }
 }
@@ -220,12 +203,7 @@ extension Shop: UserActivityRestoring {
             return
         }
         keep()
-        guard case .string(let text) = activity.userInfo["draft"], !text.isEmpty else { return }
-        // Version 1 had no cursor.
-        var cursor: Int?
-        if case .integer(let position) = activity.userInfo["cursor"] { cursor = Int(clamping: position) }
-        var come = Draft(field: TextField(text, cursor: cursor))
-        if case .string(let name) = activity.userInfo["replaces"] { come.replaces = name }
+        guard let come = Draft(activity.userInfo) else { return }
         waiting.removeAll { $0.saysTheSame(as: come) }
         if !draft.field.isEmpty, !draft.saysTheSame(as: come) { waiting.append(draft) }
         draft = come

@@ -1,5 +1,6 @@
 import Baton
 import FoundationEssentials
+import TerminalScreen
 
 /// The list as it travels, and as it is kept: the user info of an activity, in version 2.
 ///
@@ -55,5 +56,24 @@ extension ShoppingList {
             throw Unreadable(description: "an item of the list is no name")
         }
         return Item(name: name, state: .wanted, changed: Date(timeIntervalSince1970: 0))
+    }
+}
+
+/// The half-typed item as it travels with the list.
+extension Shop.Draft {
+    var userInfo: UserInfo {
+        var userInfo: UserInfo = ["draft": .string(field.text), "cursor": .integer(Int64(field.cursor))]
+        if let replaces { userInfo["replaces"] = .string(replaces) }
+        return userInfo
+    }
+
+    /// - Returns: `nil` where there is none.
+    init?(_ userInfo: UserInfo) {
+        guard case .string(let text) = userInfo["draft"], !text.isEmpty else { return nil }
+        // Version 1 had no cursor.
+        var cursor: Int?
+        if case .integer(let position) = userInfo["cursor"] { cursor = Int(clamping: position) }
+        field = TextField(text, cursor: cursor)
+        if case .string(let name) = userInfo["replaces"] { replaces = name }
     }
 }

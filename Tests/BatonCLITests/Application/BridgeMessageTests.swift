@@ -86,8 +86,9 @@ struct BridgeMessageTests {
         func file(_ path: String) throws -> URL { try #require(URL(string: "file://" + path)) }
         let events: [BridgeEvent] = [
             .ready(description), .node(.connected), .node(.missing(reason: "no node is running here")),
-            .willSave(request: 1, activity: "note", isBeingHandedOver: true),
-            .wasContinued(activity: "note", ContinuingDevice(name: "desktop", identifier: "MFRGG")),
+            .willSave(request: 1, activity: "note"),
+            .wasContinued(
+                activity: "note", ContinuingDevice(name: "desktop", identifier: "MFRGG", userInfo: ["page": 4])),
             .failed(
                 activity: "note",
                 UserActivityError(.handoffUserInfoTooLarge, "user info: it is too large", device: "desktop")),

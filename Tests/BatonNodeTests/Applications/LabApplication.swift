@@ -94,7 +94,6 @@ struct BridgeLine: Decodable {
     var event: String
     var activity, type, title, state, reason, device, message, stream, data, webpageURL: String?
     var request, code, version: Int?
-    var isBeingHandedOver: Bool?
     var userInfo: Info?
 
     struct Info: Decodable {

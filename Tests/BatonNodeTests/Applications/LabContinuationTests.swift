@@ -87,7 +87,7 @@ struct LabContinuationTests {
         #expect(reader.events.last { $0.event == "didFailToContinue" }?.code == 4608)
     }
 
-    @Test("Two devices accept at once: both continue, and the origin is told which did")
+    @Test("Two devices accept at once: both continue, and the origin is told which did, and with which state")
     func two() async throws {
         let lab = try await HandoffLab(["laptop", "desktop", "tablet"])
         defer { lab.down() }
@@ -111,8 +111,10 @@ struct LabContinuationTests {
             #expect(end.status == 0, "\(end.errors)")
         }
         try await eventually("both have continued") { origin.count("wasContinued") == 2 }
-        let devices = origin.events.filter { $0.event == "wasContinued" }.compactMap(\.device)
-        #expect(Set(devices) == ["desktop", "tablet"])
+        for (reader, device) in zip(readers, ["desktop", "tablet"]) {
+            let continued = try await origin.event("wasContinued") { $0.device == device }
+            #expect(try await continued.userInfo?.page == reader.continue().userInfo?.page)
+        }
     }
 
     @Test("A save that hangs fails the device that it is for, and none that has accepted at the same moment")
