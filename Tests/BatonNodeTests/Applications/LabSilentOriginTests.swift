@@ -56,6 +56,35 @@ struct LabSilentOriginTests {
         #expect(origin.count("wasContinued") == 0)
     }
 
+    @Test("A stopped application fails each handoff in time, and its questions cost the one after it goes on nothing")
+    func stopped() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let reader = try await LabApplication(lab, on: 2, LabManifest.write(lab, "org.example.reader"))
+        let origin = try await LabApplication(lab, on: 1, LabManifest.write(lab, "org.example.writer"))
+        origin.offer("Note")
+        try await lab.watch(2).listed("Note")
+        origin.command.program.signal(SIGSTOP)
+        for nth in 1...2 {
+            let accept = try lab.start(2, "accept", "--json")
+            try await reader.agree(nth: nth)
+            #expect(try await accept.end().events.last?.code == "timedOut")
+            #expect(try await reader.nth("didFailToContinue", nth).code == 4610)
+        }
+        origin.command.program.signal(SIGCONT)
+        let accept = try lab.start(2, "accept", "--json")
+        try await reader.agree(nth: 3)
+        // Those of both that have given up may come before its own.
+        let answering = Task { for nth in 1... { try await origin.save(nth: nth, page: 7) } }
+        defer { answering.cancel() }
+        #expect(try await reader.continue().userInfo?.page == 7)
+        #expect(try await accept.end().status == 0)
+        try await origin.event("wasContinued")
+        #expect(origin.events.filter { $0.event == "failed" }.map(\.code) == [4610, 4610])
+        #expect(origin.count("wasContinued") == 1)
+    }
+
     @Test("A stream to a device that says nothing fails in time, and names it")
     func stream() async throws {
         let lab = try await HandoffLab()
