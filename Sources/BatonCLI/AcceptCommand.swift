@@ -129,6 +129,7 @@ struct AcceptCommand: AsyncParsableCommand {
                         // Replaced by something that goes to another application: the user means what is there now.
                         replacements += 1
                         guard replacements < Self.replacementBound else { throw error }
+                        await reporter.replaced(because: error)
                     }
                 }
             }

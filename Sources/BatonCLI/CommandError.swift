@@ -104,7 +104,6 @@ extension HandoffError.Code {
         case .noSuchActivity, .applicationGone: "see what there is with `baton activities`"
         case .peerUnreachable: "check that the other device is awake and on this network, then see `baton devices`"
         case .connectionLost: "accept it again: a document goes on from what has come"
-        case .refused: "both devices have to be of one account: compare `baton account show` on them"
         case .destinationExists: "name another folder with --to, or move the file away"
         case .destinationUnwritable, .destinationFull: "name another folder with --to"
         case .streamsUnsupported: "accept it without --stream"
@@ -112,8 +111,9 @@ extension HandoffError.Code {
         case .corrupted: "accept it again"
         case .nodeStopping: "start `baton node` and do it again"
         case .handoffOff: "switch it on with `baton handoff on`"
-        case .versionUnreadable, .accessRefused: nil
-        case .applicationNotStarted: "see how it is launched with `baton applications list`, or accept with --print"
+        case .refused, .versionUnreadable, .accessRefused: nil
+        case .applicationNotStarted:
+            "see how it is launched with `baton applications list --json`, or accept with --print"
         case .unspecified, .internal, .unsupported, .invalidRequest, .ambiguousActivity, .claimHeld, .noSuchClaim,
             .limitExceeded, .timedOut, .cancelled, .userInfoTooLarge, .documentUnreadable, .notHandled, .UNRECOGNIZED:
             nil

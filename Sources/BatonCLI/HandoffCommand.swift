@@ -1,5 +1,6 @@
 import ArgumentParser
 import Baton
+import BatonApplications
 import BatonMessages
 
 /// `baton handoff`
@@ -79,6 +80,12 @@ enum HandoffRendering {
             try await $0.handoffSwitch(change, for: subject.application ?? "")
         }
         try print(state, isJSON: isJSON)
+        guard change == .off, let application = subject.application else { return }
+        var registry = try RegistryAccess.registry()
+        if !registry.installed().applications.contains(where: { $0.identifier == application }) {
+            Output.complain(
+                "no application here is called \(SafeText.escaped(application)) now; `baton applications` lists them")
+        }
     }
 
     static func print(_ state: WireHandoffSwitchResponse, isJSON: Bool) throws {

@@ -20,7 +20,8 @@ struct PolicyCommand: ParsableCommand {
 
               device=NAME    the other device, or its whole id; see below
               type=TYPE      with * for anything; public.data is a file
-              max=SIZE       at most so large: 500, 100KB, 20MB, 1.5GB, 4GiB
+              max=SIZE       at most so large: 500, 100KB, 20MB, 1.5GB, 4GiB; what is in a folder counts
+                             4 KiB each besides
               network=WHERE  an interface (wlan0) or addresses (192.168.1.0/24)
               to=FOLDER      where accepted documents go; begins with / or ~/
 

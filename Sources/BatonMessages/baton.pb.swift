@@ -1982,9 +1982,8 @@ public nonisolated struct WireOfferEvent: Sendable {
     /// of the document, sent to that device
     public var bytes: UInt64 = 0
 
-    /// With `continued`, what the application saved for that device: an encoded DictionaryValue. Empty where it was not
-    /// asked.
-    public var userInfo: Data = Data()
+    /// with `continued`: of WillSaveResponse, what the application saved for that device
+    public var state: UInt64 = 0
 
     public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -2368,6 +2367,9 @@ public nonisolated struct WireWillSaveResponse: Sendable {
 
   /// absolute; empty: as it was
   public var documentPath: Data = Data()
+
+  /// the application's own number for this state; 0: none
+  public var state: UInt64 = 0
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -5808,7 +5810,7 @@ nonisolated extension WireOfferEvent: SwiftProtobuf.Message, SwiftProtobuf._Mess
 
 nonisolated extension WireOfferEvent.Taken: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = WireOfferEvent.protoMessageName + ".Taken"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}bytes\0\u{3}user_info\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}bytes\0\u{1}state\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5819,7 +5821,7 @@ nonisolated extension WireOfferEvent.Taken: SwiftProtobuf.Message, SwiftProtobuf
       case 1: try { try decoder.decodeSingularStringField(value: &self.device) }()
       case 2: try { try decoder.decodeSingularStringField(value: &self.deviceID) }()
       case 3: try { try decoder.decodeSingularUInt64Field(value: &self.bytes) }()
-      case 4: try { try decoder.decodeSingularBytesField(value: &self.userInfo) }()
+      case 4: try { try decoder.decodeSingularUInt64Field(value: &self.state) }()
       default: break
       }
     }
@@ -5835,8 +5837,8 @@ nonisolated extension WireOfferEvent.Taken: SwiftProtobuf.Message, SwiftProtobuf
     if self.bytes != 0 {
       try visitor.visitSingularUInt64Field(value: self.bytes, fieldNumber: 3)
     }
-    if !self.userInfo.isEmpty {
-      try visitor.visitSingularBytesField(value: self.userInfo, fieldNumber: 4)
+    if self.state != 0 {
+      try visitor.visitSingularUInt64Field(value: self.state, fieldNumber: 4)
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -5845,7 +5847,7 @@ nonisolated extension WireOfferEvent.Taken: SwiftProtobuf.Message, SwiftProtobuf
     if lhs.device != rhs.device {return false}
     if lhs.deviceID != rhs.deviceID {return false}
     if lhs.bytes != rhs.bytes {return false}
-    if lhs.userInfo != rhs.userInfo {return false}
+    if lhs.state != rhs.state {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -6520,7 +6522,7 @@ nonisolated extension WireWillSaveRequest: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireWillSaveResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".WillSaveResponse"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}user_info\0\u{3}web_page_url\0\u{3}referrer_url\0\u{3}required_user_info_keys\0\u{3}target_content_identifier\0\u{1}title\0\u{3}document_path\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}user_info\0\u{3}web_page_url\0\u{3}referrer_url\0\u{3}required_user_info_keys\0\u{3}target_content_identifier\0\u{1}title\0\u{3}document_path\0\u{1}state\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -6535,6 +6537,7 @@ nonisolated extension WireWillSaveResponse: SwiftProtobuf.Message, SwiftProtobuf
       case 5: try { try decoder.decodeSingularStringField(value: &self.targetContentIdentifier) }()
       case 6: try { try decoder.decodeSingularStringField(value: &self.title) }()
       case 7: try { try decoder.decodeSingularBytesField(value: &self.documentPath) }()
+      case 8: try { try decoder.decodeSingularUInt64Field(value: &self.state) }()
       default: break
       }
     }
@@ -6566,6 +6569,9 @@ nonisolated extension WireWillSaveResponse: SwiftProtobuf.Message, SwiftProtobuf
     if !self.documentPath.isEmpty {
       try visitor.visitSingularBytesField(value: self.documentPath, fieldNumber: 7)
     }
+    if self.state != 0 {
+      try visitor.visitSingularUInt64Field(value: self.state, fieldNumber: 8)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -6577,6 +6583,7 @@ nonisolated extension WireWillSaveResponse: SwiftProtobuf.Message, SwiftProtobuf
     if lhs.targetContentIdentifier != rhs.targetContentIdentifier {return false}
     if lhs.title != rhs.title {return false}
     if lhs.documentPath != rhs.documentPath {return false}
+    if lhs.state != rhs.state {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

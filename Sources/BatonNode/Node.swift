@@ -222,7 +222,12 @@ public actor Node {
                     for await _ in rotations { await announcer.rotate() }
                 }
                 group.addTask {
-                    for await device in directory.otherwiseKeyed { await exchange.inform(device) }
+                    // Side by side: one that does not answer keeps no other from what it lacks.
+                    await withDiscardingTaskGroup { group in
+                        for await device in directory.otherwiseKeyed {
+                            group.addTask { await exchange.inform(device) }
+                        }
+                    }
                 }
                 group.addTask {
                     await Self.announce(changes, of: offers, by: announcer)

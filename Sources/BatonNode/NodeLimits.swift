@@ -31,6 +31,9 @@ struct NodeLimits: Sendable {
     var idleLife = Duration.seconds(60)
     /// How long dialling may take, over all addresses of a device. Default 10 s.
     var dialDeadline = Duration.seconds(10)
+    /// Devices that are dialled at once without the user naming them, of those that no connection has proved: whoever has
+    /// the account's keys can announce devices that do not exist. Default 4.
+    var unprovedDials = 4
 
     // MARK: Bytes
 
@@ -39,7 +42,7 @@ struct NodeLimits: Sendable {
 
     // MARK: Handshakes: the gate has let the other side in
 
-    /// Connections that have not shown yet who they are. Default 16.
+    /// Connections of others that have not shown yet who they are. Default 16.
     var handshakes = 16
     /// The same from one address: a device that says nothing keeps no other out, unless it has several addresses, as
     /// whoever makes himself some in an IPv6 network has. Default 4.
@@ -82,7 +85,7 @@ struct NodeLimits: Sendable {
     /// What has to come of a document in that time at the least, in bytes, unless less is left of it: 4 kbit/s. Default
     /// 16 KiB; who sends a byte now and then would hold the user's accept for ever.
     var leastProgress = 16 << 10
-    /// Documents that a rule of the user has accepted and that wait for their turn; one more is left to the user, as is
-    /// said in the log. Default 32.
+    /// Documents that a rule of the user has accepted and that wait for their turn, half of them of one device at the most;
+    /// one more is left to the user, as is said in the log. Default 32.
     var acceptedWaiting = 32
 }

@@ -1,5 +1,7 @@
 import BatonAccount
+import BatonDocuments
 import BatonEventLoop
+import BatonMessages
 import BatonTestSupport
 import Foundation
 import Logging
@@ -153,6 +155,28 @@ struct AcceptPolicyTests {
         try rule.require(type: nil, size: 0)
         #expect(throws: (any Error).self) { try rule.require(type: "org.example.a", size: 1) }
         #expect(throws: (any Error).self) { try rule.require(type: "public.text", size: 1_000_001) }
+    }
+
+    @Test("A folder is nothing that was listed as a text, and each of its entries counts")
+    func folders() throws {
+        let rule = try #require(try parse("accept max=1MB to=/tmp").rules.first)
+        func folder(of entries: Int) throws -> DocumentTree {
+            var builder = DocumentTree.Builder(try DocumentLabel(Array("album".utf8)))
+            try builder.append(DocumentEntry(path: .root, kind: .folder))
+            for number in 1..<entries {
+                let path = try EntryPath(Array("\(10_000 + number)".utf8))
+                try builder.append(DocumentEntry(path: path, kind: .folder))
+            }
+            return try builder.finish()
+        }
+        let small = try folder(of: 3)
+        for type in ["public.folder", "Public.Folder", "org.example.project"] {
+            try rule.require(small, listedAs: type)
+        }
+        #expect(throws: HandoffError.self) { try rule.require(small, listedAs: "public.plain-text") }
+        let bound = 1_000_000 / Int(AcceptPolicy.Rule.entrySize)
+        try rule.require(try folder(of: 1 + bound), listedAs: "public.folder")
+        #expect(throws: HandoffError.self) { try rule.require(try folder(of: 2 + bound), listedAs: "public.folder") }
     }
 }
 

@@ -1,3 +1,4 @@
+import BatonAccount
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -201,23 +202,90 @@ struct DocumentLimitsTests {
         await node.close()
     }
 
-    @Test("So many documents that a rule has accepted wait, and so many are fetched")
-    func accepted() {
+    private static func device(_ number: Int) throws -> BatonAccount.DeviceID {
+        let id = BatonAccount.DeviceID(bytes: [UInt8](repeating: UInt8(number), count: BatonAccount.DeviceID.count))
+        return try #require(id)
+    }
+
+    @Test("So many documents that a rule has accepted wait, half of them of one device, and one of a device is fetched")
+    func accepted() throws {
         let bound = NodeLimits().acceptedWaiting
         var queue = AcceptanceQueue<Int>(concurrency: AutomaticAcceptance.concurrency, bound: bound)
-        func enter(_ number: Int) -> Bool { queue.enter(number) }
-        func begin() -> Int? { queue.begin() }
-        for number in 0..<bound { #expect(enter(number)) }
-        #expect(!enter(bound))
-        for number in 0..<AutomaticAcceptance.concurrency { #expect(begin() == number) }
-        #expect(begin() == nil)
+        let devices = try (0..<3).map(Self.device)
+        var ends: [(inout AcceptanceQueue<Int>) -> Void] = []
+        func enter(_ number: Int, of device: Int) -> Bool {
+            queue.enter(number, of: devices[device], isProved: true)
+        }
+        func begin() -> Int? {
+            guard let (number, end) = queue.begin() else { return nil }
+            ends.append(end)
+            return number
+        }
+        func end(_ number: Int) { ends[number](&queue) }
+        for number in 0..<bound / 2 { #expect(enter(number, of: 0)) }
+        #expect(!enter(0, of: 0))
+        for number in 0..<bound / 2 { #expect(enter(100 + number, of: 1)) }
+        #expect(!enter(0, of: 2))
+        #expect([begin(), begin(), begin()] == [0, 100, nil])
         // Those that are fetched have made room for as many.
-        for number in 0..<AutomaticAcceptance.concurrency { #expect(enter(bound + number)) }
-        #expect(!enter(0))
-        queue.end()
-        #expect(begin() == AutomaticAcceptance.concurrency && begin() == nil)
+        #expect(enter(200, of: 2) && enter(1_000, of: 0) && !enter(0, of: 2))
+        end(0)
+        #expect([begin(), begin()] == [1, nil])
+        end(1)
+        #expect([begin(), begin()] == [101, nil])
+        end(2)
         queue.removeAll()
-        queue.end()
         #expect(begin() == nil)
+    }
+
+    @Test("Devices that somebody invents take half of the places, one turn, and none before a device that was proved")
+    func acceptedOfInvented() throws {
+        let bound = NodeLimits().acceptedWaiting
+        var queue = AcceptanceQueue<Int>(concurrency: AutomaticAcceptance.concurrency, bound: bound)
+        func enter(_ number: Int, isProved: Bool) throws -> Bool {
+            queue.enter(number, of: try Self.device(number), isProved: isProved)
+        }
+        for number in 0..<40 { #expect(try enter(number, isProved: false) == (number < bound / 2)) }
+        let invented = queue.begin()
+        #expect(invented?.candidate == 0)
+        let second = queue.begin()
+        #expect(second == nil)
+        #expect(try enter(100, isProved: true))
+        let proved = queue.begin()
+        #expect(proved?.candidate == 100)
+        #expect(try enter(101, isProved: true))
+        invented?.end(&queue)
+        let next = queue.begin()
+        #expect(next?.candidate == 101)
+    }
+
+    @Test("So many devices are remembered whose lists are known; those that never said anything are forgotten first")
+    func met() {
+        var devices = MetDevices()
+        for number in 0..<MetDevices.bound - 1 { devices["member \(number)", default: .init()].revision = 1 }
+        for number in 0..<100 {
+            devices["invented \(number)", default: .init()].isBeingTold = true
+            #expect(devices.count == MetDevices.bound)
+        }
+        #expect(devices["invented 99"] != nil && devices["invented 98"] == nil)
+        #expect((0..<MetDevices.bound - 1).allSatisfy { devices["member \($0)"]?.revision == 1 })
+        for number in 0..<2 { devices["newcomer \(number)", default: .init()].revision = 1 }
+        #expect(devices.count == MetDevices.bound && devices["newcomer 1"] != nil)
+        devices["newcomer 1"] = nil
+        #expect(devices.count == MetDevices.bound - 1)
+    }
+
+    @Test("So many devices that nothing has proved are dialled by themselves; who is proved, or named, is in any case")
+    func dialled() {
+        var places = DialPlaces(bound: NodeLimits().unprovedDials)
+        func enter(_ device: Int, isProved: Bool = false, isWanted: Bool = false) -> Bool {
+            places.enter("\(device)", isProved: isProved, isWanted: isWanted)
+        }
+        for device in 0..<10 { #expect(enter(device) == (device < NodeLimits().unprovedDials)) }
+        #expect(enter(10, isProved: true) && enter(11, isWanted: true) && !enter(12))
+        places.leave("11")
+        #expect(!enter(12))
+        places.leave("0")
+        #expect(enter(12) && !enter(0))
     }
 }

@@ -39,6 +39,20 @@ struct OfferedAnewTests {
         return try await Stage(deadlines: deadlines)
     }
 
+    @Test("What devices were given is known by its number, the same by the same, and 64 different ones are")
+    func states() {
+        var states = HandedOverStates()
+        func userInfo(_ page: Int) -> UserInfo { ["page": .integer(Int64(page))] }
+        var numbers: [UInt64] = []
+        for page in 0..<HandedOverStates.bound { numbers.append(states.number(userInfo(page))) }
+        #expect(Set(numbers).count == HandedOverStates.bound && !numbers.contains(0))
+        // Given again, it is not the oldest any more.
+        #expect(states.number(userInfo(0)) == numbers[0])
+        _ = states.number(userInfo(HandedOverStates.bound))
+        #expect(states[numbers[0]] == userInfo(0) && states[numbers[2]] == userInfo(2))
+        #expect(states[numbers[1]] == nil && states[0] == nil)
+    }
+
     @Test("A device that is taking the activity over does not keep it from being offered again")
     func offeredAnew() async throws {
         let stage = try await patientStage()

@@ -246,8 +246,11 @@ struct SavingTests {
             $0.device = "laptop"
             $0.deviceID = "id-1"
         }
+        activity.userInfo = ["page": 4]
         var continued = laptop
-        continued.userInfo = try UserInfo(["page": 4]).message.serializedBytes()
+        continued.state = try await stage.save(activity).state
+        activity.userInfo = ["page": 5]
+        #expect(try await stage.save(activity).state != continued.state)
         try await stage.node.report(.taken(laptop))
         try await stage.node.report(.continued(continued))
         try await stage.node.report(.continued(laptop))

@@ -26,6 +26,7 @@ import Testing
 
         browser[.work] = arrived
         browser.restore(.work, as: arrived, to: data)
+        place.share(place)
         #expect(browser[.work] == place)
         await browser.application.close()
     }
@@ -44,35 +45,46 @@ import Testing
         await browser.application.close()
     }
 
-    @Test("What was half-typed here alone into the same page stays; what came, or another page, makes room")
+    @Test("What was typed here alone stays; what came, and was gone on with elsewhere, makes room, and so does a page")
     func halfTyped() async throws {
         let browser = try Browser()
-        func come(_ url: URL) async throws {
-            let activity = try UserActivity(activityType: TabName.work.activityType, application: browser.application)
-            activity.userInfo = ["url": .url(url)]
-            _ = await browser.application(
-                browser.application, willContinueUserActivityWithType: TabName.work.activityType)
-            #expect(browser.arrivals[.work] == .preparing)
-            #expect(
-                await browser.application(
-                    browser.application, continue: activity, restorationHandler: RestorationHandler(activity)))
-        }
-        browser[.work].form = TextField("hel")
-        try await come(TabName.work.home)
-        #expect(browser[.work].form.text == "hel" && browser.arrivals[.work] == nil)
-        #expect(browser.notice.contains("stays"))
-
-        var place = browser[.work]
-        place.form = TextField("hello")
-        browser.restore(.work, as: browser[.work], to: try place.encoded)
-        try await come(TabName.work.home)
-        #expect(!browser.notice.contains("stays"), "\(browser.notice)")
-        #expect(browser[.work].form.text == "hello")
-        try await come(TabName.work.home.appending(path: "other"))
-        #expect(browser[.work].form.isEmpty && browser[.work].url.lastPathComponent == "other")
-        // One more that is cancelled takes nothing from the one whose place is still on its way.
-        #expect(browser.arrivals[.work] == .restoring)
         let type = TabName.work.activityType
+        func come(_ url: URL) async throws -> TabState {
+            let activity = try UserActivity(activityType: type, application: browser.application)
+            activity.userInfo = ["url": .url(url)]
+            _ = await browser.application(browser.application, willContinueUserActivityWithType: type)
+            #expect(browser.arrivals[.work] == .preparing)
+            let handler = RestorationHandler(activity)
+            #expect(await browser.application(browser.application, continue: activity, restorationHandler: handler))
+            #expect(browser.arrivals[.work] == .restoring)
+            return browser[.work]
+        }
+        /// What another device has made of a note that it was given.
+        func note(_ text: String, from shared: String = "") throws -> Data {
+            var state = TabState(TabName.work.home)
+            state.form = TextField(shared)
+            state.share(state)
+            state.form = TextField(text)
+            return try state.encoded
+        }
+        browser[.work].form = TextField("abc")
+        for (text, shared) in [("xyz", ""), ("xyz", "ab"), ("", "")] {
+            browser.restore(.work, as: try await come(TabName.work.home), to: try note(text, from: shared))
+            #expect(browser[.work].form.text == "abc" && browser.notice.contains("stays"))
+        }
+        // There and back again, and there once more.
+        browser.restore(.work, as: try await come(TabName.work.home), to: try note("abcdef", from: "abc"))
+        #expect(browser[.work].form.text == "abcdef" && !browser.notice.contains("stays"))
+        browser[.work].form = TextField("abcdefx")
+        browser.restore(.work, as: try await come(TabName.work.home), to: try note("abcdefgh", from: "abcdef"))
+        #expect(browser[.work].form.text == "abcdefx" && browser.notice.contains("stays"))
+        var other = TabState(TabName.work.home)
+        other.form = TextField("abcdef")
+        #expect(browser[.work].goesOn(from: other))
+        _ = try await come(TabName.work.home.appending(path: "other"))
+        #expect(browser[.work].form.isEmpty && browser[.work].url.lastPathComponent == "other")
+
+        // One more that is cancelled takes nothing from the one whose place is still on its way.
         _ = await browser.application(browser.application, willContinueUserActivityWithType: type)
         #expect(browser.arrivals[.work] == .preparing)
         await browser.application(

@@ -90,7 +90,7 @@ import Testing
             #expect(shop.draft.field.text == "bread")
             shop.draft.replaces = "Toast"
             await shop.userActivityWasContinued(shop.editing, by: replacing)
-            #expect(shop.draft == Shop.Draft())
+            #expect(shop.draft.field.isEmpty && shop.draft.replaces == nil)
             await shop.application.close()
         }
     }
@@ -106,6 +106,23 @@ import Testing
             shop.draft.field = TextField("salt")
             await shop.userActivityWasContinued(shop.editing, by: tablet)
             #expect(shop.draft.field.text == "salt")
+            await shop.application.close()
+        }
+    }
+
+    @Test("Two devices that take the same item from each other at the same moment do not both let go of it")
+    func swapped() async throws {
+        try await inHome { home in
+            let shop = try Shop(environment: ["BATON_HOME": home])
+            shop.draft.field = TextField("eggs")
+            let desktop = await give(shop, to: "desktop")
+            // What the desktop had, before it says that it goes on.
+            let activity = try UserActivity(activityType: Shop.editingType, application: shop.application)
+            activity.version = ShoppingList.version
+            activity.userInfo = desktop.userInfo
+            await shop.restoreUserActivityState(activity)
+            await shop.userActivityWasContinued(shop.editing, by: desktop)
+            #expect(shop.draft.field.text == "eggs" && shop.waiting.isEmpty)
             await shop.application.close()
         }
     }
@@ -164,8 +181,12 @@ import Testing
             type("Milk")
             type("  ", replacing: "Milk")
             #expect(shop.list.shown.map(\.name) == ["Milk"] && shop.notice.isEmpty && shop.draft.field.isEmpty)
+            shop.set("Milk", to: .bought)
+            type("Milk", replacing: "Milk")
+            #expect(shop.list.shown.map(\.state) == [.bought])
             type("Oat milk", replacing: "Milk")
             #expect(shop.list.shown.map(\.name) == ["Oat milk"] && shop.notice.isEmpty)
+            #expect(shop.list.shown.map(\.state) == [.bought])
 
             for number in 1..<ShoppingList.bound { type("Item \(number)") }
             #expect(shop.list.shown.count == ShoppingList.bound && shop.notice.isEmpty)

@@ -2,7 +2,6 @@ import BatonEventLoop
 import BatonMessages
 import FoundationEssentials
 import Logging
-import SwiftProtobuf
 
 /// What the node is told of an activity, and what it tells.
 extension UserActivity {
@@ -48,7 +47,9 @@ extension UserActivity {
             state.withLock { $0.continuations.begin(device.deviceID) }
         case .continued(let device):
             guard state.withLock({ $0.continuations.isNews(device.deviceID) }) else { return }
-            let device = ContinuingDevice(device)
+            let given = state.withLock { $0.handedOver[device.state] }
+            let device = ContinuingDevice(
+                name: device.device, identifier: device.deviceID, userInfo: given ?? UserInfo())
             tell { await $0.userActivityWasContinued(self, by: device) }
         case .failed(let failure):
             // A node that stops is looked for again; the activity has not failed.
@@ -70,14 +71,6 @@ extension UserActivity {
                 if let delegate = self.delegate { await call(delegate) }
             }
         }
-    }
-}
-
-extension ContinuingDevice {
-    /// The node says what this application said to it, so it can be read.
-    init(_ message: WireOfferEvent.Taken) {
-        let userInfo = try? UserInfo(WireDictionaryValue(serializedBytes: message.userInfo))
-        self.init(name: message.device, identifier: message.deviceID, userInfo: userInfo ?? UserInfo())
     }
 }
 
@@ -141,4 +134,27 @@ struct ContinuationMarks: Sendable {
         devices.append((device, takeovers))
         if devices.count > Self.bound { devices.removeFirst() }
     }
+}
+
+/// The user info that devices were given, by the number under which the node tells with which of them a device goes on.
+struct HandedOverStates: Sendable {
+    /// Different ones that are remembered, of up to 48 KiB; the one is forgotten that was given longest ago.
+    static let bound = 64
+
+    private var states: [(number: UInt64, userInfo: UserInfo)] = []
+    private var lastNumber: UInt64 = 0
+
+    /// A device is given this.
+    mutating func number(_ userInfo: UserInfo) -> UInt64 {
+        if let index = states.firstIndex(where: { $0.userInfo == userInfo }) {
+            states.append(states.remove(at: index))
+        } else {
+            lastNumber += 1
+            states.append((lastNumber, userInfo))
+            if states.count > Self.bound { states.removeFirst() }
+        }
+        return states[states.count - 1].number
+    }
+
+    subscript(number: UInt64) -> UserInfo? { states.first { $0.number == number }?.userInfo }
 }

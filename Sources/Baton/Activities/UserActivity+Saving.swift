@@ -43,7 +43,9 @@ extension UserActivity {
             application.logger.warning(
                 "\(activityType) is handed over without what it requires: \(missing.joined(separator: ", "))")
         }
-        return content.savedState
+        var state = content.savedState
+        state.state = self.state.withLock { $0.handedOver.number(content.userInfo) }
+        return state
     }
 
     /// The save for other devices that has not begun yet, which is for all who wait then.

@@ -38,6 +38,7 @@ public final class UserActivity: Sendable {
         var responders: [Responder] = []
         var reported = ReportedSize()
         var continuations = ContinuationMarks()
+        var handedOver = HandedOverStates()
         var streams = 0
     }
 

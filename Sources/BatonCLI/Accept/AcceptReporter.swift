@@ -48,6 +48,11 @@ actor AcceptReporter {
         }
     }
 
+    /// What was being continued is not offered any more: whatever else there is, now or in time, is looked for.
+    func replaced(because error: HandoffError) async {
+        if !isJSON { await progress.say("\(SafeText.escaped(error.message)): looking for another") }
+    }
+
     /// - Parameter isResult: the payload is what the user asked for, rather than what comes with a document.
     func payload(_ payload: WireActivityPayload, _ activity: ListedActivity, isResult: Bool) throws {
         let rendering = PayloadRendering(payload, device: activity.device, deviceID: activity.deviceID)

@@ -14,7 +14,7 @@ struct BridgeMembers {
     /// - Throws: ``BridgeProblem`` where a member is left.
     func requireEmpty() throws(BridgeProblem) {
         guard let name = members.keys.min() else { return }
-        throw BridgeProblem("“\(message)” has no member “\(name)”")
+        throw BridgeProblem("“\(message)” takes no member “\(name)” here")
     }
 
     /// The value of a member, whatever it is; `nil` where it is missing.

@@ -130,13 +130,17 @@ struct DeviceChoice {
     /// The fewest characters of an id that name a device.
     static let shortestPrefix = 4
 
-    /// - Parameter text: a name, or the beginning of an id; a name counts first. A whole id need not be known.
+    /// - Parameter text: a name, or the beginning of an id. Who calls itself by another device's id takes not its place: a
+    ///   whole id is an id and nothing else, and need not be known, and the beginning of one is as good as a name.
     func find(_ text: String) throws(CommandError) -> KnownDevice {
         let all = known + revoked.map { KnownDevice(id: $0, name: Self.nameless) }
-        let named = known.filter { $0.name == text }
         let lower = text.lowercased()
+        let isWhole = DeviceID(lower) != nil
         let isPrefix = lower.utf8.count >= Self.shortestPrefix
-        let found = named.isEmpty && isPrefix ? all.filter { $0.id.hasPrefix(lower) } : named
+        let found = all.filter { device in
+            let isCalledSo = device.name == text && !isWhole && !revoked.contains(device.id)
+            return isCalledSo || (isPrefix && device.id.hasPrefix(lower))
+        }
         if found.count == 1, let device = found.first { return device }
         guard found.isEmpty else {
             let lines = found.map { "  \($0.shown)" }.joined(separator: "\n")

@@ -1,3 +1,5 @@
+import Glibc
+
 /// Who is at the other end of a Unix-domain socket, as the kernel saw it at `connect` or `socketpair` (`SO_PEERCRED`).
 ///
 /// The user id is what a decision may rest on. The process can have ended since, and its number can be another's.
@@ -8,4 +10,7 @@ public struct PeerCredentials: Sendable, Hashable {
     public let userID: UInt32
     /// The effective group id.
     public let groupID: UInt32
+
+    /// Whether it is a process of the user that this one runs as, or of root.
+    public var isThisUserOrRoot: Bool { userID == geteuid() || userID == 0 }
 }

@@ -16,31 +16,12 @@ import SwiftProtobuf
 actor StateExchange {
     /// A device that could not be told is not tried again before.
     private static let retryInterval = Duration.seconds(20)
-    /// Devices of which is remembered what they have, about 200 bytes each; beyond it anyone is forgotten.
-    private static let bound = 256
     /// Requests that wait for their device to catch up; one more is refused.
     static let waiterBound = 64
     /// Those of one device, so that none uses up the places of the others.
     static let waiterBoundPerDevice = 8
     /// How long after a question that failed it is put again on the same connection, while that lives.
     private static let questionPauses = [Duration.seconds(1), .seconds(2), .seconds(4)]
-
-    /// What is known of another device.
-    private struct Other {
-        /// What it said that it has.
-        var revision: UInt64?
-        /// What was asked of it: its revision then and this device's. Asking again would tell nothing new.
-        var asked: [UInt64] = []
-        /// A question that failed is about to be put again.
-        var isAskedAgain = false
-        /// When it was dialled to be told, and what this device had then.
-        var told: (revision: UInt64, at: Instant)?
-        var isBeingTold = false
-        /// It is told again in a while.
-        var isToBeToldAgain = false
-        /// How often in a row it has not shown to have what it was told of.
-        var attempts = 0
-    }
 
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -56,7 +37,7 @@ actor StateExchange {
     private let refusesRevoked: Bool
     private var connections: PeerConnections?
     private var announcer: Announcer?
-    private var others: [String: Other] = [:]
+    private var others = MetDevices()
     private var waiters: [UUID: (device: String, change: AsyncStream<Void>.Continuation)] = [:]
 
     /// - Parameter refusesRevoked: tells a revoked device nothing, also where its connection has not been ended yet. Every
@@ -145,8 +126,7 @@ actor StateExchange {
     }
 
     private func note(_ revision: UInt64, of device: String) async {
-        if others[device] == nil, others.count >= Self.bound, let anyone = others.keys.first { others[anyone] = nil }
-        others[device, default: Other()].revision = revision
+        others[device, default: MetDevices.Device()].revision = revision
         for waiter in waiters.values { waiter.change.yield() }
         if let id = DeviceID(device) { await directory.note(revision, of: id) }
     }
@@ -191,7 +171,7 @@ actor StateExchange {
             try await adopt(answer.lists)
         } catch {
             logger.info("the revocation lists of \(device.prefix(8)) were not taken over: \(error)")
-            others[device, default: Other()].asked = []
+            others[device, default: MetDevices.Device()].asked = []
         }
         return isAnswered
     }
@@ -266,11 +246,11 @@ actor StateExchange {
         if let told = others[device]?.told, told.revision == own, Instant.now - told.at < Self.retryInterval {
             return false
         }
-        others[device, default: Other()].told = (own, .now)
+        others[device, default: MetDevices.Device()].told = (own, .now)
         others[device]?.isBeingTold = true
         defer { others[device]?.isBeingTold = false }
         do {
-            let connection = try await connections.connection(to: device)
+            let connection = try await connections.connection(to: device, isWanted: false)
             if others[device]?.revision != own { await ask(connection, of: device) }
         } catch {
             logger.info("\(device.prefix(8)) could not be told of the revocation lists: \(error)")

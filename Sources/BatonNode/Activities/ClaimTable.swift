@@ -1,7 +1,6 @@
 import BatonDocuments
 import BatonMessages
 import BatonProtocol
-import FoundationEssentials
 
 /// The holds of other devices on this device's activities: a pure value, told the time.
 ///
@@ -10,8 +9,7 @@ import FoundationEssentials
 struct ClaimTable {
     /// How long a claim outlives the connection of its holder.
     static var lapse: Duration { .seconds(30) }
-    /// Claims at once; one more is refused. Each keeps at most one payload of 64 KiB and what was saved for it, 48 KiB, both
-    /// as they travel: 14 MiB at the worst.
+    /// Claims at once. Each keeps at most one payload of 64 KiB, as it travels, so 8 MiB at the worst; one more is refused.
     static var bound: Int { 128 }
 
     /// Claims of one device, so that none uses up those of the others. When it is reached the device's oldest claim goes:
@@ -126,7 +124,7 @@ struct ClaimTable {
     /// Notes what the holder is given.
     mutating func setState(_ state: HandedOverState, of id: ClaimID) {
         claims[id]?.activity.document = state.document
-        claims[id]?.userInfo = state.savedUserInfo
+        claims[id]?.state = state.number
     }
 
     /// Notes what the holder was told of the document.
@@ -186,9 +184,8 @@ struct Claim: Sendable {
     var isContinued = false
     /// Its application was told of a failure.
     var hasFailed = false
-    /// The user info that its application saved for the holder, as the application said it and as it travels; empty where
-    /// it was not asked.
-    fileprivate(set) var userInfo = Data()
+    /// Its application's number for what it saved for the holder; 0: none.
+    fileprivate(set) var state: UInt64 = 0
     /// The document as its holder was told of it, once it asked for the manifest.
     var document: ScannedDocument?
     /// When it lapses; `nil` while a connection to its holder is there.

@@ -81,8 +81,7 @@ extension Offers {
         // It may be said again, such as on another connection; the application is told once.
         guard claims.setContinued(id) else { return }
         report(
-            .continued(device.taken(bytes: claim.document?.tree.size ?? 0, userInfo: claim.userInfo)),
-            of: claim.activity.id)
+            .continued(device.taken(bytes: claim.document?.tree.size ?? 0, state: claim.state)), of: claim.activity.id)
         settle()
     }
 

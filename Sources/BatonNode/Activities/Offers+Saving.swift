@@ -9,8 +9,8 @@ import SwiftProtobuf
 struct HandedOverState {
     let payload: WireActivityPayload
     let document: DocumentSource?
-    /// What the application said, in which files have their names on this device; empty where it was not asked.
-    var savedUserInfo = Data()
+    /// The application's number for it; 0: none.
+    var number: UInt64 = 0
 }
 
 /// What is handed over: the state that the application is asked for at that moment.
@@ -35,7 +35,6 @@ extension Offers {
             return HandedOverState(payload: payload, document: offer.activity.document)
         }
         let state = try await askToSave(offer.activity.id, for: claim, of: device)
-        let saved = try OfferedActivity.requireFitting(state.userInfo)
         let (userInfo, document) = try await files.outgoing(
             state.userInfo, document: document(of: state, for: offer.activity))
         try OfferedActivity.requireFitting(userInfo)
@@ -58,7 +57,7 @@ extension Offers {
         if !state.title.isEmpty, state.title.utf8.count <= OfferedActivity.titleBound {
             payload.summary.title = state.title
         }
-        return HandedOverState(payload: payload, document: document, savedUserInfo: Data(saved))
+        return HandedOverState(payload: payload, document: document, number: state.state)
     }
 
     /// The state, from a question that the application is asked after the device has asked.

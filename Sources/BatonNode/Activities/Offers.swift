@@ -260,12 +260,12 @@ struct PeerName: Sendable, Hashable {
     /// The name that it advertises, or the beginning of its identifier.
     let name: String
 
-    func taken(bytes: UInt64 = 0, userInfo: Data = Data()) -> WireOfferEvent.Taken {
+    func taken(bytes: UInt64 = 0, state: UInt64 = 0) -> WireOfferEvent.Taken {
         .with {
             $0.device = name
             $0.deviceID = id
             $0.bytes = bytes
-            $0.userInfo = userInfo
+            $0.state = state
         }
     }
 }

@@ -1,7 +1,6 @@
 import BatonEventLoop
 import BatonProtocol
 import BatonTransport
-import Glibc
 import Logging
 
 /// The local socket: accepts this user's applications and nobody else's.
@@ -41,7 +40,7 @@ actor ControlServer {
     }
 
     private func serve(_ socket: Socket, on loop: EventLoop, with service: ControlService) async {
-        guard let user = socket.peerCredentials?.userID, user == geteuid() || user == 0 else {
+        guard let client = socket.peerCredentials, client.isThisUserOrRoot else {
             logger.warning("another user's connection to the local socket was closed")
             return socket.close()
         }
@@ -54,7 +53,7 @@ actor ControlServer {
             return socket.close()
         }
         let connection = Connection(
-            socket: socket, channel: PlainChannel(peer: .localUser(user)), role: .acceptor, limits: .local,
+            socket: socket, channel: PlainChannel(peer: .localUser(client.userID)), role: .acceptor, limits: .local,
             budget: budget, on: loop)
         connections[ObjectIdentifier(connection)] = connection
         await connection.start()

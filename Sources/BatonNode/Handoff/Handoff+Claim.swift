@@ -18,7 +18,7 @@ extension Handoff {
     /// of the same type and team, so that the application that was told has it, and no document, which the policy would
     /// have to be asked about.
     func fetchAcceptedPayload() async throws(HandoffError) -> WireActivityPayload {
-        let connection = try await connections.connection(to: plan.origin.id)
+        let connection = try await connections.connection(to: plan.origin.id, isWanted: true)
         try plan.rule?.require(connection)
         let watching = Task { await leaveMoved(connection) }
         defer { watching.cancel() }
@@ -98,7 +98,8 @@ extension Handoff {
             throw HandoffError(.noSuchClaim, "the activity has not been continued")
         }
         if await connection.isOpen { return (connection, claim) }
-        let fresh = try await connections.connection(to: plan.origin.id)
+        let fresh = try await connections.connection(to: plan.origin.id, isWanted: true)
+        try plan.rule?.require(fresh)
         guard let now = held, now.connection === connection else { return try await presentClaim() }
         held = (fresh, claim)
         await connections.letGo(of: connection)

@@ -40,7 +40,8 @@ extension Handoff {
         var retry = TransferRetry(now: .now)
         var isToldOfPlaces = false
         var order = DocumentOrder(
-            title: plan.activity.title, origin: plan.origin.id, folder: destination, copies: plan.copies,
+            title: plan.activity.title, type: plan.activity.type, origin: plan.origin.id, folder: destination,
+            copies: plan.copies,
             rule: plan.rule)
         while true {
             do {

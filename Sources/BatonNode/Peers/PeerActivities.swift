@@ -77,8 +77,9 @@ actor PeerActivities {
             if isOff || peers.contains(where: isDoubtful) { await directory.remind(after: Self.watchInterval) }
         }
         let allowed = await withTaskGroup(of: (Int, [WireActivityListing]).self) { group in
-            for (index, peer) in peers.enumerated() {
-                group.addTask { (index, await self.listings(of: peer, for: purpose)) }
+            // Of those that nothing has proved only some are dialled at a time: not always the same.
+            for (index, peer) in peers.enumerated().shuffled() {
+                group.addTask { (index, await self.listings(of: peer, for: purpose, isNamed: false)) }
             }
             var byPeer: [Int: [WireActivityListing]] = [:]
             for await (index, listings) in group { byPeer[index] = listings }
@@ -105,9 +106,9 @@ actor PeerActivities {
         guard let peer = await directory.peer(device), peer.isPresent else {
             throw HandoffError(.noSuchActivity, "the device \(device.prefix(8)) is not announced on this network now")
         }
-        var summaries = await listings(of: peer, for: .look).map(\.activity)
+        var summaries = await listings(of: peer, for: .look, isNamed: true).map(\.activity)
         var chosen = summaries.first { ActivityID($0.id) == id }
-        if chosen == nil, let asked = await ask(peer, for: .look) {
+        if chosen == nil, let asked = await ask(peer, for: .look, isNamed: true) {
             summaries = asked
             chosen = summaries.first { ActivityID($0.id) == id }
         }
@@ -148,12 +149,13 @@ actor PeerActivities {
         AcceptPolicy.Subject(peer, type: listing.activity.type, size: listing.activity.documentSize)
     }
 
-    private func listings(of peer: Peer, for purpose: Purpose) async -> [WireActivityListing] {
+    /// - Parameter isNamed: whether the user has named an activity of this device.
+    private func listings(of peer: Peer, for purpose: Purpose, isNamed: Bool) async -> [WireActivityListing] {
         var summaries = peer.current.map { [WireActivitySummary($0, since: peer.currentSince)] } ?? []
         var isIncomplete = false
         if peer.others > 0 || isDoubtful(peer), purpose != .advertised {
             // Newer than what was announced, and with whole titles.
-            if let asked = await ask(peer, for: purpose) {
+            if let asked = await ask(peer, for: purpose, isNamed: isNamed) {
                 summaries = asked
             } else {
                 isIncomplete = true
@@ -169,14 +171,14 @@ actor PeerActivities {
         }
     }
 
-    private func ask(_ peer: Peer, for purpose: Purpose) async -> [WireActivitySummary]? {
+    private func ask(_ peer: Peer, for purpose: Purpose, isNamed: Bool) async -> [WireActivitySummary]? {
         if purpose == .watch, !isDoubtful(peer), let answer = answers[peer.device], answer.news == peer.news {
             return answer.summaries
         }
         let device = peer.device.description
         let connections = connections
         let summaries = try? await withDeadline(Self.answerDeadline, "\(peer.name) did not list its activities") {
-            try await connections.connection(to: device).offeredActivities()
+            try await connections.connection(to: device, isWanted: isNamed).offeredActivities()
         }
         if let summaries {
             answers[peer.device] = Answer(news: peer.news, summaries: summaries)

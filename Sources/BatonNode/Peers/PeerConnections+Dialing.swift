@@ -71,8 +71,6 @@ extension PeerConnections {
 
     /// Runs the handshake, and returns who the other side has proved to be.
     func establish(_ connection: Connection) async throws -> String {
-        handshakes += 1
-        defer { handshakes -= 1 }
         await connection.start()
         do {
             try await withDeadline(limits.handshakeDeadline, "the handshake was not over") {

@@ -35,7 +35,8 @@ actor PeerConnections {
     private var dialing: [String: Task<Connection, any Error>] = [:]
     /// Where a device is being dialled, and the attempt.
     var connecting: [String: (addresses: [SocketAddress], attempt: Task<Socket, any Error>)] = [:]
-    var handshakes = 0
+    private var dialPlaces: DialPlaces
+    private var handshakes = 0
     private var handshakesByAddress: [IPAddress: Int] = [:]
     private var sweep: BatonEventLoop.Timer?
     var isStopped = false
@@ -46,6 +47,7 @@ actor PeerConnections {
         on loop: EventLoop, logger: Logger
     ) {
         self.limits = limits
+        dialPlaces = DialPlaces(bound: limits.unprovedDials)
         self.budget = budget
         self.loop = loop
         self.loops = loops
@@ -69,27 +71,38 @@ actor PeerConnections {
     ///
     /// A live one that does not lead to where the device is announced now may be dead, which the kernel finds out late:
     /// it counts only where the device cannot be reached otherwise.
-    func connection(to device: String) async throws(HandoffError) -> Connection {
+    ///
+    /// - Parameter isWanted: whether a user has named the device; see ``DialPlaces``.
+    func connection(to device: String, isWanted: Bool) async throws(HandoffError) -> Connection {
         var elsewhere: Connection?
         for entry in live[device] ?? [] where await entry.connection.isOpen {
             guard await !isWhereAnnounced(entry.connection, device) else { return entry.connection }
             elsewhere = entry.connection
         }
         do {
-            return try await dialled(device)
+            return try await dialled(device, isWanted: isWanted)
         } catch {
             guard error.code != .cancelled, let elsewhere, await elsewhere.isOpen else { throw error }
             return elsewhere
         }
     }
 
-    private func dialled(_ device: String) async throws(HandoffError) -> Connection {
+    private func dialled(_ device: String, isWanted: Bool) async throws(HandoffError) -> Connection {
+        let isProved = await directory.peer(device)?.isProved ?? false
         let task: Task<Connection, any Error>
         if let running = dialing[device] {
             task = running
         } else {
+            guard dialPlaces.enter(device, isProved: isProved, isWanted: isWanted) else {
+                throw HandoffError(
+                    .limitExceeded, "\(dialPlaces.bound) devices that never were connected are being dialled: try later"
+                )
+            }
             task = Task {
-                defer { dialing[device] = nil }
+                defer {
+                    dialing[device] = nil
+                    dialPlaces.leave(device)
+                }
                 return try await self.dial(device)
             }
             dialing[device] = task
@@ -152,8 +165,10 @@ actor PeerConnections {
             logger.info("a connection from \(connection.remoteAddress) was closed: too many are there")
             return await connection.close()
         }
+        handshakes += 1
         if let address { handshakesByAddress[address, default: 0] += 1 }
         defer {
+            handshakes -= 1
             if let address, let count = handshakesByAddress[address] {
                 handshakesByAddress[address] = count > 1 ? count - 1 : nil
             }

@@ -95,7 +95,7 @@ extension TransportError {
     init(tlsError error: TLSError) {
         switch error.code {
         case .wrongAccount:
-            self.init(.refused, "the other device is of another account")
+            self.init(.refused, "the other device is of another account: compare `baton account show` on both")
         case .refused:
             self.init(
                 .refused,
@@ -109,7 +109,9 @@ extension TransportError {
         case .identityMismatch, .noCertificate, .certificateRefused:
             self.init(.refused, "the certificate was refused: \(error)")
         case .notAdmitted:
-            self.init(.refused, "the other side did not show that it is of this account")
+            self.init(
+                .refused,
+                "the other side did not show that it is of this account: compare `baton account show` on both")
         case .applicationProtocol, .protocolVersion, .noCommonParameters, .protocolViolation:
             self.init(.protocolViolation, "the other side does not speak Baton's protocol: \(error)")
         case .truncated:

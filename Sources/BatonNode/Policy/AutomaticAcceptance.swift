@@ -49,6 +49,7 @@ actor AutomaticAcceptance {
     private var seen: Set<Seen> = []
     private var order: [Seen] = []
     private var queue: AcceptanceQueue<Candidate>
+    private var fullness = RepeatedWarning()
 
     /// - Parameter bound: see ``NodeLimits/acceptedWaiting``.
     init(
@@ -93,9 +94,14 @@ actor AutomaticAcceptance {
         guard let rule = await policy.current().rule(for: subject), rule.action == .accept,
             let destination = rule.destination
         else { return }
-        guard queue.enter(Candidate(peer: peer, summary: summary, rule: rule, destination: destination)) else {
-            return logger.warning(
-                "accept policy: “\(summary.title)” from \(peer.name) is left to you: \(queue.bound) wait already")
+        let candidate = Candidate(peer: peer, summary: summary, rule: rule, destination: destination)
+        guard queue.enter(candidate, of: peer.device, isProved: peer.isProved) else {
+            if let unsaid = fullness.note(at: .now) {
+                logger.warning(
+                    "accept policy: “\(summary.title)” from \(peer.name) is left to you: too many wait already",
+                    metadata: unsaid > 0 ? ["leftSinceLastSaid": "\(unsaid)"] : nil)
+            }
+            return
         }
         startNext()
     }
@@ -109,10 +115,10 @@ actor AutomaticAcceptance {
     }
 
     private func startNext() {
-        while let candidate = queue.begin() {
+        while let (candidate, end) = queue.begin() {
             Task {
                 await take(candidate)
-                queue.end()
+                end(&queue)
                 startNext()
             }
         }
@@ -172,6 +178,20 @@ extension AcceptPolicy.Rule {
             throw HandoffError(
                 .refused, "it has \(HumanUnits.bytes(size)) now, more than the rule in line \(line) accepts.")
         }
+    }
+
+    /// What each entry of a folder counts for besides what is in it, in bytes: about what it takes on a disk.
+    static let entrySize: UInt64 = 4096
+
+    /// The same of what is fetched: a folder was listed as one, or as of a type that says nothing of that, and all that is
+    /// in it counts.
+    func require(_ tree: DocumentTree, listedAs type: String) throws(HandoffError) {
+        let type = type.lowercased()
+        guard !tree.isFolder || !type.hasPrefix("public.") || type == ActivityType.folder else {
+            throw HandoffError(
+                .refused, "it is a folder now, and the rule in line \(line) accepted something of type \(type).")
+        }
+        try require(type: nil, size: tree.size + Self.entrySize * UInt64(tree.entryCount - 1))
     }
 
     /// The same of the network that a connection goes over.

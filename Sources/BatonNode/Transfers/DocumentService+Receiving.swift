@@ -20,6 +20,8 @@ struct DocumentDescription: Sendable {
 struct DocumentOrder: Sendable {
     /// What the user saw and accepted.
     let title: String
+    /// The type of the activity, as it was listed.
+    var type = ""
     /// The device that offers it.
     let origin: String
     /// The destination, held open since the user said yes.
@@ -46,7 +48,7 @@ extension DocumentService {
         if order.folder.checks.contains(.shownName) {
             try Self.refuseHidden(tree.label, title: order.title, wasSeen: order.rule == nil)
         }
-        try order.rule?.require(type: nil, size: tree.size)
+        try order.rule?.require(tree, listedAs: order.type)
         do {
             let writer = try await DocumentWriter.create(
                 tree, from: order.origin, in: order.folder, ledger: ledger, against: order.copies,

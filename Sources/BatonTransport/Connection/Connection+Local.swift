@@ -1,5 +1,6 @@
 public import BatonEventLoop
 public import BatonProtocol
+import Glibc
 import SystemPackage
 
 extension Connection {
@@ -8,7 +9,8 @@ extension Connection {
 
     /// Connects to the node's Unix-domain socket, and says hello.
     ///
-    /// - Throws: ``TransportError``, `unreachable` where no node listens.
+    /// - Throws: ``TransportError``, `unreachable` where no node listens, `refused` where it is another user's: root's aside,
+    ///   whoever may write where the socket is could wait there for what is said to it.
     public static func connect(
         toLocalSocket path: String, on loop: EventLoop
     ) async throws(TransportError) -> Connection {
@@ -18,12 +20,18 @@ extension Connection {
         } catch {
             throw TransportError(dialing: error)
         }
-        guard let user = socket.peerCredentials?.userID else {
+        guard let node = socket.peerCredentials else {
             socket.close()
             throw .connectionEnded
         }
+        guard node.isThisUserOrRoot || geteuid() == 0 else {
+            socket.close()
+            throw TransportError(
+                .refused, "the node at \(path) is another user's: check BATON_HOME and XDG_RUNTIME_DIR")
+        }
         let connection = Connection(
-            socket: socket, channel: PlainChannel(peer: .localUser(user)), role: .dialer, limits: .local, on: loop)
+            socket: socket, channel: PlainChannel(peer: .localUser(node.userID)), role: .dialer, limits: .local,
+            on: loop)
         await connection.start()
         return connection
     }

@@ -20,8 +20,6 @@ final class Browser {
     private(set) var arrivals: [TabName: Arrival] = [:] { didSet { onChange() } }
     /// The last activity that came to a tab: what ends for one before it is no news of this one.
     private var latest: [TabName: UserActivity] = [:]
-    /// What is typed into a page as another device has it too.
-    private var shared: [TabName: String] = [:]
     private var states: [TabName: TabState] = [:] { didSet { onChange() } }
     /// What the user should know, such as who continues.
     private(set) var notice = "" { didSet { onChange() } }
@@ -104,9 +102,10 @@ extension Browser: UserActivityDelegate {
     ) async {
         guard let tab = tab(of: activity.activityType) else { return }
         do {
-            shared[tab] = self[tab].formText
-            try await outputStream.write(self[tab].encoded)
+            let state = self[tab]
+            try await outputStream.write(state.encoded)
             await outputStream.finish()
+            self[tab].share(state)
             // It has nothing to say; its end tells that it has read all.
             for try await _ in inputStream {}
         } catch let error as UserActivityError where error.code == .userCancelled {
@@ -138,15 +137,9 @@ extension Browser: ApplicationDelegate {
         guard let tab = tab(of: activity.activityType), case .url(let url) = activity.userInfo["url"] else {
             return false
         }
-        // What the user has typed into the same page, and no other device has, is not lost.
-        let isFree = self[tab].url != url || self[tab].formText.isEmpty || self[tab].formText == shared[tab]
         if self[tab].url != url { self[tab].go(to: url) }
         show(tab)
-        arrivals[tab] = isFree ? .restoring : nil
-        guard isFree else {
-            notice = "The page has come. What you have typed into it stays."
-            return true
-        }
+        arrivals[tab] = .restoring
         latest[tab] = activity
         let arrived = self[tab]
         // The page is there; the rest may take its time. The task keeps the activity, and with it the way to the origin.
@@ -178,14 +171,19 @@ extension Browser: ApplicationDelegate {
             data.append(bytes)
             guard data.count <= TabState.sizeBound else { return await input.cancel() }
         }
-        restore(tab, as: arrived, to: data)
+        // Of two that came to this tab the later one is what its user wants.
+        if latest[tab] === activity { restore(tab, as: arrived, to: data) }
     }
 
     /// - Parameter arrived: the tab when the page had come: a user who has gone on since is not pulled back.
     func restore(_ tab: TabName, as arrived: TabState, to data: Data) {
         guard let state = TabState(data, of: arrived.url), self[tab] == arrived else { return }
+        guard state.goesOn(from: arrived) else {
+            notice = "The page has come. What you have typed into it stays."
+            return
+        }
         self[tab] = state
-        shared[tab] = state.formText
+        self[tab].share(state)
     }
 
     func application(

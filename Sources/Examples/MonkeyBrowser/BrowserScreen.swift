@@ -62,14 +62,16 @@ struct BrowserScreen: TerminalView {
         let tab = browser.shown
         let state = browser[tab]
         let content = Page(state.url)
-        let tabs = TabName.allCases.map { $0 == tab ? "[\($0.title)]" : " \($0.title) " }.joined(separator: " ")
-        var lines: [TerminalScreen.Line] = [.init(ScreenText.spread(" " + tabs, "", columns: columns), .reverse)]
+        var lines: [TerminalScreen.Line] = [
+            .init(ScreenText.spread(" " + Self.strip(tab, columns), "", columns: columns), .reverse)
+        ]
         let isRestoring = browser.arrivals[tab] == .restoring
         let notice = isRestoring ? "Finding the place in the page…" : browser.notice
         // A narrow terminal shows what happens rather than where the node is.
         let isNarrow = ScreenText.columns(of: " " + notice + " " + node + " ") > columns
         let news = ScreenText.wrapped(notice.split(separator: " ").map(String.init), columns: columns, lines: 3)
-        let help = ScreenText.wrapped(Self.help, gap: "  ", columns: columns, lines: 3)
+        // A low one shows what happens rather than what the keys do.
+        let help = rows < 14 ? [] : ScreenText.wrapped(Self.help, gap: "  ", columns: columns, lines: 3)
         let bottom = (isNarrow ? max(1, news.count) : 1) + help.count
         var cursor: (column: Int, row: Int)?
         switch browser.arrivals[tab] {
@@ -95,6 +97,14 @@ struct BrowserScreen: TerminalView {
         }
         lines += help.map { .init($0, .dim) }
         screen.draw(lines, cursor: cursor)
+    }
+
+    /// All tabs, or the shown one alone where there is no room for them.
+    private static func strip(_ shown: TabName, _ columns: Int) -> String {
+        let tabs = TabName.allCases
+        let all = tabs.map { $0 == shown ? "[\($0.title)]" : " \($0.title) " }.joined(separator: " ")
+        guard ScreenText.columns(of: " " + all) > columns, let place = tabs.firstIndex(of: shown) else { return all }
+        return "[\(shown.title)] \(place + 1) of \(tabs.count)"
     }
 
     private static let help = [

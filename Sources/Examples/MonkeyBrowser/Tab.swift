@@ -41,6 +41,8 @@ struct TabState: Codable, Hashable, Sendable {
     /// What the user has typed into the page's form, and where.
     private(set) var formText = ""
     private(set) var formCursor = 0
+    /// The form's text when another device last had it as well; empty where none had.
+    private var sharedText = ""
 
     init(_ home: URL) {
         history = [home]
@@ -55,13 +57,27 @@ struct TabState: Codable, Hashable, Sendable {
 
     mutating func go(to url: URL) {
         history = history.suffix(Self.historyBound - 1) + [url]
-        (scroll, form) = (0, TextField())
+        begin()
     }
 
     mutating func goBack() {
         guard history.count > 1 else { return }
         history.removeLast()
-        (scroll, form) = (0, TextField())
+        begin()
+    }
+
+    private mutating func begin() {
+        (scroll, form, sharedText) = (0, TextField(), "")
+    }
+
+    /// Another device has what was typed in this state of the page.
+    mutating func share(_ state: TabState) {
+        if state.url == url { sharedText = state.formText }
+    }
+
+    /// Whether nothing that is typed in another state of the page is lost when this one takes its place.
+    func goesOn(from other: TabState) -> Bool {
+        ["", sharedText, formText].contains(other.formText)
     }
 
     /// What goes through the stream.

@@ -11,6 +11,8 @@ final class Shop {
 
     /// An item that the user is typing.
     struct Draft: Equatable {
+        /// Tells it from another one that says the same, such as one that has come.
+        var id = UUID()
         var field = TextField()
         /// The name of the item that it is to replace; `nil` for a new one.
         var replaces: String?
@@ -34,7 +36,7 @@ final class Shop {
     let editing: UserActivity
     private let file: ListFile
     /// Half-typed items that had to make room for one that came, the last one last: each is back when that is done.
-    private var waiting: [Draft] = []
+    private(set) var waiting: [Draft] = []
     /// How many of them there may be.
     static let waitingBound = 16
 
@@ -78,8 +80,10 @@ final class Shop {
         let isTaken =
             isBlank
             || take { list in
-                if let old = finished.replaces { list.set(old, to: .removed) }
-                return list.set(finished.field.text, to: .wanted)
+                // One that was bought stays so.
+                let old = list.shown.first { $0.name == finished.replaces }
+                if let old { list.set(old.name, to: .removed) }
+                return list.set(finished.field.text, to: old?.state ?? .wanted)
             }
         if isTaken { dropDraft() }
     }
@@ -145,8 +149,8 @@ extension Shop: UserActivityDelegate {
     func userActivityWasContinued(_ activity: UserActivity, by device: ContinuingDevice) async {
         notice = "Continued on \(device.name)."
         guard activity === editing, let given = Draft(device.userInfo) else { return }
-        waiting.removeAll { $0.saysTheSame(as: given) }
-        if draft.saysTheSame(as: given) { dropDraft() }
+        waiting.removeAll { $0.id == given.id && $0.saysTheSame(as: given) }
+        if draft.id == given.id, draft.saysTheSame(as: given) { dropDraft() }
     }
 
     func userActivity(_ activity: UserActivity, didFail error: UserActivityError) async {
@@ -203,7 +207,9 @@ extension Shop: UserActivityRestoring {
             return
         }
         keep()
-        guard let come = Draft(activity.userInfo) else { return }
+        guard var come = Draft(activity.userInfo) else { return }
+        // Where that device takes this one's at the same moment, each lets go of what it gave, and not of what has come.
+        come.id = UUID()
         waiting.removeAll { $0.saysTheSame(as: come) }
         if !draft.field.isEmpty, !draft.saysTheSame(as: come) { waiting.append(draft) }
         draft = come

@@ -64,7 +64,8 @@ struct ShopScreen: TerminalView {
         }
         if items.isEmpty { lines.append(.init("   The list is empty: type what you need.", .dim)) }
         while lines.count < rows - bottom { lines.append("") }
-        let prompt = shop.draft.replaces == nil ? " Add: " : " Change: "
+        let action = shop.draft.replaces == nil ? " Add" : " Change"
+        let prompt = shop.waiting.isEmpty ? action + ": " : "\(action) (\(shop.waiting.count) more after it): "
         let field = shop.draft.field
         let place = ScreenText.columns(of: prompt + field.text.prefix(field.cursor))
         // The beginning of a long text makes room for its cursor.

@@ -62,7 +62,9 @@ extension ShoppingList {
 /// The half-typed item as it travels with the list.
 extension Shop.Draft {
     var userInfo: UserInfo {
-        var userInfo: UserInfo = ["draft": .string(field.text), "cursor": .integer(Int64(field.cursor))]
+        var userInfo: UserInfo = [
+            "draft": .string(field.text), "draftID": .uuid(id), "cursor": .integer(Int64(field.cursor)),
+        ]
         if let replaces { userInfo["replaces"] = .string(replaces) }
         return userInfo
     }
@@ -74,6 +76,9 @@ extension Shop.Draft {
         var cursor: Int?
         if case .integer(let position) = userInfo["cursor"] { cursor = Int(clamping: position) }
         field = TextField(text, cursor: cursor)
+        // Of one character that is too long nothing is left.
+        guard !field.isEmpty else { return nil }
+        if case .uuid(let id) = userInfo["draftID"] { self.id = id }
         if case .string(let name) = userInfo["replaces"] { replaces = name }
     }
 }

@@ -137,7 +137,7 @@ struct BridgeMessageTests {
             ("{", "this is not JSON"), ("[]", "a message is an object"), (#"{"do":3}"#, "a message is an object"),
             (#"{"do":"fly"}"#, "there is no message “fly”"), (#"{"do":"update"}"#, "needs a member “activity”"),
             (#"{"do":"update","activity":""}"#, "1 to 64 bytes"),
-            (#"{"do":"update","activity":"a","titel":"b"}"#, "has no member “titel”"),
+            (#"{"do":"update","activity":"a","titel":"b"}"#, "takes no member “titel”"),
             (#"{"do":"update","activity":"a","title":3}"#, "takes a string, and this is a number"),
             (#"{"do":"update","activity":"a","version":-1}"#, "0 to 4294967295, and not “-1”"),
             (#"{"do":"update","activity":"a","version":"1"}"#, "0 to 4294967295, and this is a string"),
@@ -151,7 +151,7 @@ struct BridgeMessageTests {
             (#"{"do":"setInFront","inFront":"yes"}"#, "true or false"),
             (#"{"do":"write","stream":"s"}"#, "needs a member “data”"),
             (#"{"do":"write","stream":"s","data":"?"}"#, "not Base64"),
-            (#"{"do":"write","stream":"s","data":"","text":""}"#, "has no member “data”"),
+            (#"{"do":"write","stream":"s","data":"","text":""}"#, "takes no member “data” here"),
             (#"{"do":"startAccessing","url":"https://a.org/"}"#, "the URL of a file"),
         ])
     func problems(_ text: String, _ sentence: String) {

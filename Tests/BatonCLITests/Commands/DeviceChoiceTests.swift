@@ -22,6 +22,24 @@ struct DeviceChoiceTests {
         #expect(try choice.find(strange).id == strange)
     }
 
+    @Test("no device takes another's place by calling itself by its id, or by the beginning of one")
+    func namedAsAnother() throws {
+        for name in [Self.ids[0], String(Self.ids[0].prefix(8))] {
+            let choice = DeviceChoice(
+                ownID: choice.ownID, ownName: "laptop",
+                known: choice.known + [KnownDevice(id: "ffff" + String(repeating: "q", count: 28), name: name)],
+                revoked: [])
+            #expect(try choice.find(Self.ids[0]).id == Self.ids[0])
+            if name.utf8.count == 8 {
+                #expect {
+                    try choice.find(name)
+                } throws: {
+                    ($0 as? CommandError)?.message.contains("2 devices are called so") == true
+                }
+            }
+        }
+    }
+
     @Test("what is ambiguous, unknown, too short or this device is refused in a sentence")
     func refused() {
         for (text, status, part) in [

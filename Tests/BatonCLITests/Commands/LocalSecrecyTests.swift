@@ -63,14 +63,14 @@ struct LocalSecrecyTests {
     /// Runs a program as a user to its end, and returns its status and output.
     private func run(
         _ arguments: [String], by user: Int, home: String = "/nonexistent", input: String = ""
-    ) async throws -> (status: TerminationStatus, output: String) {
+    ) async throws -> (status: TerminationStatus, output: String, errors: String) {
         let result = try await Subprocess.run(
             .name("setpriv"),
             arguments: Arguments(
                 ["--reuid", "\(user)", "--regid", "\(user)", "--clear-groups"] + arguments),
             environment: .inherit.updating(["BATON_HOME": FilePath(home).string]), workingDirectory: "/",
-            input: .string(input), output: .string(limit: 1 << 20), error: .discarded)
-        return (result.terminationStatus, result.standardOutput)
+            input: .string(input), output: .string(limit: 1 << 20), error: .string(limit: 1 << 20))
+        return (result.terminationStatus, result.standardOutput, result.standardError)
     }
 
     private func makeAccount(_ home: Home) async throws -> String {
@@ -208,5 +208,33 @@ struct LocalSecrecyTests {
         #expect(try await run(status, by: Self.owner, home: home.path).status == .exited(0))
         #expect(try await run(status, by: 0, home: home.path).status == .exited(0))
         #expect(node.log.contains("another user's connection"))
+    }
+
+    @Test("A command says nothing to a socket behind which another user listens")
+    func strangersSocket() async throws {
+        let home = try Home()
+        _ = try await makeAccount(home)
+        let folder = home.path + "/run"
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: folder)
+        // Says how many bytes it got from the first who connects.
+        let listen = """
+            use Socket;
+            socket(my $s, AF_UNIX, SOCK_STREAM, 0) or die;
+            bind($s, sockaddr_un($ARGV[0])) or die $!;
+            chmod 0777, $ARGV[0];
+            listen($s, 1) or die;
+            accept(my $c, $s) or die;
+            my ($all, $part) = ("", "");
+            while (sysread($c, $part, 4096)) { $all .= $part; }
+            print "got ", length($all), "\\n";
+            """
+        let socket = folder + "/node.socket"
+        async let listener = run(["perl", "-e", listen, socket], by: Self.stranger)
+        #expect(await eventually { FileManager.default.fileExists(atPath: socket) })
+        let offer = [BuiltCommand.path.string, "offer", "--url", "https://example.org/", "--title", "secret"]
+        let offered = try await run(offer, by: Self.owner, home: home.path)
+        #expect(offered.status != .exited(0) && offered.errors.contains("another user's"), "\(offered)")
+        #expect(try await listener.output == "got 0\n")
     }
 }

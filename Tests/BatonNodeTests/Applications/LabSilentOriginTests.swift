@@ -56,7 +56,7 @@ struct LabSilentOriginTests {
         #expect(origin.count("wasContinued") == 0)
     }
 
-    @Test("A stopped application fails each handoff in time, and its questions cost the one after it goes on nothing")
+    @Test("A stopped application fails each handoff; when it goes on, the questions it finds cost the next one saving")
     func stopped() async throws {
         let lab = try await HandoffLab()
         defer { lab.down() }
@@ -75,8 +75,14 @@ struct LabSilentOriginTests {
         origin.command.program.signal(SIGCONT)
         let accept = try lab.start(2, "accept", "--json")
         try await reader.agree(nth: 3)
-        // Those of both that have given up may come before its own.
-        let answering = Task { for nth in 1... { try await origin.save(nth: nth, page: 7) } }
+        // Those of both that have given up are one save. Were they two, its own would come too late.
+        let answering = Task {
+            for nth in 1... {
+                _ = try await origin.nth("willSave", nth)
+                try await Task.sleep(for: .milliseconds(1900))
+                try await origin.save(nth: nth, page: 7)
+            }
+        }
         defer { answering.cancel() }
         #expect(try await reader.continue().userInfo?.page == 7)
         #expect(try await accept.end().status == 0)
