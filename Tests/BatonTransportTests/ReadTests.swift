@@ -38,6 +38,8 @@ struct ReadTests {
         let pair = try await ConnectedPair()
         let (asker, answerer) = try await pair.stream()
         async let first = answerer.read(atLeast: Connection.readBound)
+        // Told before it reads, it would wait.
+        try await eventually("it waits") { await answerer.connection.isRead(answerer.id) }
         try await asker.write(.pattern(10))
         try await eventually("ten came") { await answerer.connection.unread(of: answerer.id) == 10 }
         await answerer.settle()
