@@ -80,6 +80,9 @@ __attribute__((packed))
 /// EPOLLIN, EPOLLOUT, and what is told unasked: EPOLLERR, EPOLLHUP.
 enum { baton_epoll_in = 0x1, baton_epoll_out = 0x4, baton_epoll_broken = 0x8 | 0x10 };
 
+/// EPOLLIN | EPOLLET: each write is told once, and nothing needs to be read.
+static const uint32_t baton_epoll_each_write = 0x1u | 1u << 31;
+
 /// The most events that baton_epoll_take takes.
 enum { baton_epoll_batch = 64 };
 
@@ -95,10 +98,15 @@ static inline int baton_epoll_watch(int poll, int descriptor, uint32_t before, u
     return baton_result(syscall(SYS_epoll_ctl, poll, before == 0 ? add : events == 0 ? remove : modify, descriptor, &event));
 }
 
-/// epoll_wait(2) that does not wait: fills the front of both arrays, which have room for baton_epoll_batch.
-static inline int baton_epoll_take(int poll, uint32_t *events, uint64_t *keys) {
+/// eventfd2(2) that never blocks.
+static inline int baton_event_create(void) {
+    return baton_result(syscall(SYS_eventfd2, 0, 02000000 | 04000 /* EFD_CLOEXEC, EFD_NONBLOCK */));
+}
+
+/// epoll_wait(2) for so many milliseconds at most: fills the front of both arrays, which have room for baton_epoll_batch.
+static inline int baton_epoll_take(int poll, int milliseconds, uint32_t *events, uint64_t *keys) {
     struct baton_epoll_event taken[baton_epoll_batch];
-    const int count = baton_result(syscall(SYS_epoll_pwait, poll, taken, baton_epoll_batch, 0, (void *)0, 8ul));
+    const int count = baton_result(syscall(SYS_epoll_pwait, poll, taken, baton_epoll_batch, milliseconds, (void *)0, 8ul));
     for (int index = 0; index < count; index++) {
         events[index] = taken[index].events;
         keys[index] = taken[index].key;

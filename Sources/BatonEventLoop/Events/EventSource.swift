@@ -6,7 +6,8 @@ import Dispatch
 /// idempotent. A suspended source must not be released: here a cancelled source is resumed, so that its cancel handler
 /// runs and drops everything. A watched descriptor must not be closed: the cancel handler holds it.
 ///
-/// Handlers run on the loop's queue. A source starts suspended, is usable from any thread, and cancels itself when its
+/// Handlers of timers and signals run as work of the loop: they wait for no turn of it (``ReadinessPoll``). The one of a
+/// descriptor runs on the queue that it was given. A source starts suspended, is usable from any thread, and cancels itself when its
 /// last reference goes. After a cancel on the loop no handler runs any more; after one from elsewhere a handler that
 /// is just running finishes.
 ///
@@ -33,14 +34,14 @@ final class EventSource: Sendable {
     /// Watches for a signal. Dispatch installs its own handler for it at the first resume.
     static func signal(_ number: Int32, on loop: EventLoop, handler: @escaping @Sendable () -> Void) -> EventSource {
         EventSource(
-            DispatchSource.makeSignalSource(signal: number, queue: loop.queue), holding: nil, handler: handler)
+            DispatchSource.makeSignalSource(signal: number, queue: messages), on: loop.work, handler: handler)
     }
 
     /// A timer that never fires until ``fire(at:)``.
     static func timer(on loop: EventLoop, handler: @escaping @Sendable () -> Void) -> EventSource {
-        let source = DispatchSource.makeTimerSource(queue: loop.queue)
+        let source = DispatchSource.makeTimerSource(queue: messages)
         source.schedule(deadline: .distantFuture)
-        return EventSource(source, holding: nil, handler: handler)
+        return EventSource(source, on: loop.work, handler: handler)
     }
 
     private init(
@@ -52,6 +53,20 @@ final class EventSource: Sendable {
         let release: @Sendable () -> Void = { withExtendedLifetime(descriptor) {} }
         source.setCancelHandler(handler: release)
     }
+
+    private convenience init(
+        _ source: any DispatchSourceProtocol, on work: LoopWork, handler: @escaping @Sendable () -> Void
+    ) {
+        self.init(source, holding: nil) {}
+        source.setEventHandler { [weak self] in
+            work.append { [weak self] in if self?.isCancelled == false { handler() } }
+        }
+    }
+
+    private var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
+    /// Where Dispatch tells of timers and signals. It has a thread of its own when it needs one, as a loop.
+    private static let messages = DispatchQueue(label: "baton.messages", qos: .userInitiated)
 
     deinit {
         cancel()

@@ -10,6 +10,12 @@ import SystemPackage
 /// queue takes itself off them: whoever resets connections fast enough ends the process (libdispatch, `event_epoll.c`
 /// and `_dispatch_source_invoke2`). An `epoll` never hangs up.
 ///
+/// What Dispatch tells begins a turn of the loop. Each trip through Dispatch wakes three threads: its own, the one that it
+/// lends to the loop, and its own again, to watch on; that would be most of what a stranger's connection costs. So a turn
+/// keeps its thread while events and work come, waits for the next by itself, and gives the thread back when nothing has
+/// come for a while. Dispatch does not watch meanwhile: libdispatch arms a read source for one event, and again when its
+/// handler has returned. What is put on the loop ends the wait (``LoopWork``).
+///
 /// Level-triggered (epoll(7)). One entry for each descriptor, whose two directions are watched apart; an entry that nobody
 /// wants is taken out, for `epoll` cannot be told to keep silent about a hang-up. Watches are added, changed and removed
 /// from any thread; handlers run on the loop. As many entries as there are open descriptors at the most.
@@ -65,18 +71,43 @@ final class ReadinessPoll: Sendable {
     /// Events that are taken at a time; the rest come right after, when others on the loop have had their turn.
     private static let batch = Int(baton_epoll_batch)
 
+    /// For how many milliseconds a turn waits: longer than an answer takes in most networks, so that a conversation is one
+    /// turn. A shorter time would make no lonely event cheaper, for each turn ends with one wait in vain; and Dispatch would
+    /// keep the thread for seconds as well.
+    static let patience: Int32 = 100
+
     private let descriptor: SharedDescriptor
+    /// An eventfd of which each write ends the wait.
+    private let wake: SharedDescriptor
+    private let work: LoopWork
+    private let patience: Int32
     private let state = Lock(State())
 
-    /// - Parameter queue: the loop's.
+    /// - Parameters:
+    ///   - queue: the loop's.
+    ///   - work: what else the loop does.
+    ///   - patience: for how many milliseconds a turn waits.
     /// - Throws: `outOfResources` where no descriptor is free.
-    init(on queue: DispatchQueue) throws(SocketError) {
-        let number = baton_epoll_create()
-        guard number >= 0 else { throw SocketError(Errno(rawValue: -number), while: "watching sockets") }
-        descriptor = SharedDescriptor(OwnedDescriptor(takingOwnershipOf: number))
-        let source = EventSource.readable(descriptor, on: queue) { [weak self] in self?.deliver() }
+    init(on queue: DispatchQueue, doing work: LoopWork, patience: Int32) throws(SocketError) {
+        self.work = work
+        self.patience = patience
+        descriptor = try Self.descriptor(baton_epoll_create())
+        wake = try Self.descriptor(baton_event_create())
+        // The uses of descriptors that are watched begin at 1.
+        let result = baton_epoll_watch(descriptor.rawValue, wake.rawValue, 0, baton_epoll_each_write, 0)
+        guard result == 0 else { throw Self.failure(-result) }
+        let source = EventSource.readable(descriptor, on: queue) { [weak self] in self?.turn() }
         state.withLock { $0.source = source }
         source.resume()
+    }
+
+    private static func descriptor(_ result: Int32) throws(SocketError) -> SharedDescriptor {
+        guard result >= 0 else { throw failure(-result) }
+        return SharedDescriptor(OwnedDescriptor(takingOwnershipOf: result))
+    }
+
+    private static func failure(_ number: Int32) -> SocketError {
+        SocketError(Errno(rawValue: number), while: "watching sockets")
     }
 
     // MARK: - Watches
@@ -134,15 +165,31 @@ final class ReadinessPoll: Sendable {
 
     // MARK: - Events, on the loop
 
-    private func deliver() {
+    /// Delivers events and does the loop's work in turns, until there has been neither for a while.
+    private func turn() {
+        work.attend()
+        var wait: Int32 = 0
+        while true {
+            let hasDelivered = deliver(waiting: wait)
+            let hasWorked = work.run()
+            guard hasDelivered || hasWorked else { break }
+            wait = work.mayWait(until: wake) ? patience : 0
+        }
+        work.leave()
+    }
+
+    /// Waits for events, and runs their handlers. Returns whether there were any; a write to `wake` is one.
+    private func deliver(waiting milliseconds: Int32) -> Bool {
         withUnsafeTemporaryAllocation(of: UInt32.self, capacity: Self.batch) { events in
             withUnsafeTemporaryAllocation(of: UInt64.self, capacity: Self.batch) { keys in
                 // An interrupted call takes nothing; what there is stays, and the source says so again.
-                let count = Int(baton_epoll_take(descriptor.rawValue, events.baseAddress, keys.baseAddress))
+                let count = Int(
+                    baton_epoll_take(descriptor.rawValue, milliseconds, events.baseAddress, keys.baseAddress))
                 for index in 0..<max(0, count) {
                     if events[index] & (Self.input | Self.broken) != 0 { run(.reading, keys[index]) }
                     if events[index] & (Self.output | Self.broken) != 0 { run(.writing, keys[index]) }
                 }
+                return count > 0
             }
         }
     }

@@ -1,4 +1,4 @@
-public import Dispatch
+import Dispatch
 
 /// One serial line of execution on which sockets, timers and signals report.
 ///
@@ -14,29 +14,45 @@ public import Dispatch
 /// ```
 ///
 /// Nothing that blocks may run here: files and D-Bus belong on a ``BlockingExecutor``. A loop owns no thread while it
-/// is idle (Dispatch lends it one when there is work), and it ends with its last reference.
+/// is idle: Dispatch lends it one when there is work, and a loop keeps the one that came for its descriptors until nothing
+/// has happened for a tenth of a second. It ends with its last reference.
 public final class EventLoop: SerialExecutor {
     /// What the loop is called in debuggers and crash reports.
     public let name: String
 
-    /// The queue behind the loop.
-    ///
-    /// Work put here runs isolated to every actor of this loop.
-    public let queue: DispatchQueue
+    /// The queue behind the loop. Work put here would wait for the end of a turn: it goes through ``execute(_:)``.
+    let queue: DispatchQueue
+
+    /// What was put on the loop and has not run yet.
+    let work: LoopWork
 
     private static let key = DispatchSpecificKey<ObjectIdentifier>()
 
+    private let patience: Int32
     private let readiness = Lock<ReadinessPoll?>(nil)
 
     /// Makes a loop.
     ///
     /// - Parameter name: appears as the label of the queue, behind `baton.loop.`.
-    public init(name: String) {
+    public convenience init(name: String) {
+        self.init(name: name, patience: ReadinessPoll.patience)
+    }
+
+    /// - Parameters:
+    ///   - name: as above.
+    ///   - patience: for how many milliseconds the loop keeps its thread when nothing happens any more.
+    init(name: String, patience: Int32) {
         self.name = name
+        self.patience = patience
         // A serial queue without a target gets a thread of its own beyond the width of the pool when it needs one, so
         // that a thread that blocks elsewhere never starves a loop.
         queue = DispatchQueue(label: "baton.loop." + name, qos: .userInitiated)
+        work = LoopWork(on: queue)
         queue.setSpecific(key: Self.key, value: ObjectIdentifier(self))
+    }
+
+    deinit {
+        work.finish()
     }
 
     /// Whether the caller runs on this loop now. Cheap, callable from anywhere.
@@ -46,16 +62,17 @@ public final class EventLoop: SerialExecutor {
 
     /// Runs `work` on the loop, later, in order with everything else that is put there. Callable from anywhere.
     public func execute(_ work: @escaping @Sendable () -> Void) {
-        queue.async(execute: work)
+        self.work.append(work)
     }
 
-    /// What watches this loop's descriptors. Made, with a descriptor of its own, when the first one is to be watched.
+    /// What watches this loop's descriptors. Made, with two descriptors of its own, when the first one is to be
+    /// watched.
     ///
-    /// - Throws: `outOfResources` where no descriptor is free for that.
+    /// - Throws: `outOfResources` where none are free for that.
     func poll() throws(SocketError) -> ReadinessPoll {
         try readiness.withLock { (readiness) throws(SocketError) in
             if let readiness { return readiness }
-            let made = try ReadinessPoll(on: queue)
+            let made = try ReadinessPoll(on: queue, doing: work, patience: patience)
             readiness = made
             return made
         }
@@ -67,7 +84,7 @@ public final class EventLoop: SerialExecutor {
     public func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         // The closure holds the loop: the executor outlives each job, even where the job drops the last actor.
-        queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+        work.append { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
     }
 
     /// Stops the process unless the caller runs on the loop. Called by the concurrency runtime.

@@ -1,0 +1,108 @@
+import Dispatch
+import Glibc
+
+/// What was put on a loop and has not run yet, in order.
+///
+/// Dispatch is asked for a thread once for all that waits, and not at all while a turn of the loop (``ReadinessPoll``) has
+/// one. A turn that waits for events is told by one write to a descriptor that it watches.
+///
+/// No bound of its own: an actor's job is a suspended task, and who makes tasks bounds them.
+final class LoopWork: Sendable {
+    typealias Item = @Sendable () -> Void
+
+    private struct State {
+        var items: [Item] = []
+        /// Whether somebody on the queue, or on its way there, is going to look at the items.
+        var isAttended = false
+        /// What ends the wait of a turn; nil unless one waits that nobody has told.
+        var wake: SharedDescriptor?
+        /// Whether the loop has ended, and no turn is to wait any more.
+        var isFinished = false
+    }
+
+    private let queue: DispatchQueue
+    private let state = Lock(State())
+
+    /// - Parameter queue: the loop's.
+    init(on queue: DispatchQueue) {
+        self.queue = queue
+    }
+
+    /// Adds work at the end. Callable from anywhere.
+    func append(_ item: @escaping Item) {
+        let (isAttended, wake) = state.withLock { state in
+            state.items.append(item)
+            defer {
+                state.isAttended = true
+                state.wake = nil
+            }
+            return (state.isAttended, state.wake)
+        }
+        if !isAttended { return later() }
+        end(wake)
+    }
+
+    /// Lets no turn wait any more: the loop has ended. Callable from anywhere.
+    func finish() {
+        end(
+            state.withLock { state in
+                state.isFinished = true
+                defer { state.wake = nil }
+                return state.wake
+            })
+    }
+
+    private func end(_ wait: SharedDescriptor?) {
+        guard let wait else { return }
+        var one: UInt64 = 1
+        _ = write(wait.rawValue, &one, MemoryLayout<UInt64>.size)
+    }
+
+    private func later() {
+        queue.async {
+            _ = self.run()
+            self.leave()
+        }
+    }
+
+    // MARK: - On the queue
+
+    /// Says that the caller is going to look at what is added until it leaves.
+    func attend() {
+        state.withLock { $0.isAttended = true }
+    }
+
+    /// Runs what there is, and not what is added meanwhile: events have their turn in between. Returns whether there was
+    /// something.
+    func run() -> Bool {
+        var items = state.withLock { state in
+            state.wake = nil
+            defer { state.items = [] }
+            return state.items
+        }
+        guard !items.isEmpty else { return false }
+        // Each is released when it has run.
+        items.reverse()
+        while let item = items.popLast() { item() }
+        return true
+    }
+
+    /// Whether the caller may wait: there is nothing to do, and what is added next writes to `wake`, once.
+    func mayWait(until wake: SharedDescriptor) -> Bool {
+        state.withLock { state in
+            guard state.items.isEmpty, !state.isFinished else { return false }
+            state.wake = wake
+            return true
+        }
+    }
+
+    /// Says that the caller is gone, and leaves to a later turn of the queue what was added behind its back.
+    func leave() {
+        let isDone = state.withLock { state in
+            state.wake = nil
+            state.isAttended = !state.items.isEmpty
+            return !state.isAttended
+        }
+        if !isDone { later() }
+    }
+}

@@ -1,0 +1,96 @@
+import Dispatch
+import Glibc
+import Testing
+
+@testable import BatonEventLoop
+
+@Suite("A turn of a loop")
+struct TurnTests {
+    /// A loop that waits for more to happen, by itself for longer than any test waits.
+    private final class Waiting: Sendable {
+        let loop: EventLoop
+        let far: Socket
+        let received = Box(0)
+        private let near: Socket  // Held by its handler until it is closed.
+
+        init(patience: Int32 = 3_600_000) throws {
+            loop = EventLoop(name: "test", patience: patience)
+            (near, far) = try Socket.pair(on: loop, EventLoop(name: "far"))
+            near.start(
+                onReadable: { [near, received] in
+                    var bytes = [UInt8](repeating: 0, count: 100)
+                    guard case .bytes(let count)? = try? bytes.withUnsafeMutableBytes({ try near.read(into: $0) })
+                    else { return }
+                    received.change { $0 += count }
+                }, onWritable: {})
+        }
+
+        deinit { near.close() }
+
+        func receive() async throws {
+            let before = received.value
+            #expect(try Peer.writeOnce(far, [1]) == 1)
+            await eventually("received") { received.value == before + 1 }
+        }
+
+        /// A box that says whether the queue of the loop has had room for something else.
+        func queueIsFree() -> Box<Bool> {
+            let isFree = Box(false)
+            loop.queue.async { isFree.value = true }
+            return isFree
+        }
+    }
+
+    @Test("Goes on as long as something comes, and whatever is put on the loop meanwhile runs at once, in order")
+    func goesOn() async throws {
+        let waiting = try Waiting()
+        try await waiting.receive()
+        let isFree = waiting.queueIsFree()
+        let seen = Box<[Int]>([])
+        for number in 0..<200 {
+            waiting.loop.execute { seen.change { $0.append(number) } }
+            guard number.isMultiple(of: 2) else { continue }
+            await eventually("ran") { seen.value.count == number + 1 }
+            try await waiting.receive()
+        }
+        await eventually("all ran") { seen.value.count == 200 }
+        #expect(seen.value == Array(0..<200))
+        let fired = Box(false)
+        let timer = Timer(on: waiting.loop) { [loop = waiting.loop] in fired.value = loop.isCurrent }
+        timer.schedule(after: .milliseconds(5))
+        await eventually("fired on the loop") { fired.value }
+        #expect(!isFree.value)
+    }
+
+    @Test("Ends with the loop")
+    func endsWithLoop() async throws {
+        var waiting: Waiting? = try Waiting()
+        try await waiting!.receive()
+        let isFree = waiting!.queueIsFree()
+        let released = WeakBox(waiting!.loop)
+        waiting = nil
+        await eventually("released") { released.isReleased && isFree.value }
+    }
+
+    @Test("Ends when nothing has come for a while, and the next event begins another")
+    func endsByItself() async throws {
+        let waiting = try Waiting(patience: 1)
+        for _ in 0..<20 {
+            try await waiting.receive()
+            let isFree = waiting.queueIsFree()
+            await eventually("ended") { isFree.value }
+        }
+    }
+
+    @Test("Leaves nothing behind that was put on the loop as it ended")
+    func endings() async throws {
+        let waiting = try Waiting(patience: 1)
+        let ran = Box(0)
+        for round in 1...300 {
+            try await waiting.receive()
+            usleep(UInt32(round % 20) * 100)
+            waiting.loop.execute { ran.change { $0 += 1 } }
+            await eventually("ran") { ran.value == round }
+        }
+    }
+}
