@@ -50,6 +50,30 @@ struct TimerTests {
         #expect(timer.isScheduled)
     }
 
+    @Test("Arming for later and later costs no firing, and the last one counts")
+    func postponing() async {
+        let fired = Box<[UInt64]>([])
+        let timer = Timer(on: loop) { fired.change { $0.append(MonotonicClock.nanoseconds()) } }
+        var due: UInt64 = 0
+        for _ in 0..<50 {
+            due = MonotonicClock.nanoseconds() + 30_000_000
+            timer.schedule(at: due)
+            try? await Task.sleep(for: .milliseconds(2))
+        }
+        // A round that was held up for longer than 30 ms let it fire before.
+        await eventually("fired when it was due") { [due] in fired.value.contains { $0 >= due } }
+        timer.schedule(after: .milliseconds(5))
+        timer.cancel()
+        let count = fired.value.count
+        let later = Box(false)
+        let other = Timer(on: loop) { later.value = true }
+        other.schedule(after: .milliseconds(30))
+        await eventually("the other fired") { later.value }
+        #expect(fired.value.count == count)
+        timer.schedule(after: .milliseconds(10))
+        await eventually("fired again") { fired.value.count == count + 1 }
+    }
+
     @Test("A cancel on the loop is final for a firing that is already on its way")
     func cancelOnLoop() async {
         let fired = Box(false)

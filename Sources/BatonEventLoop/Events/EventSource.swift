@@ -110,10 +110,9 @@ final class EventSource: Sendable {
     ///
     /// The leeway of a millisecond lets the kernel join wake-ups.
     ///
-    /// - Parameter deadline: a reading of ``MonotonicClock``; nil for never.
-    func fire(at deadline: UInt64?) {
+    /// - Parameter deadline: a reading of ``MonotonicClock``.
+    func fire(at deadline: UInt64) {
         guard let timer = source as? any DispatchSourceTimer else { return }
-        guard let deadline else { return timer.schedule(deadline: .distantFuture) }
         // Dispatch keeps three clocks apart by the two upper bits of a time: 0x for CLOCK_MONOTONIC, 10 for
         // CLOCK_BOOTTIME (`DISPATCH_MONOTONICTIME_NOW` is 1 << 63) and 11 for wall time. Its Swift face has names for
         // the first and the last only. A test finds out should that ever change.

@@ -5,9 +5,11 @@
 /// the machine slept fires when it wakes. A timer costs one Dispatch source and no descriptor. Releasing it cancels
 /// it. It holds its handler: let that refer weakly to whoever owns the timer.
 ///
+/// To arm for a later time, as a connection does with all that it sends, costs next to nothing: Dispatch keeps the earlier
+/// one, for each change of its mind wakes its thread, and is told of the later one when that comes.
+///
 /// Every method is callable from anywhere.
 public final class Timer: Sendable {
-    private let source: EventSource
     private let armed: ArmedDeadline
 
     /// Makes a timer that is not armed.
@@ -18,15 +20,14 @@ public final class Timer: Sendable {
     public init(on loop: EventLoop, handler: @escaping @Sendable () -> Void) {
         let armed = ArmedDeadline()
         self.armed = armed
-        source = EventSource.timer(on: loop) {
-            if armed.takeIfDue() { handler() }
-        }
-        source.resume()
+        armed.begin(
+            EventSource.timer(on: loop) { [weak armed] in
+                if armed?.takeIfDue() == true { handler() }
+            })
     }
 
     deinit {
-        armed.set(nil)
-        source.cancel()
+        armed.end()
     }
 
     /// Arms the timer, or arms it anew.
@@ -34,49 +35,80 @@ public final class Timer: Sendable {
     /// - Parameter delay: from now; negative is zero, more than 100 years is never. Up to a millisecond of lateness is
     ///   allowed, so that wake-ups join.
     public func schedule(after delay: Duration) {
-        arm(MonotonicClock.deadline(after: delay))
+        armed.set(MonotonicClock.deadline(after: delay))
     }
 
     /// Arms the timer for a time on the ``MonotonicClock``, or arms it anew. A time that has passed is now.
     ///
     /// - Parameter nanoseconds: a reading of that clock.
     public func schedule(at nanoseconds: UInt64) {
-        arm(nanoseconds)
+        armed.set(nanoseconds)
     }
 
     /// Disarms the timer. It can be armed again.
     public func cancel() {
-        arm(nil)
+        armed.set(nil)
     }
 
     /// Whether the timer is armed and has not fired.
     public var isScheduled: Bool { armed.isSet }
-
-    private func arm(_ deadline: UInt64?) {
-        armed.set(deadline)
-        source.fire(at: deadline)
-    }
 }
 
-/// The deadline that a timer was last armed with.
+/// The deadline that a timer was last armed with, and the Dispatch source that fires then or earlier.
 ///
-/// A firing that Dispatch had already queued when the timer was armed anew or cancelled finds it gone or not yet due,
-/// and does nothing.
+/// A firing that Dispatch had already queued when the timer was armed anew or cancelled finds the deadline gone or not yet
+/// due, and runs nothing.
 private final class ArmedDeadline: Sendable {
-    private let deadline = Lock<UInt64?>(nil)
-
-    func set(_ value: UInt64?) {
-        deadline.withLock { $0 = value }
+    private struct State {
+        var deadline: UInt64?
+        /// When the source fires: no later than the deadline.
+        var firing: UInt64?
+        var source: EventSource?
     }
 
-    var isSet: Bool { deadline.withLock { $0 != nil } }
+    private let state = Lock(State())
 
+    func begin(_ source: EventSource) {
+        state.withLock { $0.source = source }
+        source.resume()
+    }
+
+    func end() {
+        let source = state.withLock { state in
+            defer { state = State() }
+            return state.source
+        }
+        source?.cancel()
+    }
+
+    func set(_ deadline: UInt64?) {
+        state.withLock { state in
+            state.deadline = deadline
+            guard let deadline, deadline < state.firing ?? .max else { return }
+            Self.fire(at: deadline, &state)
+        }
+    }
+
+    var isSet: Bool { state.withLock { $0.deadline != nil } }
+
+    /// Called when the source has fired.
     func takeIfDue() -> Bool {
         let now = MonotonicClock.nanoseconds()
-        return deadline.withLock { deadline in
-            guard let due = deadline, due <= now else { return false }
-            deadline = nil
+        return state.withLock { state in
+            state.firing = nil
+            guard let deadline = state.deadline else { return false }
+            guard deadline <= now else {
+                Self.fire(at: deadline, &state)
+                return false
+            }
+            state.deadline = nil
             return true
         }
+    }
+
+    /// Under the lock, so that Dispatch hears of the times in the order in which they were set.
+    private static func fire(at deadline: UInt64, _ state: inout State) {
+        state.firing = deadline
+        state.source?.fire(at: deadline)
     }
 }
