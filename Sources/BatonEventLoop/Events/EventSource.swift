@@ -7,9 +7,9 @@ import Dispatch
 /// runs and drops everything. A watched descriptor must not be closed: the cancel handler holds it.
 ///
 /// Handlers of timers and signals run as work of the loop: they wait for no turn of it (``ReadinessPoll``). The one of a
-/// descriptor runs on the queue that it was given. A source starts suspended, is usable from any thread, and cancels itself when its
-/// last reference goes. After a cancel on the loop no handler runs any more; after one from elsewhere a handler that
-/// is just running finishes.
+/// descriptor runs on the queue that it was given. A source starts suspended, is usable from any thread, and cancels
+/// itself when its last reference goes. After a cancel on the loop no handler runs any more; after one from elsewhere a
+/// handler that is just running finishes.
 ///
 /// Of descriptors it watches none that can hang up: those have a ``ReadinessSource``.
 final class EventSource: Sendable {

@@ -123,6 +123,11 @@ struct ProcessTests {
         let mistaken = try await BuiltCommand.run(
             ["devices", "revoke", id, "--yes"], home: folder.path + "/1", input: foreign.output)
         #expect(mistaken.status == ExitStatus.usage.rawValue && mistaken.errors.contains("another account"))
+        // Where it is no argument, it is not said again.
+        let given = foreign.output.split(separator: "\n").first.map(String.init) ?? ""
+        let argument = try await BuiltCommand.run(["account", "join", given], home: folder.path + "/5")
+        #expect(given.hasPrefix("baton1") && argument.status == ExitStatus.usage.rawValue)
+        #expect(argument.errors.contains("(a key)") && !argument.errors.contains(given), "\(argument.errors)")
 
         let kept = try await BuiltCommand.run(["account", "rotate"], home: folder.path + "/1")
         #expect(kept.status == ExitStatus.usage.rawValue && kept.output.isEmpty)
