@@ -1637,6 +1637,9 @@ public nonisolated struct WireDevice: Sendable {
   /// it is announced on the network now
   public var present: Bool = false
 
+  /// a connection with it has shown that it is there, and not only announced
+  public var proved: Bool = false
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -5192,7 +5195,7 @@ nonisolated extension WireDevicesResponse: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Device"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{3}device_id\0\u{1}addresses\0\u{1}seen\0\u{1}knows\0\u{1}present\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{3}device_id\0\u{1}addresses\0\u{1}seen\0\u{1}knows\0\u{1}present\0\u{1}proved\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5206,6 +5209,7 @@ nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 4: try { try decoder.decodeSingularUInt64Field(value: &self.seen) }()
       case 5: try { try decoder.decodeSingularBoolField(value: &self.knows) }()
       case 6: try { try decoder.decodeSingularBoolField(value: &self.present) }()
+      case 7: try { try decoder.decodeSingularBoolField(value: &self.proved) }()
       default: break
       }
     }
@@ -5230,6 +5234,9 @@ nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.present != false {
       try visitor.visitSingularBoolField(value: self.present, fieldNumber: 6)
     }
+    if self.proved != false {
+      try visitor.visitSingularBoolField(value: self.proved, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -5240,6 +5247,7 @@ nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.seen != rhs.seen {return false}
     if lhs.knows != rhs.knows {return false}
     if lhs.present != rhs.present {return false}
+    if lhs.proved != rhs.proved {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -1,3 +1,5 @@
+import BatonAccount
+
 /// Which activity the user means, as far as the command line says.
 struct ActivityChoice: Sendable {
     var prefix: ActivityPrefix?
@@ -23,7 +25,9 @@ struct ActivityChoice: Sendable {
     func matches(_ activity: ListedActivity) -> Bool {
         if let prefix, !activity.idText.hasPrefix(prefix.text) { return false }
         guard let device = device?.lowercased() else { return true }
-        return activity.device.lowercased() == device || activity.deviceID.lowercased().hasPrefix(device)
+        // No device takes another's place by calling itself by its id.
+        let isCalledSo = activity.device.lowercased() == device && DeviceID(device) == nil
+        return isCalledSo || activity.deviceID.lowercased().hasPrefix(device)
     }
 
     /// Why nothing was found, and what to do.

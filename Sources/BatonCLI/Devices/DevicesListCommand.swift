@@ -19,6 +19,9 @@ struct DevicesListCommand: AsyncParsableCommand {
             other by themselves. A third one that meets both brings them together; so does `baton devices revoke`, once \
             more, on one of the two.
 
+            In JSON, "proved" says that a connection has shown the device, and not only an announcement, which whoever has \
+            a device of the account can make up.
+
             EXAMPLES:
               baton devices
               baton devices --json
@@ -82,7 +85,7 @@ enum DeviceRendering {
             JSONValue.Member("deviceID", .string(device.deviceID)),
             JSONValue.Member("addresses", .array(device.addresses.map(JSONValue.string))),
             JSONValue.Member("seen", ISO8601.format(seconds: device.seen).map(JSONValue.string) ?? .null),
-            JSONValue.Member("knows", .boolean(device.knows)),
+            JSONValue.Member("knows", .boolean(device.knows)), JSONValue.Member("proved", .boolean(device.proved)),
         ]).text
     }
 

@@ -46,9 +46,13 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
             let node = try? await NodeClient.connect(to: home)
             let known: [KnownDevice]
             if let node {
-                known = try await node.devices().devices.map { KnownDevice(id: $0.deviceID, name: $0.name) }
+                known = try await node.devices().devices.map {
+                    KnownDevice(id: $0.deviceID, name: $0.name, isProved: $0.proved)
+                }
             } else {
-                known = try store.loadKnownDevices().entries.map { KnownDevice(id: $0.deviceID, name: $0.name) }
+                known = try store.loadKnownDevices().entries.map {
+                    KnownDevice(id: $0.deviceID, name: $0.name, isProved: $0.isProved ?? false)
+                }
             }
             let chosen = try DeviceChoice(
                 ownID: account.identity.id.description, ownName: account.deviceName, known: known,
@@ -112,6 +116,8 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
 struct KnownDevice: Sendable, Equatable {
     let id: String
     let name: String
+    /// A connection has shown it. Whoever has the account's keys can announce devices that do not exist.
+    var isProved = false
 
     /// Name and short id, for people.
     var shown: String { "\(SafeText.escaped(name)) (\(SafeText.escaped(id.prefix(8))))" }
@@ -131,16 +137,19 @@ struct DeviceChoice {
     static let shortestPrefix = 4
 
     /// - Parameter text: a name, or the beginning of an id. Who calls itself by another device's id takes not its place: a
-    ///   whole id is an id and nothing else, and need not be known, and the beginning of one is as good as a name.
+    ///   whole id is an id and nothing else, and need not be known, and the beginning of one is as good as a name. What
+    ///   no connection has shown counts where nothing else is called so.
     func find(_ text: String) throws(CommandError) -> KnownDevice {
         let all = known + revoked.map { KnownDevice(id: $0, name: Self.nameless) }
         let lower = text.lowercased()
         let isWhole = DeviceID(lower) != nil
         let isPrefix = lower.utf8.count >= Self.shortestPrefix
-        let found = all.filter { device in
+        let called = all.filter { device in
             let isCalledSo = device.name == text && !isWhole && !revoked.contains(device.id)
             return isCalledSo || (isPrefix && device.id.hasPrefix(lower))
         }
+        let proved = called.filter(\.isProved)
+        let found = proved.isEmpty ? called : proved
         if found.count == 1, let device = found.first { return device }
         guard found.isEmpty else {
             let lines = found.map { "  \($0.shown)" }.joined(separator: "\n")

@@ -115,6 +115,7 @@ struct ControlService: Sendable {
                     $0.seen = peer.seen
                     $0.knows = peer.knows(current)
                     $0.present = peer.isPresent
+                    $0.proved = peer.isProved
                 })
         }
         await stream.finish()

@@ -40,6 +40,15 @@ struct DeviceChoiceTests {
         }
     }
 
+    @Test("devices that are only announced take no name from one that was connected")
+    func invented() throws {
+        let invented = (0..<40).map { KnownDevice(id: "\(10 + $0)" + String(repeating: "x", count: 30), name: "phone") }
+        let phone = KnownDevice(id: Self.ids[0], name: "phone", isProved: true)
+        let choice = DeviceChoice(ownID: choice.ownID, ownName: "laptop", known: invented + [phone], revoked: [])
+        #expect(try choice.find("phone") == phone)
+        #expect(try choice.find(invented[3].id) == invented[3])
+    }
+
     @Test("what is ambiguous, unknown, too short or this device is refused in a sentence")
     func refused() {
         for (text, status, part) in [

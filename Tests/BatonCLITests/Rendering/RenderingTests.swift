@@ -71,7 +71,7 @@ struct RenderingTests {
         #expect(
             DeviceRendering.json(device)
                 == #"{"name":"laptop","deviceID":"x","addresses":["192.0.2.1:7","[2001:db8::1]:7"],"#
-                + #""seen":"1970-01-01T00:00:00Z","knows":false}"#)
+                + #""seen":"1970-01-01T00:00:00Z","knows":false,"proved":false}"#)
         #expect(DeviceRendering.unmet([device], hasList: false) == nil)
         #expect(
             DeviceRendering.unmet([device], hasList: true)
