@@ -32,6 +32,8 @@ public struct InterfaceAddress: Sendable, Hashable {
 
         var addresses: [InterfaceAddress] = []
         var seen: Set<InterfaceAddress> = []
+        // To ask for one takes a socket.
+        var indices: [String: UInt32] = [:]
         var next = list
         while let entry = next?.pointee, addresses.count < limit {
             next = entry.ifa_next
@@ -42,8 +44,9 @@ public struct InterfaceAddress: Sendable, Hashable {
                 includingLoopback || !address.isLoopback
             else { continue }
             let name = String(cString: entry.ifa_name)
-            let found = InterfaceAddress(
-                interfaceName: name, interfaceIndex: if_nametoindex(entry.ifa_name), address: address)
+            let index = indices[name] ?? if_nametoindex(entry.ifa_name)
+            indices[name] = index
+            let found = InterfaceAddress(interfaceName: name, interfaceIndex: index, address: address)
             if seen.insert(found).inserted { addresses.append(found) }
         }
         return addresses
