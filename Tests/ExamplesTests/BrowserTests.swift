@@ -81,6 +81,17 @@ import Testing
         var other = TabState(TabName.work.home)
         other.form = TextField("abcdef")
         #expect(browser[.work].goesOn(from: other))
+        // However often it has gone on since, to whomever.
+        for text in ["abcdefxy", "abcdefxyz"] {
+            other = browser[.work]
+            browser[.work].share(other)
+            browser[.work].form = TextField(text)
+            #expect(browser[.work].goesOn(from: other))
+        }
+        other.form = TextField("abcdefx")
+        #expect(browser[.work].goesOn(from: other))
+        other.form = TextField("abcdefxq")
+        #expect(!browser[.work].goesOn(from: other))
         _ = try await come(TabName.work.home.appending(path: "other"))
         #expect(browser[.work].form.isEmpty && browser[.work].url.lastPathComponent == "other")
 

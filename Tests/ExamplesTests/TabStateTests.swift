@@ -44,6 +44,22 @@ struct TabStateTests {
         #expect(state.url.path() == "/199")
     }
 
+    @Test("What a note goes on from is bounded, and forgotten with the page")
+    func shared() throws {
+        var state = TabState(TabName.work.home)
+        var states: [TabState] = []
+        for number in 0...TabState.sharedBound {
+            state.form = TextField("note \(number)")
+            states.append(state)
+            state.share(state)
+        }
+        state.form = TextField("note")
+        #expect(states.dropFirst().allSatisfy { state.goesOn(from: $0) } && !state.goesOn(from: states[0]))
+        #expect(TabState(try state.encoded, of: state.url) == state)
+        state.go(to: try #require(URL(string: "https://work.example.org/other")))
+        #expect(states.allSatisfy { !state.goesOn(from: $0) })
+    }
+
     @Test("Every link of the tabs leads to a page", arguments: TabName.allCases)
     func links(_ tab: TabName) {
         var seen: Set<URL> = []

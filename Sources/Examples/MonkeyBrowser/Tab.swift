@@ -41,8 +41,10 @@ struct TabState: Codable, Hashable, Sendable {
     /// What the user has typed into the page's form, and where.
     private(set) var formText = ""
     private(set) var formCursor = 0
-    /// The form's text when another device last had it as well; empty where none had.
-    private var sharedText = ""
+    /// What was typed in the form when another device had it as well, the last one last: the text goes on from these.
+    private var sharedTexts: [String] = []
+    /// Different ones that are remembered: of more, the oldest are forgotten.
+    static let sharedBound = 16
 
     init(_ home: URL) {
         history = [home]
@@ -67,17 +69,19 @@ struct TabState: Codable, Hashable, Sendable {
     }
 
     private mutating func begin() {
-        (scroll, form, sharedText) = (0, TextField(), "")
+        (scroll, form, sharedTexts) = (0, TextField(), [])
     }
 
     /// Another device has what was typed in this state of the page.
     mutating func share(_ state: TabState) {
-        if state.url == url { sharedText = state.formText }
+        guard state.url == url else { return }
+        sharedTexts.removeAll { $0 == state.formText }
+        sharedTexts = sharedTexts.suffix(Self.sharedBound - 1) + [state.formText]
     }
 
     /// Whether nothing that is typed in another state of the page is lost when this one takes its place.
     func goesOn(from other: TabState) -> Bool {
-        ["", sharedText, formText].contains(other.formText)
+        ([formText, ""] + sharedTexts).contains(other.formText)
     }
 
     /// What goes through the stream.
@@ -88,7 +92,8 @@ struct TabState: Codable, Hashable, Sendable {
     /// - Returns: `nil` for what is no state of this page, whoever sent it.
     init?(_ data: Data, of url: URL) {
         guard let state = try? JSONDecoder().decode(TabState.self, from: data), state.history.last == url,
-            state.history.count <= Self.historyBound, (0...1_000_000).contains(state.scroll)
+            state.history.count <= Self.historyBound, state.sharedTexts.count <= Self.sharedBound,
+            (0...1_000_000).contains(state.scroll)
         else { return nil }
         self = state
     }
