@@ -181,12 +181,8 @@ import Testing
             type("Milk")
             type("  ", replacing: "Milk")
             #expect(shop.list.shown.map(\.name) == ["Milk"] && shop.notice.isEmpty && shop.draft.field.isEmpty)
-            shop.set("Milk", to: .bought)
-            type("Milk", replacing: "Milk")
-            #expect(shop.list.shown.map(\.state) == [.bought])
             type("Oat milk", replacing: "Milk")
             #expect(shop.list.shown.map(\.name) == ["Oat milk"] && shop.notice.isEmpty)
-            #expect(shop.list.shown.map(\.state) == [.bought])
 
             for number in 1..<ShoppingList.bound { type("Item \(number)") }
             #expect(shop.list.shown.count == ShoppingList.bound && shop.notice.isEmpty)
@@ -207,6 +203,40 @@ import Testing
             await shop.restoreUserActivityState(activity)
             #expect(shop.notice.contains("2 of its items"), "\(shop.notice)")
             #expect(shop.list.shown.count == ShoppingList.bound)
+            await shop.application.close()
+        }
+    }
+
+    @Test("An item that is changed stays bought, or becomes the one that it means; one that was not is no newer word")
+    func changed() async throws {
+        try await inHome { home in
+            let shop = try Shop(environment: ["BATON_HOME": home])
+            @MainActor func change(_ name: String, to text: String) {
+                shop.draft = Shop.Draft(field: TextField(text), replaces: name)
+                shop.finishDraft()
+            }
+            var shown: [String] { shop.list.shown.map { "\($0.name) \($0.state)" } }
+            shop.set("Rice", to: .bought)
+            shop.set("Tea", to: .wanted)
+            let before = shop.list
+            change("Rice", to: "Rice")
+            #expect(shop.list == before && shop.draft.field.isEmpty)
+            change("Rice", to: "Brown rice")
+            #expect(shown == ["Tea wanted", "Brown rice bought"])
+            change("Brown rice", to: "tea")
+            #expect(shown == ["tea wanted"])
+            // The list has come meanwhile, with another spelling, or without it.
+            shop.set("TEA", to: .bought)
+            change("tea", to: "Green tea")
+            #expect(shown == ["Green tea bought"])
+            shop.set("Green tea", to: .removed)
+            change("Green tea", to: "Black tea")
+            #expect(shown == ["Black tea wanted"])
+            // Typed anew it is wanted again.
+            shop.set("Black tea", to: .bought)
+            shop.draft = Shop.Draft(field: TextField("black tea"))
+            shop.finishDraft()
+            #expect(shown == ["black tea wanted"])
             await shop.application.close()
         }
     }

@@ -73,18 +73,20 @@ final class Shop {
         take { $0.set(name, to: state) }
     }
 
-    /// The draft becomes an item. Blanks are none, and what finds no room is still there to be typed on.
+    /// The draft becomes an item. Blanks are none, nor is what was not changed, and what finds no room is still there to be
+    /// typed on.
     func finishDraft() {
         let finished = draft
-        let isBlank = finished.field.text.allSatisfy(\.isWhitespace)
-        let isTaken =
-            isBlank
-            || take { list in
-                // One that was bought stays so.
-                let old = list.shown.first { $0.name == finished.replaces }
-                if let old { list.set(old.name, to: .removed) }
-                return list.set(finished.field.text, to: old?.state ?? .wanted)
-            }
+        let text = finished.field.text
+        guard text != finished.replaces, !text.allSatisfy(\.isWhitespace) else { return dropDraft() }
+        let isTaken = take { list in
+            guard let replaced = finished.replaces else { return list.set(text, to: .wanted) }
+            // It stays bought or not, as it is, or as the item is that it has become.
+            let old = list.item(replaced)
+            let state = (list.item(text) ?? old)?.state ?? .wanted
+            if let old { list.set(old.name, to: .removed) }
+            return list.set(text, to: state)
+        }
         if isTaken { dropDraft() }
     }
 

@@ -40,6 +40,11 @@ struct ShoppingList: Sendable, Hashable {
     /// What the user sees.
     var shown: [Item] { items.filter { $0.state != .removed } }
 
+    /// The item that the user sees and means by a name.
+    func item(_ name: String) -> Item? {
+        index(of: name).map { items[$0] }.flatMap { $0.state == .removed ? nil : $0 }
+    }
+
     /// Puts an item on the list, or changes it.
     ///
     /// - Returns: whether there was room.
