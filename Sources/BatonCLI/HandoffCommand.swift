@@ -84,7 +84,8 @@ enum HandoffRendering {
         var registry = try RegistryAccess.registry()
         if !registry.installed().applications.contains(where: { $0.identifier == application }) {
             Output.complain(
-                "no application here is called \(SafeText.escaped(application)) now; `baton applications` lists them")
+                "no application is registered here as \(SafeText.escaped(application)): it is off all the same when one says"
+                    + " that it is that; `baton applications` lists those that are")
         }
     }
 

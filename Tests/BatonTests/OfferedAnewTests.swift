@@ -39,18 +39,18 @@ struct OfferedAnewTests {
         return try await Stage(deadlines: deadlines)
     }
 
-    @Test("What devices were given is known by its number, the same by the same, and 64 different ones are")
+    @Test("What devices were given is known by its number, each of the last 64")
     func states() {
         var states = HandedOverStates()
-        func userInfo(_ page: Int) -> UserInfo { ["page": .integer(Int64(page))] }
-        var numbers: [UInt64] = []
-        for page in 0..<HandedOverStates.bound { numbers.append(states.number(userInfo(page))) }
-        #expect(Set(numbers).count == HandedOverStates.bound && !numbers.contains(0))
-        // Given again, it is not the oldest any more.
-        #expect(states.number(userInfo(0)) == numbers[0])
-        _ = states.number(userInfo(HandedOverStates.bound))
-        #expect(states[numbers[0]] == userInfo(0) && states[numbers[2]] == userInfo(2))
-        #expect(states[numbers[1]] == nil && states[0] == nil)
+        // Two that Swift takes for the same text are two.
+        let texts = ["caf\u{E9}", "cafe\u{301}"] + (0..<HandedOverStates.bound).map { "\($0)" }
+        let numbers = texts.map { states.number(["text": .string($0)]) }
+        #expect(Set(numbers).count == texts.count && !numbers.contains(0))
+        for (number, text) in zip(numbers, texts).dropFirst(2) { #expect(states[number] == ["text": .string(text)]) }
+        #expect(states[numbers[0]] == nil && states[numbers[1]] == nil && states[0] == nil)
+        let pair = texts.prefix(2).map { states.number(["text": .string($0)]) }
+        let given = pair.compactMap { states[$0]?["text"] }.map { "\($0)".unicodeScalars.count }
+        #expect(given.count == 2 && given[0] + 1 == given[1])
     }
 
     @Test("A device that is taking the activity over does not keep it from being offered again")

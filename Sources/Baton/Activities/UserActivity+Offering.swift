@@ -138,7 +138,7 @@ struct ContinuationMarks: Sendable {
 
 /// The user info that devices were given, by the number under which the node tells with which of them a device goes on.
 struct HandedOverStates: Sendable {
-    /// Different ones that are remembered, of up to 48 KiB; the one is forgotten that was given longest ago.
+    /// Those that are remembered, of up to 48 KiB; the one is forgotten that was given longest ago.
     static let bound = 64
 
     private var states: [(number: UInt64, userInfo: UserInfo)] = []
@@ -146,14 +146,10 @@ struct HandedOverStates: Sendable {
 
     /// A device is given this.
     mutating func number(_ userInfo: UserInfo) -> UInt64 {
-        if let index = states.firstIndex(where: { $0.userInfo == userInfo }) {
-            states.append(states.remove(at: index))
-        } else {
-            lastNumber += 1
-            states.append((lastNumber, userInfo))
-            if states.count > Self.bound { states.removeFirst() }
-        }
-        return states[states.count - 1].number
+        lastNumber += 1
+        states.append((lastNumber, userInfo))
+        if states.count > Self.bound { states.removeFirst() }
+        return lastNumber
     }
 
     subscript(number: UInt64) -> UserInfo? { states.first { $0.number == number }?.userInfo }

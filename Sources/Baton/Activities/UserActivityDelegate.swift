@@ -46,6 +46,6 @@ public struct ContinuingDevice: Sendable, Hashable {
     /// Its identifier, proved by its certificate.
     public let identifier: String
     /// What it continues with: the user info as ``UserActivityDelegate/userActivityWillSave(_:)`` left it for this device,
-    /// which may be older than what is in the activity now. Empty where 64 different ones were given to devices since.
+    /// which may be older than what is in the activity now. Empty where 64 were given to devices since.
     public let userInfo: UserInfo
 }
