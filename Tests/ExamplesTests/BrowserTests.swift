@@ -24,7 +24,9 @@ import Testing
         browser.restore(.work, as: arrived, to: data)
         #expect(browser[.work].scroll == 5)
 
+        // That another device has asked for the tab meanwhile is nothing that its user did.
         browser[.work] = arrived
+        browser[.work].share(arrived)
         browser.restore(.work, as: arrived, to: data)
         place.share(place)
         #expect(browser[.work] == place)

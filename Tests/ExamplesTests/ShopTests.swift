@@ -225,6 +225,10 @@ import Testing
             #expect(shown == ["Tea wanted", "Brown rice bought"])
             change("Brown rice", to: "tea")
             #expect(shown == ["tea wanted"])
+            shop.set("Rice", to: .wanted)
+            shop.set("tea", to: .bought)
+            change("Rice", to: "tea")
+            #expect(shown == ["tea wanted"])
             // The list has come meanwhile, with another spelling, or without it.
             shop.set("TEA", to: .bought)
             change("tea", to: "Green tea")

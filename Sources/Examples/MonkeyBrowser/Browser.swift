@@ -177,7 +177,7 @@ extension Browser: ApplicationDelegate {
 
     /// - Parameter arrived: the tab when the page had come: a user who has gone on since is not pulled back.
     func restore(_ tab: TabName, as arrived: TabState, to data: Data) {
-        guard let state = TabState(data, of: arrived.url), self[tab] == arrived else { return }
+        guard let state = TabState(data, of: arrived.url), self[tab].isWhere(arrived) else { return }
         guard state.goesOn(from: arrived) else {
             notice = "The page has come. What you have typed into it stays."
             return

@@ -72,6 +72,11 @@ struct TabState: Codable, Hashable, Sendable {
         (scroll, form, sharedTexts) = (0, TextField(), [])
     }
 
+    /// Whether the user sees and has typed the same in another state, whoever else has it by now.
+    func isWhere(_ other: TabState) -> Bool {
+        (history, scroll, formText, formCursor) == (other.history, other.scroll, other.formText, other.formCursor)
+    }
+
     /// Another device has what was typed in this state of the page.
     mutating func share(_ state: TabState) {
         guard state.url == url else { return }

@@ -81,11 +81,11 @@ final class Shop {
         guard text != finished.replaces, !text.allSatisfy(\.isWhitespace) else { return dropDraft() }
         let isTaken = take { list in
             guard let replaced = finished.replaces else { return list.set(text, to: .wanted) }
-            // It stays bought or not, as it is, or as the item is that it has become.
             let old = list.item(replaced)
-            let state = (list.item(text) ?? old)?.state ?? .wanted
+            // Where it becomes another item of the list, both have to have been bought.
+            let isBought = old?.state == .bought && (list.item(text) ?? old)?.state == .bought
             if let old { list.set(old.name, to: .removed) }
-            return list.set(text, to: state)
+            return list.set(text, to: isBought ? .bought : .wanted)
         }
         if isTaken { dropDraft() }
     }
