@@ -27,7 +27,7 @@ import Testing
         let seed = random.description
         let good = try opener.open(raw).advertisement
         var replays = ReplayGuard()
-        _ = replays.judge(good)
+        _ = replays.judge(good, unixTime: 1000)
         let before = replays
         for round in 0..<20_000 {
             var bytes = raw
@@ -51,7 +51,7 @@ import Testing
             do {
                 let opened = try opener.open(bytes)
                 #expect(opened.advertisement == good, "\(seed), round \(round)")
-                #expect(replays.judge(opened.advertisement) == .duplicate)
+                #expect(replays.judge(opened.advertisement, unixTime: 1000) == .duplicate)
                 #expect(differsOnlyOutsideTheSeal(bytes), "\(seed), round \(round)")
             } catch {
                 #expect(!error.isByMember, "\(seed), round \(round): \(error)")

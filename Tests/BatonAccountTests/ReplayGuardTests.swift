@@ -89,19 +89,32 @@ import Testing
         let content = AdvertisementContent(port: 40000, addresses: [], deviceName: "a")
         let records = try (0..<3).map { _ in record(try sealer.seal(content)) }
         var replays = try store.loadReplayGuard()
-        for record in records { #expect(replays.judge(try opener.open(record).advertisement) == .accepted) }
+        for record in records {
+            #expect(replays.judge(try opener.open(record).advertisement, unixTime: 1000) == .accepted)
+        }
         try store.save(replays)
         var restarted = try store.loadReplayGuard()
         #expect(restarted.saveNeed == .none)
-        #expect(restarted.judge(try opener.open(records[0]).advertisement) == .replayed)
-        #expect(restarted.judge(try opener.open(records[1]).advertisement) == .replayed)
-        // The newest one still stands on the network; that is said once.
-        #expect(restarted.judge(try opener.open(records[2]).advertisement) == .standing)
-        #expect(restarted.judge(try opener.open(records[2]).advertisement) == .duplicate)
+        let newest = try opener.open(records[2]).advertisement
+        #expect(restarted.judge(try opener.open(records[0]).advertisement, unixTime: 1001) == .replayed)
+        #expect(restarted.judge(try opener.open(records[1]).advertisement, unixTime: 1001) == .replayed)
+        // The newest one is replayed where its time to live is over, or has not begun by a clock that was set back.
+        let before = restarted
+        for unixTime: UInt64 in [0, 999, 1120, 5000, .max] {
+            #expect(restarted.judge(newest, unixTime: unixTime) == .expired)
+        }
+        #expect(restarted == before)
+        // Before, it still stands on the network; that is said once.
+        var (first, last) = (restarted, restarted)
+        #expect(first.judge(newest, unixTime: 1000) == .standing(secondsLeft: 120))
+        #expect(last.judge(newest, unixTime: 1119) == .standing(secondsLeft: 1))
+        #expect(restarted.judge(newest, unixTime: 1040) == .standing(secondsLeft: 80))
+        #expect(restarted.judge(newest, unixTime: 1041) == .duplicate)
         #expect(restarted.saveNeed == .none)
         // The other device restarts as well: its epoch is greater.
         var next = try account.devices[0].makeSealer()
-        #expect(restarted.judge(try opener.open(record(try next.seal(content))).advertisement) == .accepted)
+        let newer = try opener.open(record(try next.seal(content))).advertisement
+        #expect(restarted.judge(newer, unixTime: 5000) == .accepted)
         #expect(restarted.saveNeed == .now)
     }
 
@@ -114,7 +127,7 @@ import Testing
         #expect(ReplayGuard(decoding: []) == nil)
         #expect(ReplayGuard(decoding: Array(bytes.dropLast())) == nil)
         #expect(ReplayGuard(decoding: bytes + [0]) == nil)
-        #expect(ReplayGuard(decoding: bytes + bytes.suffix(36)) == nil)
+        #expect(ReplayGuard(decoding: bytes + bytes.suffix(44)) == nil)
         #expect(ReplayGuard(decoding: [1] + bytes.dropFirst()) == nil)
         let account = try TestAccount(devices: 1)
         let store = account.devices[0].store
@@ -123,5 +136,12 @@ import Testing
         guard let files = try AccountFolder.open(store.folder) else { throw AccountError.noAccount }
         try files.write(AccountFile.replay, Array("nonsense".utf8))
         #expect(throws: AccountError.self) { try store.loadReplayGuard() }
+    }
+}
+
+extension ReplayGuard {
+    /// An advertisement that just came.
+    fileprivate mutating func judge(_ device: DeviceID, epoch: UInt64, sequence: UInt64) -> Verdict {
+        judge(device, epoch: epoch, sequence: sequence, timeToLive: 120, unixTime: 1000)
     }
 }

@@ -40,15 +40,16 @@ struct AdvertisementAttacks {
     /// What the desktop's node does with a record.
     private func receive(
         _ record: [UInt8], by opener: AdvertisementOpener? = nil, _ replayGuard: inout ReplayGuard,
-        _ table: inout PeerTable
+        _ table: inout PeerTable, unixTime: UInt64 = 1
     ) {
         let opener = opener ?? desktop.makeOpener()
         guard let (advertisement, keys) = try? opener.open(record) else { return }
-        switch replayGuard.judge(advertisement) {
+        switch replayGuard.judge(advertisement, unixTime: unixTime) {
         case .accepted, .standing:
             table.receive(
-                advertisement, keys: keys, instance: "i", interface: 1, now: Instant(nanoseconds: 1), unixTime: 1)
-        case .duplicate, .replayed: break
+                advertisement, keys: keys, instance: "i", interface: 1, now: Instant(nanoseconds: 1),
+                unixTime: unixTime)
+        case .duplicate, .expired, .replayed: break
         }
     }
 
@@ -118,6 +119,18 @@ struct AdvertisementAttacks {
             replayGuard = defence.isOn ? try desktop.store.loadReplayGuard() : ReplayGuard()
             table = PeerTable(keys: keys)
             receive(home, &replayGuard, &table)
+            return Outcome(succeeds: table.peers[laptop.id] != nil)
+        }
+        try await attack("the newest one, when its device has gone and the victim was restarted") { defence in
+            var sealer = try laptop.makeSealer()
+            let last = Self.record(try sealer.seal(Self.content("Gone")))
+            var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: keys))
+            receive(last, &replayGuard, &table, unixTime: 1000)
+            try desktop.store.save(replayGuard)
+            replayGuard = try desktop.store.loadReplayGuard()
+            table = PeerTable(keys: keys)
+            // The defence is the clock.
+            receive(last, &replayGuard, &table, unixTime: defence.isOn ? 1120 : 1000)
             return Outcome(succeeds: table.peers[laptop.id] != nil)
         }
     }

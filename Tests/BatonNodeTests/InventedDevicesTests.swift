@@ -22,7 +22,7 @@ struct InventedDevicesTests {
         discovery = ServiceDiscovery(loop: loop, executor: try BlockingExecutor(name: "discovery"))
         let honest = account.devices[1].id
         var replays = ReplayGuard()
-        _ = replays.judge(honest, epoch: 1, sequence: 0)
+        _ = replays.judge(honest, epoch: 1, sequence: 0, timeToLive: 120, unixTime: 1000)
         directory = PeerDirectory(
             account: CurrentAccount(account.devices[0].account), store: account.devices[0].store, replayGuard: replays,
             known: KnownDevices([

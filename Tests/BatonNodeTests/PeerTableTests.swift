@@ -48,7 +48,7 @@ struct PeerTableTests {
         #expect(table.present.map(\.isUncounted) == [false] && table.present.map(\.news) == [1])
         let uncounted = try advertisement(1, others: AdvertisementContent.uncountedActivities)
         receive(uncounted, in: &table)
-        table.receiveAgain(uncounted, instance: "a", interface: 3)
+        table.receiveAgain(uncounted, instance: "a", interface: 3, now: start)
         #expect(table.present.map(\.isUncounted) == [true] && table.present.map(\.news) == [2])
         table.remove(instance: "a")
         #expect(table.peers.values.map(\.isUncounted) == [false] && table.peers.values.map(\.news) == [2])
@@ -59,7 +59,7 @@ struct PeerTableTests {
         var table = PeerTable(keys: Self.keys)
         let first = try advertisement(1, activity: 9)
         receive(first, in: &table)
-        table.receiveAgain(first, instance: "a", interface: 3)
+        table.receiveAgain(first, instance: "a", interface: 3, now: start)
         receive(try advertisement(1, activity: 9), in: &table, instance: "b", interface: 2)
         #expect(table.present.count == 1)
         #expect(table.present.first?.instances == ["a", "b"])
@@ -76,8 +76,24 @@ struct PeerTableTests {
         let gone = try #require(table.peers[try device(1)])
         #expect(gone.current == nil && gone.others == 0 && gone.interfaces.isEmpty)
         // Whoever is not in the table is not brought in by a repetition.
-        table.receiveAgain(try advertisement(2), instance: "c", interface: 2)
+        table.receiveAgain(try advertisement(2), instance: "c", interface: 2, now: start)
         #expect(table.peers.count == 1)
+    }
+
+    @Test("What stands from an earlier run counts for the rest of its time, and a repetition prolongs nothing")
+    func standing() throws {
+        var table = PeerTable(keys: Self.keys)
+        let advertised = try advertisement(1)
+        table.receive(
+            advertised, keys: Self.keys, instance: "a", interface: 2, now: start, lasting: 40, unixTime: 1000)
+        let end = start + .seconds(40)
+        #expect(table.nextExpiry == end)
+        table.receiveAgain(advertised, instance: "b", interface: 2, now: start + .seconds(39))
+        table.expire(now: start + .seconds(39))
+        #expect(table.present.first?.instances == ["a", "b"])
+        table.expire(now: end)
+        table.receiveAgain(advertised, instance: "b", interface: 2, now: end)
+        #expect(table.present.isEmpty)
     }
 
     @Test("A connection that is there before the first advertisement proves the device as well")
@@ -202,7 +218,7 @@ struct PeerTableTests {
         var table = PeerTable(keys: Self.keys)
         let advertised = try advertisement(1, addresses: ["fe80::1", "10.0.0.1", "127.0.0.1", "2001:db8::1"])
         receive(advertised, in: &table, interface: 7)
-        table.receiveAgain(advertised, instance: "a", interface: 4)
+        table.receiveAgain(advertised, instance: "a", interface: 4, now: start)
         let linkLocal = try #require(IPAddress("fe80::1"))
         let expected = [
             linkLocal.scoped(to: 4), linkLocal.scoped(to: 7), try #require(IPAddress("10.0.0.1")),

@@ -9,18 +9,21 @@
 public struct ReplayGuard: Sendable, Equatable {
     /// The most devices that are remembered; a further one takes the place of the one that was longest silent, and of one
     /// that is proved only where all are: whoever has the account's keys can make himself any number of names. 256 devices
-    /// cost about 30 KiB in memory and 9 KiB on disk.
+    /// cost about 32 KiB in memory and 11 KiB on disk.
     public static let capacity = 256
 
     /// What an advertisement is, compared with those before it.
-    public enum Verdict: Sendable {
+    public enum Verdict: Sendable, Equatable {
         /// Newer than all before; its content counts.
         case accepted
         /// The newest one again, from another interface, protocol or cache; nothing to do.
         case duplicate
-        /// The newest one of an earlier run, seen for the first time in this one: either it still stands on the
-        /// network, or it is replayed. Its content is what was true last. Said once per device and run.
-        case standing
+        /// The newest one of an earlier run, seen for the first time in this one while its time to live, in seconds, is
+        /// not over: its content still counts for that long. Said once per device and run.
+        case standing(secondsLeft: UInt16)
+        /// The same one after that time: it lies in some cache, or is replayed. Nothing to do; its device may go on from
+        /// there.
+        case expired
         /// Older than one that was accepted; nothing to do.
         case replayed
     }
@@ -39,6 +42,8 @@ public struct ReplayGuard: Sendable, Equatable {
     private struct Entry: Equatable {
         var epoch: UInt64
         var sequence: UInt64
+        /// When its time to live is over, in seconds since 1970 by this device's clock.
+        var validUntil: UInt64
         /// When it last rose, in units of changes; the order of eviction.
         var order: UInt64
         /// Whether this run has seen the device.
@@ -60,16 +65,26 @@ public struct ReplayGuard: Sendable, Equatable {
     public var count: Int { entries.count }
 
     /// Judges an advertisement that was opened, and remembers it where it is newer.
-    public mutating func judge(_ advertisement: Advertisement) -> Verdict {
-        judge(advertisement.device, epoch: advertisement.epoch, sequence: advertisement.sequence)
+    ///
+    /// - Parameter unixTime: Seconds since 1970 by this device's clock. Where it was set since the advertisement came, one
+    ///   of an earlier run may count as ``Verdict/expired`` too soon: its device says the next one within a minute.
+    public mutating func judge(_ advertisement: Advertisement, unixTime: UInt64) -> Verdict {
+        judge(
+            advertisement.device, epoch: advertisement.epoch, sequence: advertisement.sequence,
+            timeToLive: advertisement.content.timeToLive, unixTime: unixTime)
     }
 
-    mutating func judge(_ device: DeviceID, epoch: UInt64, sequence: UInt64) -> Verdict {
+    mutating func judge(
+        _ device: DeviceID, epoch: UInt64, sequence: UInt64, timeToLive: UInt16, unixTime: UInt64
+    ) -> Verdict {
         if let known = entries[device] {
             if (epoch, sequence) == (known.epoch, known.sequence) {
                 if known.isSeen { return .duplicate }
+                // Before it came is no time at which it can have counted.
+                let (left, isOver) = known.validUntil.subtractingReportingOverflow(unixTime)
+                guard !isOver, (1...UInt64(timeToLive)).contains(left) else { return .expired }
                 entries[device]?.isSeen = true
-                return .standing
+                return .standing(secondsLeft: UInt16(left))
             }
             guard (epoch, sequence) > (known.epoch, known.sequence) else { return .replayed }
             if epoch > known.epoch { saveNeed = .now } else if saveNeed != .now { saveNeed = .soon }
@@ -79,8 +94,8 @@ public struct ReplayGuard: Sendable, Equatable {
         }
         changes += 1
         entries[device] = Entry(
-            epoch: epoch, sequence: sequence, order: changes, isSeen: true,
-            isProved: entries[device]?.isProved ?? false)
+            epoch: epoch, sequence: sequence, validUntil: min(unixTime, AccountStore.latestTime) + UInt64(timeToLive),
+            order: changes, isSeen: true, isProved: entries[device]?.isProved ?? false)
         return .accepted
     }
 
@@ -103,16 +118,17 @@ public struct ReplayGuard: Sendable, Equatable {
 }
 
 extension ReplayGuard {
-    private static let header: [UInt8] = Array("baton replay/1".utf8)
-    private static let entryCount = DeviceID.count + 16
+    private static let header: [UInt8] = Array("baton replay/2".utf8)
+    private static let entryCount = DeviceID.count + 24
 
-    /// The form on disk: a header, then id, epoch and sequence of each device, the longest silent first.
+    /// The form on disk: a header, then id, epoch, sequence and end of each device's newest, the longest silent first.
     func encoded() -> [UInt8] {
         var bytes = Self.header
         for (device, entry) in entries.sorted(by: { $0.value.order < $1.value.order }) {
             bytes += device.bytes
             bytes.append(bigEndian: entry.epoch)
             bytes.append(bigEndian: entry.sequence)
+            bytes.append(bigEndian: entry.validUntil)
         }
         return bytes
     }
@@ -125,12 +141,13 @@ extension ReplayGuard {
         for start in stride(from: body.startIndex, to: body.endIndex, by: Self.entryCount) {
             let entry = body[start..<(start + Self.entryCount)]
             guard let device = DeviceID(bytes: entry.prefix(DeviceID.count)), entries[device] == nil else { return nil }
-            let numbers = entry.dropFirst(DeviceID.count)
-            let epoch = numbers.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
-            guard epoch < Advertisement.maximumEpoch else { return nil }
-            let sequence = numbers.dropFirst(8).reduce(0) { $0 << 8 | UInt64($1) }
+            let numbers = [0, 8, 16].map { offset in
+                entry.dropFirst(DeviceID.count + offset).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+            }
+            guard numbers[0] < Advertisement.maximumEpoch else { return nil }
             changes += 1
-            entries[device] = Entry(epoch: epoch, sequence: sequence, order: changes, isSeen: false)
+            entries[device] = Entry(
+                epoch: numbers[0], sequence: numbers[1], validUntil: numbers[2], order: changes, isSeen: false)
         }
     }
 }

@@ -195,17 +195,23 @@ actor PeerDirectory {
             return receiveOutdated(opened, of: instance, interface)
         }
         outdated.remove(opened.advertisement.device)
-        let verdict = replayGuard.judge(opened.advertisement)
+        let unixTime = UInt64(Date().timeIntervalSince1970)
+        let verdict = replayGuard.judge(opened.advertisement, unixTime: unixTime)
         give(verdict, to: instance, of: opened.advertisement.device)
-        switch verdict {
-        case .accepted, .standing:
+        func receive(lasting secondsLeft: UInt16? = nil) {
             table.receive(
                 opened.advertisement, keys: opened.keys, isOutdated: isOutdated, instance: instance,
-                interface: interface, now: .now, unixTime: UInt64(Date().timeIntervalSince1970))
+                interface: interface, now: .now, lasting: secondsLeft, unixTime: unixTime)
             changed()
+        }
+        switch verdict {
+        case .accepted:
+            receive()
+        case .standing(let secondsLeft):
+            receive(lasting: secondsLeft)
         case .duplicate:
-            table.receiveAgain(opened.advertisement, instance: instance, interface: interface)
-        case .replayed:
+            table.receiveAgain(opened.advertisement, instance: instance, interface: interface, now: .now)
+        case .expired, .replayed:
             return
         }
         let device = opened.advertisement.device.description
@@ -245,6 +251,8 @@ actor PeerDirectory {
         case .duplicate:
             // Said again of what has a lasting query: the responder may have been started anew, and all queries with it.
             if lasting.contains(instance) { discovery.keep(instance) } else { discovery.follow(instance) }
+        case .expired:
+            discovery.follow(instance)
         case .replayed:
             guard !lasting.contains(instance) else { return }
             discovery.reject(instance)

@@ -98,10 +98,11 @@ struct PeerTable {
     /// - Parameters:
     ///   - interface: where it was seen; link-local addresses are dialled through it.
     ///   - isOutdated: its keys are of an older generation: it is taken for an idle device, whatever it offers.
+    ///   - secondsLeft: how long it counts from now on; nil: for its whole time to live.
     ///   - unixTime: this device's clock, for people.
     mutating func receive(
         _ advertisement: Advertisement, keys: GenerationKeys, isOutdated: Bool = false, instance: String,
-        interface: UInt32, now: Instant, unixTime: UInt64
+        interface: UInt32, now: Instant, lasting secondsLeft: UInt16? = nil, unixTime: UInt64
     ) {
         var content = advertisement.content
         if isOutdated { (content.current, content.otherActivities) = (nil, 0) }
@@ -112,7 +113,7 @@ struct PeerTable {
             others: Int(content.otherActivities), seen: unixTime,
             currentSince: unixTime - min(unixTime, UInt64(content.current?.age ?? 0)),
             revision: known?.revision ?? 0, isProved: isProved(advertisement.device),
-            expiresAt: now + .seconds(Int(content.timeToLive)))
+            expiresAt: now + .seconds(Int(secondsLeft ?? content.timeToLive)))
         peer.news = (known?.news ?? 0) + 1
         // The age is in whole seconds: the same activity keeps the time it was first seen with.
         if let known, let before = known.current, before.id == content.current?.id {
@@ -127,9 +128,10 @@ struct PeerTable {
         provedBeside.removeAll { $0 == advertisement.device }
     }
 
-    /// The advertisement that counts was seen again: on another interface, or under a second instance.
-    mutating func receiveAgain(_ advertisement: Advertisement, instance: String, interface: UInt32) {
-        guard var peer = peers[advertisement.device] else { return }
+    /// The advertisement that counts was seen again: on another interface, or under a second instance. When its time to
+    /// live is over, it counts no more.
+    mutating func receiveAgain(_ advertisement: Advertisement, instance: String, interface: UInt32, now: Instant) {
+        guard var peer = peers[advertisement.device], peer.expiresAt > now else { return }
         peer.instances.insert(instance)
         peer.interfaces.insert(interface)
         peer.addresses = Self.addresses(

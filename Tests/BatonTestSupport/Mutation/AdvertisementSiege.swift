@@ -24,7 +24,7 @@ public struct AdvertisementSiege {
         var real: Set<Advertisement> = []
         for record in records {
             let advertisement = try opener.open(AdvertisementMutator.raw(record)).advertisement
-            _ = replays.judge(advertisement)
+            _ = replays.judge(advertisement, unixTime: 1000)
             real.insert(advertisement)
         }
         self.real = real
@@ -42,7 +42,7 @@ public struct AdvertisementSiege {
             let isGood: Bool
             do throws(AdvertisementRejection) {
                 let opened = try opener.open(record).advertisement
-                let verdict = replays.judge(opened)
+                let verdict = replays.judge(opened, unixTime: 1000)
                 isGood = real.contains(opened) && (verdict == .duplicate || verdict == .replayed)
                 known += 1
             } catch {

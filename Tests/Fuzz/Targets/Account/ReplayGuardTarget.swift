@@ -8,25 +8,28 @@ enum ReplayGuardTarget: FuzzTarget {
     static func run(_ bytes: UnsafeRawBufferPointer) {
         var input = Input(bytes)
         let judgements = Int(input.byte() & 31)
-        let numbers = (0..<judgements).map { _ in (input.byte(), input.number(1), input.number(1)) }
+        let numbers = (0..<judgements).map { _ in
+            (device: input.byte(), epoch: input.number(1), sequence: input.number(1), unixTime: input.number(1))
+        }
         let file = input.remainder()
         guard var replays = ReplayGuard(decoding: file) else { return }
         expect(replays.encoded() == file, "the file reads as another one")
         expect(replays.saveNeed == .none, "a guard that was just read wants to be saved")
         var newest: [UInt8: (UInt64, UInt64)] = [:]
-        for (device, epoch, sequence) in numbers {
+        for (device, epoch, sequence, unixTime) in numbers {
             let before = replays
             let id = DeviceID(subjectPublicKeyInfo: [device])
-            let verdict = replays.judge(id, epoch: epoch, sequence: sequence)
+            let verdict = replays.judge(
+                id, epoch: epoch, sequence: sequence, timeToLive: 120, unixTime: unixTime)
             let isNewer = newest[device].map { (epoch, sequence) > $0 } ?? true
             switch verdict {
             case .accepted:
                 expect(isNewer, "an old advertisement was accepted")
                 newest[device] = (epoch, sequence)
-            case .duplicate, .replayed:
+            case .duplicate, .expired, .replayed:
                 expect(replays == before, "an advertisement that counts for nothing changed the guard")
-            case .standing:
-                break
+            case .standing(let secondsLeft):
+                expect((1...120).contains(secondsLeft), "an advertisement stands longer than it lives")
             }
             expect(replays.count <= ReplayGuard.capacity, "too many devices are remembered")
         }
@@ -38,10 +41,14 @@ enum ReplayGuardTarget: FuzzTarget {
         [0, 1, 3, 100].map { count in
             var replays = ReplayGuard()
             for number in 0..<UInt8(count) {
-                _ = replays.judge(DeviceID(subjectPublicKeyInfo: [number]), epoch: 5, sequence: UInt64(number))
+                _ = replays.judge(
+                    DeviceID(subjectPublicKeyInfo: [number]), epoch: 5, sequence: UInt64(number), timeToLive: 120,
+                    unixTime: 100)
             }
-            // Newer, again, older, and a device that is new.
-            let judgements: [UInt8] = [5, 0, 5, 9, 0, 5, 9, 0, 4, 200, 1, 5, 1, 250, 0, 0]
+            // What stands, newer, again, older, what is over, and a device that is new.
+            let judgements: [UInt8] = [
+                6, 2, 5, 2, 150, 0, 5, 9, 0, 0, 5, 9, 0, 0, 4, 200, 0, 1, 5, 1, 0, 250, 0, 0, 0,
+            ]
             return judgements + replays.encoded()
         }
     }
