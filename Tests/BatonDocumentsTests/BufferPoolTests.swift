@@ -101,7 +101,7 @@ struct BufferPoolTests {
         #expect(pool.lentCount == 0)
     }
 
-    @Test(arguments: [2, BufferPool.defaultWaiterLimit])
+    @Test(.timeLimit(.minutes(5)), arguments: [2, BufferPool.defaultWaiterLimit])
     func theLineIsBounded(_ limit: Int) async throws {
         let pool = BufferPool(budget: 1, bufferCapacity: 1, waiterLimit: limit)
         let only = try await pool.acquire()
