@@ -206,6 +206,24 @@ import Testing
         #expect(throws: AccountError.damaged(path: path, reason: "it is missing")) { try device.store.load() }
     }
 
+    @Test func aLongerFileIsNotRead() throws {
+        let limit = AccountFolder.maximumFileCount
+        for (count, isRead) in [(limit, true), (limit + 1, false)] {
+            try write(String(repeating: "x", count: count), to: "file")
+            guard let opened = try AccountFolder.open(folder) else {
+                Issue.record("the folder is not there")
+                return
+            }
+            do throws(AccountError) {
+                let read = try opened.read("file")?.count
+                #expect(isRead && read == count)
+            } catch {
+                let reason = "it is longer than \(limit) bytes"
+                #expect(!isRead && error == .damaged(path: folder.appending("file"), reason: reason))
+            }
+        }
+    }
+
     @Test func aLaterFormatIsTold() throws {
         try write(#"{"format": 2, "more": true}"#, to: "account.json")
         let path = folder.appending("account.json")

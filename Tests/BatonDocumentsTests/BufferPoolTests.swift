@@ -101,11 +101,12 @@ struct BufferPoolTests {
         #expect(pool.lentCount == 0)
     }
 
-    @Test func theLineIsBounded() async throws {
-        let pool = BufferPool(budget: 1, bufferCapacity: 1, waiterLimit: 2)
+    @Test(.timeLimit(.minutes(5)), arguments: [2, BufferPool.defaultWaiterLimit])
+    func theLineIsBounded(_ limit: Int) async throws {
+        let pool = BufferPool(budget: 1, bufferCapacity: 1, waiterLimit: limit)
         let only = try await pool.acquire()
-        let waiting = (0..<2).map { _ in Task { pool.release(try await pool.acquire()) } }
-        #expect(await DocumentFixture.eventually { pool.waiterCount == 2 })
+        let waiting = (0..<limit).map { _ in Task { pool.release(try await pool.acquire()) } }
+        #expect(await DocumentFixture.eventually { pool.waiterCount == limit })
         #expect(await DocumentFixture.code { _ = try await pool.acquire() } == .busy)
         pool.release(only)
         for task in waiting { try await task.value }

@@ -1,10 +1,11 @@
 import BatonEventLoop
-import BatonMessages
 import BatonProtocol
 import BatonTestSupport
 import BatonTransport
 import SwiftProtobuf
 import Testing
+
+@testable import BatonMessages
 
 /// Two connections over a real socket pair.
 struct ConnectedPair {
@@ -123,6 +124,25 @@ struct RecordSequenceTests {
         for record in records { try await asker.send(record: record) }
         await asker.finish()
         #expect(try await reading.value == records)
+        await pair.close()
+    }
+
+    @Test("So many bytes of records wait for a peer that does not read, and the next record waits for them")
+    func waitsForItsReader() async throws {
+        let pair = try await ConnectedPair()
+        let (asker, answerer) = try await pair.stream()
+        // With its length a KiB.
+        let record = WireFailure.with { $0.message = String(repeating: "x", count: 1019) }
+        let bound = BatonTransport.Stream.recordQueueBound
+        let window = Limits().initialStreamWindow
+        for _ in 0..<(window + bound) >> 10 { try await asker.send(record: record) }
+        try await eventually("the window is full") { try await asker.drained(to: .max) == bound }
+        let next = Task { try await asker.send(record: record) }
+        try await eventually("it is queued") { try await asker.drained(to: .max) == bound + 1024 }
+        // Only who waits can be told that he need not.
+        next.cancel()
+        await #expect { try await next.value } throws: { ($0 as? HandoffError)?.code == .cancelled }
+        withExtendedLifetime(answerer) {}
         await pair.close()
     }
 

@@ -126,6 +126,9 @@ struct DocumentLimitsTests {
             try await service.manifest(of: claim, for: desktop, on: incoming.stream)
         }
         #expect(error?.code == .timedOut)
+        // No more than what is reserved for it waits here.
+        let queued = try await incoming.stream.drained(to: .max)
+        #expect(queued <= 2 * DocumentService.entriesQueueBound)
         try await limit.begin(for: desktop, .description)
         withExtendedLifetime((asked, events)) {}
         for connection in [near, far, node, application] { await connection.close() }
@@ -202,6 +205,30 @@ struct DocumentLimitsTests {
         await node.close()
     }
 
+    @Test("So many events of an activity wait for an application that does not read, and the oldest go first")
+    func events() async throws {
+        let loop = EventLoop(name: "offers")
+        let files = SharedFiles(
+            path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let offers = Offers(on: loop, files: files) { _ in }
+        let (node, application) = try await connectedPair(on: loop)
+        // The last one is that it was withdrawn.
+        for (reported, first) in [(Offers.eventBound - 1, 0), (Offers.eventBound, 1)] {
+            let activity = try OfferedActivity(.with { $0.type = "org.example.note" }, document: nil)
+            let events = try await offers.offer(activity, from: node)
+            for number in 0..<reported {
+                await offers.report(.taken(.with { $0.bytes = UInt64(number) }), of: activity.id)
+            }
+            await offers.withdraw(activity.id)
+            let told = await events.reduce(into: []) { $0.append($1) }
+            #expect(told.dropLast().map(\.taken.bytes) == (UInt64(first)..<UInt64(reported)).map { $0 })
+            #expect(told.count == Offers.eventBound && told.last?.withdrawn == .init())
+        }
+        await application.close()
+        await node.close()
+    }
+
     private static func device(_ number: Int) throws -> BatonAccount.DeviceID {
         let id = BatonAccount.DeviceID(bytes: [UInt8](repeating: UInt8(number), count: BatonAccount.DeviceID.count))
         return try #require(id)
@@ -273,6 +300,29 @@ struct DocumentLimitsTests {
         #expect(devices.count == MetDevices.bound && devices["newcomer 1"] != nil)
         devices["newcomer 1"] = nil
         #expect(devices.count == MetDevices.bound - 1)
+    }
+
+    @Test("So many devices of each generation are asked while the account key is at hand, each once")
+    func lookedUp() throws {
+        var asked = AskedDevices()
+        for number in 0..<AskedDevices.bound {
+            #expect(asked.insert(try Self.device(number), under: 0))
+            #expect(!asked.insert(try Self.device(number), under: 0))
+        }
+        #expect(!asked.insert(try Self.device(AskedDevices.bound), under: 0))
+        #expect(asked.insert(try Self.device(AskedDevices.bound), under: 1))
+    }
+
+    @Test("So many activities are remembered that were held against the rules, and the oldest make room")
+    func seen() throws {
+        var seen = SeenActivities()
+        let device = try Self.device(1)
+        func insert(_ number: Int) -> Bool { seen.insert(withUnsafeBytes(of: number, Array.init), of: device) }
+        for number in 0..<SeenActivities.bound { #expect(insert(number)) }
+        #expect(!insert(0))
+        // The first makes room for one more, and the second for the first.
+        #expect(insert(SeenActivities.bound) && !insert(1) && !insert(SeenActivities.bound - 1))
+        #expect(insert(0) && insert(1) && !insert(3))
     }
 
     @Test("So many devices that nothing has proved are dialled by themselves; who is proved, or named, is in any case")

@@ -1,75 +1,18 @@
-import BatonDiscovery
-import BatonDocuments
 import BatonEventLoop
 import BatonMessages
-import BatonTLS
+import BatonProtocol
 import BatonTestSupport
 import BatonTransport
-import FoundationEssentials
-import Logging
-import SystemPackage
 import Testing
 
-@testable import BatonAccount
 @testable import BatonNode
-@testable import BatonWeb
 
 /// Handoffs of this device, none of which begins.
-@Suite("Table of handoffs")
+@Suite("Table of handoffs", .timeLimit(.minutes(5)))
 struct HandoffTableTests {
-    /// What a handoff would need if it began.
-    private struct Parts {
-        let account: TestAccount
-        let connections: PeerConnections
-        let documents: DocumentService
-        let applications: Applications
-        let files: SharedFiles
-
-        init() throws {
-            account = try TestAccount(devices: 1)
-            let (loop, storage) = (EventLoop(name: "table"), try BlockingExecutor(name: "table"))
-            let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
-            let device = account.devices[0]
-            let current = CurrentAccount(device.account)
-            files = SharedFiles(path: "/nonexistent/roots", userHome: nil, on: storage, logger: logger)
-            let offers = Offers(on: loop, files: files) { _ in }
-            let budget = NodeBudget(NodeLimits())
-            documents = DocumentService(
-                offers: offers, pool: budget.documents,
-                ledger: try PartFileLedger(stateFolder: account.root.appending("parts")), limit: TransferLimit())
-            let directory = PeerDirectory(
-                account: current, store: device.store, replayGuard: ReplayGuard(), known: KnownDevices(),
-                discovery: ServiceDiscovery(loop: loop, executor: storage), storage: storage, on: loop, logger: logger)
-            let exchange = StateExchange(
-                account: current, store: device.store, storage: storage, directory: directory, on: loop, logger: logger)
-            connections = PeerConnections(
-                context: try TLSContext(identity: TLSIdentity(device.account.identity)), account: current,
-                exchange: exchange, directory: directory,
-                service: PeerService(
-                    offers: offers, documents: documents, exchange: exchange, streams: budget.streams),
-                offers: offers, loops: EventLoopGroup(name: "table", count: 1), limits: NodeLimits(),
-                budget: budget.devices, on: loop, logger: logger)
-            let home = try Home(environment: ["BATON_HOME": account.root.string])
-            applications = Applications(
-                keeper: ApplicationKeeper(home: home, environment: [:], on: storage, logger: logger),
-                handoffSwitch: HandoffSwitchKeeper(
-                    path: home.configurationFolder + "/handoff", on: storage, logger: logger),
-                associations: SiteAssociations(logger: logger) { _ throws(SiteAssociationError) in
-                    try SiteAssociation([])
-                }, on: loop, logger: logger)
-        }
-
-        func handoff() -> Handoff {
-            Handoff(
-                Handoff.Plan(activity: .init(), origin: PeerName(id: "a", name: "a"), destination: nil),
-                connections: connections, documents: documents, applications: applications, files: files,
-                deadlines: HandoffDeadlines())
-        }
-    }
-
     @Test("So many handoffs under way, beside those that applications hold on to")
     func bound() async throws {
-        let (parts, table) = (try Parts(), HandoffTable())
+        let (parts, table) = (try NodeParts(TestAccount(devices: 1)), HandoffTable())
         #expect(HandoffTable.bound == 32)
         var entered: [Handoff] = []
         for _ in 0..<HandoffTable.bound {
@@ -90,4 +33,49 @@ struct HandoffTableTests {
         await #expect(throws: HandoffError.self) { try await table.insert(parts.handoff()) }
         #expect(await table[entered[1].id] === entered[1])
     }
+
+    @Test("An application holds on to so many activities, and all together to so many: the oldest is let go")
+    func held() async throws {
+        let (parts, table) = (try NodeParts(TestAccount(devices: 1)), HandoffTable())
+        #expect(HandoffTable.boundHeldByOne == 32 && HandoffTable.boundHeld == 128)
+        let (node, application) = try await connectedPair(on: parts.loop)
+        /// The first ones, with their streams to the application.
+        var oldest: [(handoff: Handoff, stream: BatonTransport.Stream)] = []
+        func hold(_ count: Int = 1, by application: String) async throws {
+            for _ in 0..<count {
+                let handoff = parts.handoff()
+                if oldest.count < 3 {
+                    oldest.append((handoff, try await node.open([1])))
+                    await handoff.give(oldest[oldest.count - 1].stream)
+                }
+                try await table.insert(handoff)
+                await table.hold(handoff, by: application)
+            }
+        }
+        /// How many of them have been let go, from the first on.
+        func letGo() async -> [Bool] {
+            var letGo: [Bool] = []
+            for (_, stream) in oldest { letGo.append((try? await stream.write(Buffer(copying: [1]))) == nil) }
+            return letGo
+        }
+        try await hold(HandoffTable.boundHeldByOne, by: "first")
+        #expect(await letGo() == [false, false, false])
+        try await hold(by: "first")
+        #expect(await letGo() == [true, false, false])
+        // It ends by that; others have as many.
+        await table.remove(oldest[0].handoff)
+        for number in 1..<HandoffTable.boundHeld / HandoffTable.boundHeldByOne {
+            try await hold(HandoffTable.boundHeldByOne, by: "\(number)")
+        }
+        #expect(await letGo() == [true, false, false])
+        try await hold(by: "last")
+        #expect(await letGo() == [true, true, false])
+        await node.close()
+        await application.close()
+    }
+}
+
+extension Handoff {
+    /// An application has the activity for as long as the stream is open.
+    fileprivate func give(_ stream: BatonTransport.Stream) { continuation = stream }
 }

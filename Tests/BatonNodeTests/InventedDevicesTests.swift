@@ -1,6 +1,4 @@
-import BatonEventLoop
 import BatonTestSupport
-import Logging
 import Testing
 
 @testable import BatonAccount
@@ -10,26 +8,21 @@ import Testing
 /// A malicious device of the account, which has the current keys, announces devices that do not exist.
 @Suite("Devices that somebody invents", .timeLimit(.minutes(5)))
 struct InventedDevicesTests {
-    private let account: TestAccount
-    private let loop = EventLoop(name: "directory")
-    private let discovery: ServiceDiscovery
-    private let directory: PeerDirectory
+    private let parts: NodeParts
+    private var account: TestAccount { parts.account }
+    private var directory: PeerDirectory { parts.directory }
 
     /// The honest device was proved in an earlier run.
-    init() async throws {
-        account = try TestAccount(devices: 2)
-        let storage = try BlockingExecutor(name: "storage")
-        discovery = ServiceDiscovery(loop: loop, executor: try BlockingExecutor(name: "discovery"))
+    init() throws {
+        let account = try TestAccount(devices: 2)
         let honest = account.devices[1].id
         var replays = ReplayGuard()
         _ = replays.judge(honest, epoch: 1, sequence: 0, timeToLive: 120, unixTime: 1000)
-        directory = PeerDirectory(
-            account: CurrentAccount(account.devices[0].account), store: account.devices[0].store, replayGuard: replays,
+        parts = try NodeParts(
+            account, replayGuard: replays,
             known: KnownDevices([
                 KnownDevices.Entry(deviceID: honest.description, name: "desktop", seen: 1, revision: 0, isProved: true)
-            ]),
-            discovery: discovery, storage: storage, on: loop,
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            ]))
     }
 
     private func content(activity: UInt8? = nil) -> AdvertisementContent {
@@ -42,25 +35,18 @@ struct InventedDevicesTests {
             })
     }
 
-    /// A record is on the network under a name.
-    private func announce(_ strings: [[UInt8]], under instance: String) async {
-        await discovery.see(instance, "local.", isAdded: true)
-        await directory.handle(
-            .record(instance: instance, interfaceIndex: 1, txt: strings.flatMap { [UInt8($0.count)] + $0 }))
-    }
-
     private func invent(_ numbers: Range<Int>) async throws {
         for number in numbers {
             let identity = try DeviceIdentity(issuedBy: AccountSecrets(account.key))
             var sealer = AdvertisementSealer(
                 identity: identity, keys: account.devices[1].account.currentKeys, epoch: 1)
-            await announce(try sealer.seal(content(activity: 1)), under: "invented\(number)")
+            await parts.announce(try sealer.seal(content(activity: 1)), under: "invented\(number)")
         }
     }
 
     /// How many instances would have a lasting query.
     private func lastingQueries() async -> Int {
-        var budget = await discovery.budget
+        var budget = await parts.discovery.budget
         while budget.nextAction(now: .seconds(1 << 40)) != nil {}
         return budget.usage.kept
     }
@@ -70,14 +56,14 @@ struct InventedDevicesTests {
         let honest = account.devices[1]
         var sealer = try honest.makeSealer()
         let old = try sealer.seal(content(activity: 7))
-        await announce(old, under: "honest")
-        await announce(try sealer.seal(content(activity: 8)), under: "honest")
+        await parts.announce(old, under: "honest")
+        await parts.announce(try sealer.seal(content(activity: 8)), under: "honest")
         try await invent(0..<ReplayGuard.capacity + 50)
-        await announce(old, under: "replayed")
+        await parts.announce(old, under: "replayed")
         let peer = try #require(await directory.peer(honest.id.description))
         #expect(peer.current?.id.first == 8 && peer.isPresent)
         #expect(await lastingQueries() == LastingInstances.boundUnproved + 1)
-        await announce(try sealer.seal(content(activity: 9)), under: "renamed")
+        await parts.announce(try sealer.seal(content(activity: 9)), under: "renamed")
         #expect(await lastingQueries() == LastingInstances.boundUnproved + 2)
         await directory.stop()
     }
@@ -89,10 +75,10 @@ struct InventedDevicesTests {
         var sealer = AdvertisementSealer(
             identity: member, keys: account.devices[1].account.currentKeys, epoch: 1)
         let old = try sealer.seal(content(activity: 7))
-        await announce(old, under: "member")
-        await announce(try sealer.seal(content(activity: 8)), under: "member")
+        await parts.announce(old, under: "member")
+        await parts.announce(try sealer.seal(content(activity: 8)), under: "member")
         try await invent(0..<ReplayGuard.capacity)
-        await announce(old, under: "replayed")
+        await parts.announce(old, under: "replayed")
         #expect(await directory.peer(member.id.description)?.current?.id.first == 8)
         #expect(await lastingQueries() == LastingInstances.boundUnproved + 1)
         await directory.stop()
@@ -104,7 +90,7 @@ struct InventedDevicesTests {
         let member = try DeviceIdentity(issuedBy: AccountSecrets(account.key))
         var sealer = AdvertisementSealer(
             identity: member, keys: account.devices[1].account.currentKeys, epoch: 1)
-        await announce(try sealer.seal(content(activity: 7)), under: "member")
+        await parts.announce(try sealer.seal(content(activity: 7)), under: "member")
         #expect(await directory.present.contains { $0.device == member.id })
         await directory.prove(member.id.description)
         try await invent(100..<200)

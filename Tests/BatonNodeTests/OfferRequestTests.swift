@@ -101,6 +101,26 @@ struct OfferRequestTests {
         expectRefused(.invalidRequest, "8192", request { $0.webPageURL = longest + "x" })
     }
 
+    @Test("What else has a bound may be as long as that, and not a byte longer")
+    func bounds() throws {
+        typealias Change = (inout WireOfferRequest, Int) -> Void
+        func text(_ count: Int) -> String { String(repeating: "é", count: count / 2) + (count % 2 == 0 ? "" : "e") }
+        let fields: [(name: String, bound: Int, change: Change)] = [
+            ("referrer", OfferedActivity.referrerBound, { $0.referrerURL = "https://a/" + text($1 - 10) }),
+            ("target", OfferedActivity.targetBound, { $0.targetContentIdentifier = text($1) }),
+            ("team", OfferedActivity.teamBound, { $0.team = text($1) }),
+            ("application", OfferedActivity.applicationBound, { $0.application = text($1) }),
+            ("required keys", OfferedActivity.requiredKeysBound, { $0.requiredUserInfoKeys = ["key", text($1 - 9)] }),
+        ]
+        #expect(fields.map(\.bound) == [1024, 256, 255, 255, 1024])
+        for (name, bound, change) in fields {
+            #expect(throws: Never.self, "\(name)") {
+                try OfferedActivity(request { change(&$0, bound) }, document: nil)
+            }
+            expectRefused(.invalidRequest, name, request { change(&$0, bound + 1) })
+        }
+    }
+
     @Test("Browsing the web is a web page without user info, offered or saved")
     func onlyPages() throws {
         func page(_ change: (inout WireOfferRequest) -> Void) -> WireOfferRequest {

@@ -32,9 +32,11 @@ struct StateExchangeTests {
 
         /// - Parameters:
         ///   - revocations: lists that the node has from the start.
-        ///   - catchUpDeadline: see ``NodeLimits``. By default longer than anything here takes, as what a device may take
-        ///     to tell its lists is too.
-        init(revocations: Int = 0, catchUpDeadline: Duration = .seconds(120)) async throws {
+        ///   - listsDeadline: see ``NodeLimits``. By default longer than anything here takes.
+        ///   - catchUpDeadline: the same.
+        init(
+            revocations: Int = 0, listsDeadline: Duration = .seconds(120), catchUpDeadline: Duration = .seconds(120)
+        ) async throws {
             folder = FileManager.default.temporaryDirectory.path + "/baton-exchange-\(UInt64.random(in: 0 ... .max))"
             let home = try Home(environment: ["BATON_HOME": folder])
             store = AccountStore(folder: AccountStore.folder(in: home))
@@ -50,7 +52,7 @@ struct StateExchangeTests {
             try store.save(stateOf: account)
             var seams = NodeSeams()
             seams.clockDelay = .zero
-            seams.limits.listsDeadline = .seconds(120)
+            seams.limits.listsDeadline = listsDeadline
             seams.limits.catchUpDeadline = catchUpDeadline
             node = Node(home: home, seams: seams, logger: Logger(label: "test") { [log] _ in log })
             try await node.start()
@@ -209,20 +211,23 @@ struct StateExchangeTests {
     }
 
     /// It may only have been busy, and both may go on for hours without another meeting.
-    @Test("A question that failed is put again on the same connection")
-    func askedAgain() async throws {
-        let scene = try await Scene()
+    /// How a device does not answer.
+    enum Failing: CaseIterable { case resets, staysSilent }
+
+    @Test("A question that failed is put again on the same connection", arguments: Failing.allCases)
+    func askedAgain(_ failing: Failing) async throws {
+        let scene = try await Scene(listsDeadline: failing == .resets ? .seconds(120) : .seconds(1))
         var ahead = try scene.store.load()
         let other = try #require(DeviceID(bytes: [UInt8](repeating: 9, count: DeviceID.count)))
         _ = try ahead.revoke([other], with: scene.secrets)
         let connection = try await scene.connect(revision: ahead.state.revision)
         let answering = Task { [ahead] in
-            var failed = 0
+            var unanswered: [IncomingStream] = []
             for await incoming in connection.incoming {
                 guard case .accountState = try WireRequest.decode(incoming.request) else { continue }
-                if failed < 2 {
-                    failed += 1
-                    await incoming.stream.reset(.cancelled)
+                if unanswered.count < 2 {
+                    unanswered.append(incoming)
+                    if failing == .resets { await incoming.stream.reset(.cancelled) }
                 } else {
                     try await incoming.stream.answer(
                         .accountState(.with { $0.revision = ahead.state.revision }),

@@ -25,9 +25,6 @@ public struct AccountLookup: Sendable {
     private static let grace = Duration.seconds(1)
     /// How long one device may take to be reached and to answer.
     private static let answerDeadline = Duration.seconds(5)
-    /// Devices that are asked of each generation of keys: whoever was revoked can announce any number of them, and only
-    /// under the keys of before.
-    private static let bound = 16
 
     private let account: Account
     private let secrets: AccountSecrets
@@ -64,7 +61,7 @@ public struct AccountLookup: Sendable {
         let end = Timer(on: loop) { notice.finish() }
         end.schedule(after: limit)
         await withDiscardingTaskGroup { group in
-            var asked: [UInt32: Set<DeviceID>] = [:]
+            var asked = AskedDevices()
             for await next in notices {
                 switch next {
                 case .discovery(.record(let instance, let interface, let txt)):
@@ -72,11 +69,7 @@ public struct AccountLookup: Sendable {
                         discovery.reject(instance)
                         continue
                     }
-                    let device = opened.advertisement.device
-                    let generation = opened.keys.generation
-                    guard asked[generation, default: []].count < Self.bound,
-                        asked[generation, default: []].insert(device).inserted
-                    else { continue }
+                    guard asked.insert(opened.advertisement.device, under: opened.keys.generation) else { continue }
                     let own = outcome.account
                     group.addTask {
                         let lists = await ask(opened, seenOn: interface, through: context, on: loop, having: own)

@@ -11,7 +11,7 @@ import SwiftProtobuf
 /// The newest is the current one, which is advertised. Lives on the node's control loop.
 actor Offers {
     /// Events that wait for an application that does not read; the oldest progress is lost beyond it.
-    private static let eventBound = 1024
+    static let eventBound = 1024
     /// How long what was withdrawn is waited for to be replaced, such as by another tab of the same application, before
     /// others are told: for them nothing was missing then.
     private static let replacementGrace = Duration.milliseconds(100)

@@ -12,12 +12,12 @@ extension OfferedActivity {
     /// The most bytes of a title.
     static let titleBound = 1024
     /// The most bytes of a web page's URL.
-    private static let urlBound = 8192
+    static let urlBound = 8192
     /// The most bytes of the URL that led to it, of the identifier of what continues it, of a team and of an application's
     /// identifier. With these a payload, and an offer with its document's path, fit one message.
-    private static let (referrerBound, targetBound, teamBound, applicationBound) = (1024, 256, 255, 255)
+    static let (referrerBound, targetBound, teamBound, applicationBound) = (1024, 256, 255, 255)
     /// The most bytes of all required keys, each with three more.
-    private static let requiredKeysBound = 1024
+    static let requiredKeysBound = 1024
 
     /// What an application wants to offer, checked.
     ///

@@ -12,7 +12,7 @@ extension Handoff {
     /// that came before, which may take as long.
     private static let payloadDeadline = Duration.seconds(15)
     /// How often an activity may be replaced by another while it is asked for.
-    private static let replacementBound = 8
+    static let replacementBound = 8
 
     /// Asks for the payload of what was accepted, or of what has taken its place where nobody named it: another activity
     /// of the same type and team, so that the application that was told has it, and no document, which the policy would

@@ -14,7 +14,7 @@ import struct SystemPackage.FilePath
 /// What happens is told through ``events``, which end with `continued` or `failed`.
 actor Handoff {
     /// Events that wait for an application that does not read; older progress is lost beyond it.
-    private static let eventBound = 1024
+    static let eventBound = 1024
 
     nonisolated let id = HandoffID()
     nonisolated let plan: Plan

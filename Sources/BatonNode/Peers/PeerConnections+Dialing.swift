@@ -8,7 +8,7 @@ import BatonTransport
 /// Making a connection to another device.
 extension PeerConnections {
     /// How often in a row a device may have moved before dialling it is given up: 8.
-    private static let moveLimit = 8
+    static let moveLimit = 8
 
     func dial(_ device: String) async throws(HandoffError) -> Connection {
         guard !isStopped else { throw HandoffError(.cancelled, "the node is stopping") }

@@ -25,7 +25,7 @@ actor PeerDirectory {
     private let writer: LatestWriter<(ReplayGuard, KnownDevices)>
     private let logger: Logger
     private var replayGuard: ReplayGuard
-    private var table: PeerTable
+    var table: PeerTable
     private var outdated: OutdatedDevices
     /// See ``init(account:store:replayGuard:known:discovery:storage:believesOutdated:on:logger:)``.
     private let believesOutdated: Bool

@@ -17,19 +17,12 @@ import struct SystemPackage.FilePath
 actor AutomaticAcceptance {
     /// Documents that are fetched at once.
     static let concurrency = 2
-    /// Activities that are remembered as looked at: several times as many as devices can have current ones.
-    private static let seenBound = 1024
 
     private struct Candidate {
         let peer: Peer
         let summary: WireActivitySummary
         let rule: AcceptPolicy.Rule
         let destination: FilePath
-    }
-
-    private struct Seen: Hashable {
-        let device: DeviceID
-        let activity: [UInt8]
     }
 
     nonisolated let loop: EventLoop
@@ -46,8 +39,7 @@ actor AutomaticAcceptance {
     private let files: SharedFiles
     private let deadlines: HandoffDeadlines
     private let logger: Logger
-    private var seen: Set<Seen> = []
-    private var order: [Seen] = []
+    private var seen = SeenActivities()
     private var queue: AcceptanceQueue<Candidate>
     private var fullness = RepeatedWarning()
 
@@ -87,7 +79,7 @@ actor AutomaticAcceptance {
 
     private func consider(_ peer: Peer) async {
         guard let current = peer.current, current.flags.contains(.document),
-            note(Seen(device: peer.device, activity: current.id))
+            seen.insert(current.id, of: peer.device)
         else { return }
         let summary = WireActivitySummary(current, since: peer.currentSince)
         let subject = AcceptPolicy.Subject(peer, type: summary.type, size: summary.documentSize)
@@ -104,14 +96,6 @@ actor AutomaticAcceptance {
             return
         }
         startNext()
-    }
-
-    /// - Returns: whether it is looked at for the first time.
-    private func note(_ entry: Seen) -> Bool {
-        guard seen.insert(entry).inserted else { return false }
-        order.append(entry)
-        if order.count > Self.seenBound { seen.remove(order.removeFirst()) }
-        return true
     }
 
     private func startNext() {

@@ -321,6 +321,14 @@ struct TransferJournalTests {
         #expect(try TransferJournal.open(path, boot: Self.here) == nil)
     }
 
+    @Test("A header that is too large is none")
+    func headerBound() throws {
+        for (size, isRead) in [(TransferJournal.headerLimit, true), (TransferJournal.headerLimit + 1, false)] {
+            let summary = JournalSummary(header(), [UInt8](repeating: 0, count: size))
+            #expect((JournalSummary(decoding: summary.encoded[...]) == summary) == isRead)
+        }
+    }
+
     @Test(
         "The state folder's full disk is an error, and what was written before stays",
         .enabled(if: DocumentFixture.isRoot))

@@ -1,0 +1,103 @@
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTestSupport
+import BatonTransport
+import Testing
+
+@testable import BatonAccount
+@testable import BatonNode
+
+/// Devices that are announced on the loopback and dialled there.
+@Suite("Dialling", .timeLimit(.minutes(5)))
+struct DialingTests {
+    private let parts: NodeParts
+
+    init() async throws {
+        parts = try NodeParts(TestAccount(devices: 1))
+        await parts.directory.dialLoopback(with: parts.account.devices[0].account.currentKeys)
+    }
+
+    /// A device of a number, which no connection has proved, is announced.
+    private func announce(_ number: UInt8, at host: String, port: UInt16) async throws -> String {
+        let key = [UInt8](repeating: number, count: 32)
+        let advertisement = Advertisement(
+            device: DeviceID(ed25519PublicKey: key), publicKey: key, epoch: 1, sequence: 0,
+            gateNonce: [UInt8](repeating: 1, count: 16),
+            content: AdvertisementContent(
+                port: port, addresses: [try #require(NetworkAddress(host))], deviceName: "laptop"))
+        await parts.directory.hear(advertisement, with: parts.account.devices[0].account.currentKeys)
+        return advertisement.device.description
+    }
+
+    @Test("So many devices that nothing has proved are dialled at once, and no further one is reached for")
+    func unproved() async throws {
+        let bound = NodeLimits().unprovedDials
+        #expect(bound == 4)
+        // They take the connection, and say nothing.
+        let reached = Lock<[Socket]>([])
+        let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: EventLoop(name: "invented"))
+        listener.start { socket in reached.withLock { $0.append(socket) } }
+        defer { listener.close() }
+        let port = try #require(listener.localAddress.port)
+        var devices: [String] = []
+        for number in 0...bound { devices.append(try await announce(UInt8(number), at: "127.0.0.1", port: port)) }
+        let dials = devices.prefix(bound).map { device in
+            Task { [connections = parts.connections] in try await connections.connection(to: device, isWanted: false) }
+        }
+        try await eventually("they are dialled") { reached.withLock { $0.count } == bound }
+        let error = await #expect(throws: HandoffError.self) {
+            try await parts.connections.connection(to: devices[bound], isWanted: false)
+        }
+        #expect(error?.code == .limitExceeded)
+        #expect(reached.withLock { $0.count } == bound)
+        // Who has been given up leaves its place to the next.
+        for socket in reached.withLock({ $0 }) { socket.close() }
+        for dial in dials { await #expect(throws: HandoffError.self) { try await dial.value } }
+        let next = Task { [parts, device = devices[bound]] in
+            try await parts.connections.connection(to: device, isWanted: false)
+        }
+        try await eventually("it is dialled") { reached.withLock { $0.count } == bound + 1 }
+        for socket in reached.withLock({ $0 }) { socket.close() }
+        await #expect(throws: HandoffError.self) { try await next.value }
+        await parts.connections.stop()
+    }
+
+    @Test("A device that moves while it is dialled is followed so many times, and then given up")
+    func moves() async throws {
+        // With one connection the kernel's queue is full: others wait for an answer.
+        let silence = try Listener(at: .ip(.ipv4Any, port: 0), on: parts.loop, backlog: 0)
+        defer { silence.close() }
+        let port = try #require(silence.localAddress.port)
+        let filler = try await Socket.connect(to: .ip(.ipv4Loopback, port: port), on: parts.loop)
+        let device = try await announce(1, at: "127.0.0.1", port: port)
+        let dial = Task { [parts] in try await parts.connections.connection(to: device, isWanted: true) }
+        for number in 1...PeerConnections.moveLimit {
+            let address = SocketAddress.ip(try #require(IPAddress("127.0.0.\(number)")), port: port)
+            try await eventually("it is dialled at \(address)") {
+                await parts.connections.addresses(ofDialled: device) == [address]
+            }
+            _ = try await announce(1, at: "127.0.0.\(number + 1)", port: port)
+            await parts.connections.announced()
+        }
+        let error = await #expect(throws: HandoffError.self) { try await dial.value }
+        #expect(error?.code == .peerUnreachable && error?.message.contains("change all the time") == true)
+        withExtendedLifetime(filler) {}
+        await parts.connections.stop()
+    }
+}
+
+extension PeerConnections {
+    /// Where a device is being dialled.
+    fileprivate func addresses(ofDialled device: String) -> [SocketAddress]? { connecting[device]?.addresses }
+}
+
+extension PeerDirectory {
+    /// Has devices dialled on the loopback, which no advertisement may name.
+    fileprivate func dialLoopback(with keys: GenerationKeys) { table = PeerTable(keys: keys, undialled: [.invalid]) }
+
+    /// Takes what an advertisement says.
+    fileprivate func hear(_ advertisement: Advertisement, with keys: GenerationKeys) {
+        table.receive(advertisement, keys: keys, instance: "instance", interface: 1, now: .now, unixTime: 1)
+    }
+}

@@ -1,0 +1,164 @@
+import BatonAccount
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTestSupport
+import BatonTransport
+import FoundationEssentials
+import SwiftProtobuf
+import Testing
+
+@testable import BatonNode
+
+/// One handoff, and an origin that the test plays.
+@Suite("A handoff", .timeLimit(.minutes(5)))
+struct HandoffTests {
+    private let parts: NodeParts
+    private let origin: PeerName
+
+    init() throws {
+        parts = try NodeParts(TestAccount(devices: 2))
+        origin = PeerName(id: parts.account.devices[1].id.description, name: "laptop")
+    }
+
+    private static func note(_ number: UInt8) -> WireActivitySummary {
+        .with {
+            $0.id = Data(repeating: number, count: ActivityID.size)
+            $0.kind = .application
+            $0.type = "org.example.note"
+        }
+    }
+
+    private static func payload(_ summary: WireActivitySummary) -> WireResponse.OneOf_Kind {
+        .payload(
+            .with {
+                $0.claimID = Data(repeating: 7, count: 16)
+                $0.payload.summary = summary
+            })
+    }
+
+    /// Answers what the handoff asks on a connection.
+    private func serve(
+        _ connection: Connection,
+        _ answer: @escaping @Sendable (WireRequest.OneOf_Kind, BatonTransport.Stream) async throws -> Void
+    ) {
+        Task {
+            for await incoming in connection.incoming {
+                try? await answer(try WireRequest.decode(incoming.request), incoming.stream)
+            }
+        }
+    }
+
+    @Test("Of its events so many wait for an application that does not read, and the oldest go first")
+    func events() async {
+        for (emitted, first) in [(Handoff.eventBound, 0), (Handoff.eventBound + 1, 1)] {
+            let handoff = parts.handoff()
+            for number in 0..<emitted { await handoff.emit(.interrupted(.with { $0.keptBytes = UInt64(number) })) }
+            await handoff.eventContinuation.finish()
+            let numbers = await handoff.events.reduce(into: []) { $0.append($1.interrupted.keptBytes) }
+            #expect(numbers == (UInt64(first)..<UInt64(emitted)).map { $0 })
+        }
+    }
+
+    @Test("What is asked for may be replaced so many times by another activity")
+    func replacements() async throws {
+        #expect(Handoff.replacementBound == 8)
+        for replacements in [Handoff.replacementBound, Handoff.replacementBound + 1] {
+            let (near, far) = try await connectedPair(on: parts.loop)
+            try await parts.connections.adopt(near, of: origin.id)
+            let asked = Lock<[UInt8]>([])
+            serve(far) { request, stream in
+                switch request {
+                case .payload(let request):
+                    let number = request.activityID.first ?? 0
+                    asked.withLock { $0.append(number) }
+                    if number == replacements {
+                        try await stream.respond(Self.payload(Self.note(number)))
+                    } else {
+                        await stream.fail(HandoffError(.noSuchActivity, "it was replaced"))
+                        return
+                    }
+                case .activityList:
+                    try await stream.respond(.activityList(.init()))
+                    try await stream.send(record: Self.note(UInt8(asked.withLock { $0.count })))
+                default: Issue.record("it asked for something else: \(request)")
+                }
+                await stream.finish()
+            }
+            var plan = Handoff.Plan(activity: Self.note(0), origin: origin, destination: nil)
+            plan.takesReplacement = true
+            let handoff = parts.handoff(plan)
+            if replacements == Handoff.replacementBound {
+                let payload = try await handoff.fetchAcceptedPayload()
+                #expect(payload.summary == Self.note(UInt8(replacements)))
+            } else {
+                let error = await #expect(throws: HandoffError.self) { try await handoff.fetchAcceptedPayload() }
+                #expect(error?.code == .noSuchActivity)
+            }
+            #expect(asked.withLock { $0 } == Array(0...UInt8(Handoff.replacementBound)))
+            await near.close()
+            await far.close()
+        }
+    }
+
+    @Test("The network that a rule names is the one of every connection, the first and each later one")
+    func network() async throws {
+        let (accepted, accept) = AsyncStream<Socket>.makeStream()
+        let listener = try Listener(at: .ip(.ipv4Any, port: 0), on: EventLoop(name: "origin"))
+        listener.start { accept.yield($0) }
+        defer { listener.close() }
+        var sockets = accepted.makeAsyncIterator()
+        let asked = Lock<[String]>([])
+        /// The origin is reached at an address of the loopback, and by no other connection any more.
+        func connect(_ last: Connection?, _ host: String) async throws -> Connection {
+            await last?.abort()
+            let socket = try await Socket.connect(
+                to: .ip(try #require(IPAddress(host)), port: try #require(listener.localAddress.port)), on: parts.loop)
+            let near = Connection(
+                socket: socket, channel: PlainChannel(peer: .localUser(0)), role: .dialer, on: parts.loop)
+            let other = try #require(await sockets.next())
+            let far = Connection(
+                socket: other, channel: PlainChannel(peer: .localUser(0)), role: .acceptor, on: other.loop)
+            for connection in [near, far] { await connection.start() }
+            try await near.ready()
+            serve(far) { request, stream in
+                guard case .payload = request else {
+                    Issue.record("it asked for something else: \(request)")
+                    return
+                }
+                asked.withLock { $0.append(host) }
+                try await stream.respond(Self.payload(Self.note(0)))
+                await stream.finish()
+            }
+            try await parts.connections.adopt(near, of: origin.id)
+            return near
+        }
+        func handoff(_ network: String) throws -> Handoff {
+            var plan = Handoff.Plan(activity: Self.note(0), origin: origin, destination: nil)
+            let rule = "accept network=\(network) to=/scans"
+            plan.rule = try AcceptPolicy(parsing: Array(rule.utf8), home: nil).rules.first
+            return parts.handoff(plan)
+        }
+        let first = try await connect(nil, "127.0.0.1")
+        for network in ["127.0.0.2", "127.1.0.0/16", "no-such-network"] {
+            let other = try handoff(network)
+            let error = await #expect(throws: HandoffError.self) { try await other.fetchAcceptedPayload() }
+            #expect(error?.code == .refused, "\(network): \(String(describing: error))")
+        }
+        #expect(asked.withLock { $0 } == [])
+        for network in ["127.0.0.1", "lo"] { _ = try await handoff(network).fetchAcceptedPayload() }
+        let handoff = try handoff("127.0.0.0/31")
+        _ = try await handoff.fetchAcceptedPayload()
+        #expect(asked.withLock { $0 } == ["127.0.0.1", "127.0.0.1", "127.0.0.1"])
+        #expect(try await handoff.presentClaim().0 === first)
+        // The claim goes by no connection over another network, and by the next one over this again.
+        let second = try await connect(first, "127.0.0.2")
+        let error = await #expect(throws: HandoffError.self) { try await handoff.presentClaim() }
+        #expect(error?.code == .refused && error?.message.contains("another network") == true)
+        let stream = await #expect(throws: HandoffError.self) { try await handoff.openContinuationStream() }
+        #expect(stream?.code == .refused)
+        let third = try await connect(second, "127.0.0.1")
+        #expect(try await handoff.presentClaim().0 === third)
+        await third.close()
+    }
+}

@@ -1,0 +1,83 @@
+import BatonDocuments
+import BatonEventLoop
+import BatonMessages
+import BatonTLS
+import BatonTestSupport
+import BatonTransport
+import FoundationEssentials
+import Logging
+import SystemPackage
+
+@testable import BatonAccount
+@testable import BatonDiscovery
+@testable import BatonNode
+@testable import BatonWeb
+
+/// What a node of an account's first device is made of. It neither listens nor announces itself, and hears what the test
+/// lets be announced.
+struct NodeParts {
+    let account: TestAccount
+    let loop = EventLoop(name: "parts")
+    let offers: Offers
+    let discovery: ServiceDiscovery
+    let directory: PeerDirectory
+    let connections: PeerConnections
+    let documents: DocumentService
+    let applications: Applications
+    let files: SharedFiles
+
+    /// - Parameters:
+    ///   - replayGuard: what was heard in an earlier run.
+    ///   - known: the devices that were known in one.
+    init(
+        _ account: TestAccount, replayGuard: ReplayGuard = ReplayGuard(), known: KnownDevices = KnownDevices()
+    ) throws {
+        self.account = account
+        let storage = try BlockingExecutor(name: "parts")
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let device = account.devices[0]
+        let current = CurrentAccount(device.account)
+        files = SharedFiles(path: "/nonexistent/roots", userHome: nil, on: storage, logger: logger)
+        offers = Offers(on: loop, files: files) { _ in }
+        let budget = NodeBudget(NodeLimits())
+        documents = DocumentService(
+            offers: offers, pool: budget.documents,
+            ledger: try PartFileLedger(stateFolder: account.root.appending("parts")), limit: TransferLimit())
+        discovery = ServiceDiscovery(loop: loop, executor: try BlockingExecutor(name: "discovery"))
+        directory = PeerDirectory(
+            account: current, store: device.store, replayGuard: replayGuard, known: known, discovery: discovery,
+            storage: storage, on: loop, logger: logger)
+        let exchange = StateExchange(
+            account: current, store: device.store, storage: storage, directory: directory, on: loop, logger: logger)
+        connections = PeerConnections(
+            context: try TLSContext(identity: TLSIdentity(device.account.identity)), account: current,
+            exchange: exchange, directory: directory,
+            service: PeerService(offers: offers, documents: documents, exchange: exchange, streams: budget.streams),
+            offers: offers, loops: EventLoopGroup(name: "parts", count: 1), limits: NodeLimits(),
+            budget: budget.devices, on: loop, logger: logger)
+        let home = try Home(environment: ["BATON_HOME": account.root.string])
+        applications = Applications(
+            keeper: ApplicationKeeper(home: home, environment: [:], on: storage, logger: logger),
+            handoffSwitch: HandoffSwitchKeeper(
+                path: home.configurationFolder + "/handoff", on: storage, logger: logger),
+            associations: SiteAssociations(logger: logger) { _ throws(SiteAssociationError) in
+                try SiteAssociation([])
+            }, on: loop, logger: logger)
+    }
+
+    /// A record is on the network under a name.
+    func announce(_ strings: [[UInt8]], under instance: String) async {
+        await discovery.see(instance, "local.", isAdded: true)
+        await directory.handle(
+            .record(instance: instance, interfaceIndex: 1, txt: strings.flatMap { [UInt8($0.count)] + $0 }))
+    }
+
+    /// A handoff that has not begun.
+    func handoff(
+        _ plan: Handoff.Plan = Handoff.Plan(activity: .init(), origin: PeerName(id: "a", name: "a"), destination: nil)
+    ) -> Handoff {
+        Handoff(
+            plan, connections: connections, documents: documents, applications: applications, files: files,
+            deadlines: HandoffDeadlines())
+    }
+}
