@@ -224,7 +224,7 @@ public actor Node {
                 group.addTask {
                     // Side by side: one that does not answer keeps no other from what it lacks.
                     await withDiscardingTaskGroup { group in
-                        for await device in directory.otherwiseKeyed {
+                        for await device in directory.toBeMet {
                             group.addTask { await exchange.inform(device) }
                         }
                     }

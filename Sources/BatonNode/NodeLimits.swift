@@ -34,6 +34,8 @@ struct NodeLimits: Sendable {
     /// Devices that are dialled at once without the user naming them, of those that no connection has proved: whoever has
     /// the account's keys can announce devices that do not exist. Default 4.
     var unprovedDials = 4
+    /// How long each of these may take, handshake included: what does not exist keeps the others waiting. Default 3 s.
+    var unprovedDialDeadline = Duration.seconds(3)
 
     // MARK: Bytes
 

@@ -118,6 +118,37 @@ import Testing
         #expect(restarted.saveNeed == .now)
     }
 
+    /// Who is not known is not remembered by it: a revoked device has these keys for good.
+    @Test func whatIsSealedWithKeysOfBeforeCountsWhileItIsNew() throws {
+        let account = try TestAccount(devices: 2)
+        var sealer = try account.devices[0].makeSealer()
+        let opener = account.devices[1].makeOpener()
+        let content = AdvertisementContent(port: 40000, addresses: [], deviceName: "a")
+        let said = try (0..<3).map { _ in try opener.open(record(try sealer.seal(content))).advertisement }
+        var replays = ReplayGuard()
+        func admits(_ number: Int, at unixTime: UInt64) -> Bool {
+            replays.admits(outdated: said[number], unixTime: unixTime)
+        }
+        #expect(admits(0, at: 1000) && admits(1, at: 1000) && admits(2, at: 1000))
+        #expect(replays.count == 0)
+        #expect(replays.judge(said[1], unixTime: 1000) == .accepted)
+        #expect(!admits(0, at: 1000))
+        #expect(admits(1, at: 1119) && !admits(1, at: 1120))
+        #expect(admits(2, at: 5000))
+        #expect(replays.judge(said[1], unixTime: 5000) == .replayed)
+    }
+
+    @Test func theFormBeforeIsRead() throws {
+        var earlier: [UInt8] = Array("baton replay/1".utf8) + device(1).bytes
+        earlier.append(bigEndian: UInt64(5))
+        earlier.append(bigEndian: UInt64(2))
+        var replays = try #require(ReplayGuard(decoding: earlier))
+        #expect(replays.judge(device(1), epoch: 5, sequence: 1) == .replayed)
+        #expect(replays.judge(device(1), epoch: 5, sequence: 2) == .expired)
+        #expect(replays.judge(device(1), epoch: 5, sequence: 3) == .accepted)
+        #expect(ReplayGuard(decoding: earlier + [0]) == nil)
+    }
+
     @Test func damageIsNotTakenForAGuard() throws {
         var replays = ReplayGuard()
         for number in 0..<3 { _ = replays.judge(device(number), epoch: 7, sequence: UInt64(number)) }

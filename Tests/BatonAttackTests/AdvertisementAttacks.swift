@@ -135,6 +135,26 @@ struct AdvertisementAttacks {
         }
     }
 
+    /// The same against who slept through a revocation: it is looked for where it was, and never hears of it.
+    @Test("A replayed advertisement of a device that is to be told of a revocation")
+    func replayOutdated() async throws {
+        try await attack("a device that slept is dialled where it was before") { defence in
+            var sealer = try laptop.makeSealer()
+            let opener = desktop.makeOpener()
+            let said = try [UInt16(40_001), 40_002].map {
+                try opener.open(Self.record(try sealer.seal(Self.content(nil, port: $0)))).advertisement
+            }
+            var replayGuard = ReplayGuard()
+            for advertisement in said where defence.isOn { _ = replayGuard.judge(advertisement, unixTime: 1) }
+            var outdated = OutdatedDevices(keys: keys)
+            if replayGuard.admits(outdated: said[0], unixTime: 1) {
+                _ = outdated.receive(
+                    said[0], keys: keys, instance: "i", interface: 1, now: Instant(nanoseconds: 1), unixTime: 1)
+            }
+            return Outcome(succeeds: outdated[laptop.id]?.addresses.first?.port == 40_001)
+        }
+    }
+
     /// Stute et al., section 6.2 (desynchronisation): the counter of a victim is pushed ahead, so that its own messages
     /// count as old from then on.
     @Test("A counter that is pushed ahead")

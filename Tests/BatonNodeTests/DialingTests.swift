@@ -11,15 +11,18 @@ import Testing
 /// Devices that are announced on the loopback and dialled there.
 @Suite("Dialling", .timeLimit(.minutes(5)))
 struct DialingTests {
-    private let parts: NodeParts
+    private var limits = NodeLimits()
 
-    init() async throws {
-        parts = try NodeParts(TestAccount(devices: 1))
+    private func parts() async throws -> NodeParts {
+        let parts = try NodeParts(TestAccount(devices: 1), limits: limits)
         await parts.directory.dialLoopback(with: parts.account.devices[0].account.currentKeys)
+        return parts
     }
 
     /// A device of a number, which no connection has proved, is announced.
-    private func announce(_ number: UInt8, at host: String, port: UInt16) async throws -> String {
+    private func announce(
+        _ number: UInt8, at host: String = "127.0.0.1", port: UInt16, to parts: NodeParts
+    ) async throws -> String {
         let key = [UInt8](repeating: number, count: 32)
         let advertisement = Advertisement(
             device: DeviceID(ed25519PublicKey: key), publicKey: key, epoch: 1, sequence: 0,
@@ -31,8 +34,10 @@ struct DialingTests {
     }
 
     @Test("So many devices that nothing has proved are dialled at once, and no further one is reached for")
-    func unproved() async throws {
-        let bound = NodeLimits().unprovedDials
+    mutating func unproved() async throws {
+        limits.unprovedDialDeadline = .seconds(60)
+        let parts = try await parts()
+        let bound = limits.unprovedDials
         #expect(bound == 4)
         // They take the connection, and say nothing.
         let reached = Lock<[Socket]>([])
@@ -41,7 +46,7 @@ struct DialingTests {
         defer { listener.close() }
         let port = try #require(listener.localAddress.port)
         var devices: [String] = []
-        for number in 0...bound { devices.append(try await announce(UInt8(number), at: "127.0.0.1", port: port)) }
+        for number in 0...bound { devices.append(try await announce(UInt8(number), port: port, to: parts)) }
         let dials = devices.prefix(bound).map { device in
             Task { [connections = parts.connections] in try await connections.connection(to: device, isWanted: false) }
         }
@@ -63,21 +68,43 @@ struct DialingTests {
         await parts.connections.stop()
     }
 
+    @Test("What nothing has proved is dialled in brief, and for longer where a user names it meanwhile")
+    mutating func brief() async throws {
+        limits.unprovedDialDeadline = .milliseconds(200)
+        let parts = try await parts()
+        let reached = Lock<[Socket]>([])
+        let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: EventLoop(name: "silent"))
+        listener.start { socket in reached.withLock { $0.append(socket) } }
+        defer { listener.close() }
+        let device = try await announce(1, port: try #require(listener.localAddress.port), to: parts)
+        let unasked = Task { try await parts.connections.connection(to: device, isWanted: false) }
+        try await eventually("it is dialled") { reached.withLock { $0.count } == 1 }
+        let named = Task { try await parts.connections.connection(to: device, isWanted: true) }
+        let error = await #expect(throws: HandoffError.self) { try await unasked.value }
+        #expect(error?.code == .timedOut)
+        try await eventually("it is dialled for who named it") { reached.withLock { $0.count } == 2 }
+        for socket in reached.withLock({ $0 }) { socket.close() }
+        let failure = await #expect(throws: HandoffError.self) { try await named.value }
+        #expect(failure?.code == .peerUnreachable)
+        await parts.connections.stop()
+    }
+
     @Test("A device that moves while it is dialled is followed so many times, and then given up")
     func moves() async throws {
+        let parts = try await parts()
         // With one connection the kernel's queue is full: others wait for an answer.
         let silence = try Listener(at: .ip(.ipv4Any, port: 0), on: parts.loop, backlog: 0)
         defer { silence.close() }
         let port = try #require(silence.localAddress.port)
         let filler = try await Socket.connect(to: .ip(.ipv4Loopback, port: port), on: parts.loop)
-        let device = try await announce(1, at: "127.0.0.1", port: port)
+        let device = try await announce(1, port: port, to: parts)
         let dial = Task { [parts] in try await parts.connections.connection(to: device, isWanted: true) }
         for number in 1...PeerConnections.moveLimit {
             let address = SocketAddress.ip(try #require(IPAddress("127.0.0.\(number)")), port: port)
             try await eventually("it is dialled at \(address)") {
                 await parts.connections.addresses(ofDialled: device) == [address]
             }
-            _ = try await announce(1, at: "127.0.0.\(number + 1)", port: port)
+            _ = try await announce(1, at: "127.0.0.\(number + 1)", port: port, to: parts)
             await parts.connections.announced()
         }
         let error = await #expect(throws: HandoffError.self) { try await dial.value }

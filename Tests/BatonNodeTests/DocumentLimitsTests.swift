@@ -239,16 +239,9 @@ struct DocumentLimitsTests {
         let bound = NodeLimits().acceptedWaiting
         var queue = AcceptanceQueue<Int>(concurrency: AutomaticAcceptance.concurrency, bound: bound)
         let devices = try (0..<3).map(Self.device)
-        var ends: [(inout AcceptanceQueue<Int>) -> Void] = []
-        func enter(_ number: Int, of device: Int) -> Bool {
-            queue.enter(number, of: devices[device], isProved: true)
-        }
-        func begin() -> Int? {
-            guard let (number, end) = queue.begin() else { return nil }
-            ends.append(end)
-            return number
-        }
-        func end(_ number: Int) { ends[number](&queue) }
+        func enter(_ number: Int, of device: Int) -> Bool { queue.enter(number, of: devices[device]) }
+        func begin() -> Int? { queue.begin() }
+        func end(_ device: Int, rests: Bool = false) { queue.end(devices[device], rests: rests) }
         for number in 0..<bound / 2 { #expect(enter(number, of: 0)) }
         #expect(!enter(0, of: 0))
         for number in 0..<bound / 2 { #expect(enter(100 + number, of: 1)) }
@@ -260,30 +253,16 @@ struct DocumentLimitsTests {
         #expect([begin(), begin()] == [1, nil])
         end(1)
         #expect([begin(), begin()] == [101, nil])
+        // Who gave nothing has no turn for a while, and keeps nobody from his.
+        end(0, rests: true)
+        #expect([begin(), begin()] == [200, nil])
         end(2)
+        #expect(begin() == nil)
+        queue.wake(devices[0])
+        #expect([begin(), begin()] == [2, nil])
+        end(0)
         queue.removeAll()
         #expect(begin() == nil)
-    }
-
-    @Test("Devices that somebody invents take half of the places, one turn, and none before a device that was proved")
-    func acceptedOfInvented() throws {
-        let bound = NodeLimits().acceptedWaiting
-        var queue = AcceptanceQueue<Int>(concurrency: AutomaticAcceptance.concurrency, bound: bound)
-        func enter(_ number: Int, isProved: Bool) throws -> Bool {
-            queue.enter(number, of: try Self.device(number), isProved: isProved)
-        }
-        for number in 0..<40 { #expect(try enter(number, isProved: false) == (number < bound / 2)) }
-        let invented = queue.begin()
-        #expect(invented?.candidate == 0)
-        let second = queue.begin()
-        #expect(second == nil)
-        #expect(try enter(100, isProved: true))
-        let proved = queue.begin()
-        #expect(proved?.candidate == 100)
-        #expect(try enter(101, isProved: true))
-        invented?.end(&queue)
-        let next = queue.begin()
-        #expect(next?.candidate == 101)
     }
 
     @Test("So many devices are remembered whose lists are known; those that never said anything are forgotten first")
@@ -325,17 +304,14 @@ struct DocumentLimitsTests {
         #expect(insert(0) && insert(1) && !insert(3))
     }
 
-    @Test("So many devices that nothing has proved are dialled by themselves; who is proved, or named, is in any case")
+    @Test("So many devices that nothing has proved are dialled at once")
     func dialled() {
         var places = DialPlaces(bound: NodeLimits().unprovedDials)
-        func enter(_ device: Int, isProved: Bool = false, isWanted: Bool = false) -> Bool {
-            places.enter("\(device)", isProved: isProved, isWanted: isWanted)
-        }
+        func enter(_ device: Int) -> Bool { places.enter("\(device)") }
         for device in 0..<10 { #expect(enter(device) == (device < NodeLimits().unprovedDials)) }
-        #expect(enter(10, isProved: true) && enter(11, isWanted: true) && !enter(12))
-        places.leave("11")
-        #expect(!enter(12))
+        places.leave("9")
+        #expect(!enter(9))
         places.leave("0")
-        #expect(enter(12) && !enter(0))
+        #expect(enter(9) && !enter(0))
     }
 }

@@ -36,6 +36,18 @@ extension LabHandoffTests {
             print("host \(host) saw that \(name) knows after \(ContinuousClock.now - began)")
         }
 
+        @Test("Devices that are announced meet unasked: what a thief invents is known by that nobody has met it")
+        func meeting() async throws {
+            let lab = try await HandoffLab(["laptop", "desktop"])
+            defer { lab.down() }
+            _ = try await startNodes(lab, 2)
+            for (host, other) in [(1, "desktop"), (2, "laptop")] {
+                try await eventually("host \(host) has met \(other)", within: .seconds(60)) {
+                    try await device(other, on: host, lab)?.contains("\"proved\":true") == true
+                }
+            }
+        }
+
         @Test("A revoked device is out at once and stays out; who slept or joins later learns of it")
         func revocation() async throws {
             let lab = try await HandoffLab(["laptop", "desktop", "phone", "tablet"], members: 3)

@@ -53,7 +53,7 @@ struct OutdatedDevicesTests {
         /// The devices that were heard so far, of which account state is exchanged with.
         func heard(_ count: Int) async -> [String] {
             var heard: [String] = []
-            for await device in directory.otherwiseKeyed {
+            for await device in directory.toBeMet {
                 heard.append(device)
                 if heard.count == count { break }
             }
@@ -112,17 +112,24 @@ struct OutdatedDevicesTests {
         /// Whether a device can be dialled.
         func hasTurn(_ number: Int) -> Bool { outdated[device(number)] != nil }
 
+        /// Where a device is dialled.
+        func port(_ number: Int) -> UInt16? { outdated[device(number)]?.addresses.first?.port }
+
         private static func publicKey(_ number: Int) -> [UInt8] {
             (0..<32).map { UInt8(truncatingIfNeeded: number >> (8 * ($0 % 4))) }
         }
 
         /// - Returns: the devices whose turn it is.
-        mutating func hear(_ number: Int, at seconds: Int) -> [DeviceID] {
+        mutating func hear(
+            _ number: Int, at seconds: Int, sequence: UInt64 = 1, port: UInt16 = 4000
+        ) -> [DeviceID] {
             let key = Self.publicKey(number)
             let advertisement = Advertisement(
-                device: DeviceID(ed25519PublicKey: key), publicKey: key, epoch: 1, sequence: 1,
+                device: DeviceID(ed25519PublicKey: key), publicKey: key, epoch: 1, sequence: sequence,
                 gateNonce: [UInt8](repeating: 0, count: 16),
-                content: AdvertisementContent(timeToLive: 120, port: 4000, addresses: [], deviceName: "\(number)"))
+                content: AdvertisementContent(
+                    timeToLive: 120, port: port, addresses: [NetworkAddress("192.0.2.7")].compactMap { $0 },
+                    deviceName: "\(number)"))
             return outdated.receive(
                 advertisement, keys: Self.keys, instance: "\(number)", interface: 1,
                 now: Instant(nanoseconds: UInt64(seconds) * 1_000_000_000), unixTime: 1)
@@ -182,6 +189,21 @@ struct OutdatedDevicesTests {
         // What was said two minutes ago is said no more.
         #expect(fresh.hear(2000, at: 200) == [fresh.device(2000)])
         #expect(!fresh.hasTurn(20) && !fresh.hasTurn(1000))
+    }
+
+    @Test("What is older than what was heard takes no place of it, in the line or in a turn")
+    func older() {
+        var line = Line()
+        for number in Self.thieves { _ = line.hear(number, at: 0) }
+        let honest = OutdatedDevices.bound
+        _ = line.hear(honest, at: 1, sequence: 5, port: 4005)
+        _ = line.hear(honest, at: 2, sequence: 4, port: 4004)
+        _ = line.hear(0, at: 20)
+        #expect(line.port(honest) == 4005)
+        #expect(line.hear(honest, at: 21, sequence: 4, port: 4004).isEmpty)
+        #expect(line.port(honest) == 4005)
+        #expect(line.hear(honest, at: 22, sequence: 6, port: 4006) == [line.device(honest)])
+        #expect(line.port(honest) == 4006)
     }
 
     @Test("It is remembered of so many devices that they had a turn")

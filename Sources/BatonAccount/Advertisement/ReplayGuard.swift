@@ -74,6 +74,19 @@ public struct ReplayGuard: Sendable, Equatable {
             timeToLive: advertisement.content.timeToLive, unixTime: unixTime)
     }
 
+    /// Judges one that is sealed with keys of before: of a device that is not remembered it is not either, because whoever
+    /// was revoked has these keys and can make himself any number of names.
+    ///
+    /// - Returns: whether it is what the device says now, as far as is known of it.
+    public mutating func admits(outdated advertisement: Advertisement, unixTime: UInt64) -> Bool {
+        guard let known = entries[advertisement.device] else { return true }
+        switch judge(advertisement, unixTime: unixTime) {
+        case .accepted, .standing: return true
+        case .duplicate: return unixTime < known.validUntil
+        case .expired, .replayed: return false
+        }
+    }
+
     mutating func judge(
         _ device: DeviceID, epoch: UInt64, sequence: UInt64, timeToLive: UInt16, unixTime: UInt64
     ) -> Verdict {
@@ -119,7 +132,8 @@ public struct ReplayGuard: Sendable, Equatable {
 
 extension ReplayGuard {
     private static let header: [UInt8] = Array("baton replay/2".utf8)
-    private static let entryCount = DeviceID.count + 24
+    /// Of the form before, which did not say until when an advertisement counts: none does any more.
+    private static let earlierHeader: [UInt8] = Array("baton replay/1".utf8)
 
     /// The form on disk: a header, then id, epoch, sequence and end of each device's newest, the longest silent first.
     func encoded() -> [UInt8] {
@@ -135,11 +149,13 @@ extension ReplayGuard {
 
     /// Reads the form on disk; nil for anything else.
     init?(decoding bytes: [UInt8]) {
-        guard bytes.starts(with: Self.header) else { return nil }
+        let isEarlier = bytes.starts(with: Self.earlierHeader)
+        guard isEarlier || bytes.starts(with: Self.header) else { return nil }
         let body = bytes.dropFirst(Self.header.count)
-        guard body.count % Self.entryCount == 0, body.count / Self.entryCount <= Self.capacity else { return nil }
-        for start in stride(from: body.startIndex, to: body.endIndex, by: Self.entryCount) {
-            let entry = body[start..<(start + Self.entryCount)]
+        let entryCount = DeviceID.count + (isEarlier ? 16 : 24)
+        guard body.count % entryCount == 0, body.count / entryCount <= Self.capacity else { return nil }
+        for start in stride(from: body.startIndex, to: body.endIndex, by: entryCount) {
+            let entry = body[start..<(start + entryCount)]
             guard let device = DeviceID(bytes: entry.prefix(DeviceID.count)), entries[device] == nil else { return nil }
             let numbers = [0, 8, 16].map { offset in
                 entry.dropFirst(DeviceID.count + offset).prefix(8).reduce(0) { $0 << 8 | UInt64($1) }

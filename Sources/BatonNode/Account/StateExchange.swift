@@ -249,14 +249,20 @@ actor StateExchange {
         others[device, default: MetDevices.Device()].told = (own, .now)
         others[device]?.isBeingTold = true
         defer { others[device]?.isBeingTold = false }
+        var isLate = false
         do {
             let connection = try await connections.connection(to: device, isWanted: false)
             if others[device]?.revision != own { await ask(connection, of: device) }
         } catch {
-            logger.info("\(device.prefix(8)) could not be told of the revocation lists: \(error)")
+            logger.info("\(device.prefix(8)) could not be met: \(error)")
+            isLate = error.code == .limitExceeded
         }
-        // What it was given the chance to ask for it asks for at once; where it does not say so, it is told again.
-        if others[device]?.revision != account.value.state.revision { tryAgain(device) }
+        // What it was given the chance to ask for it asks for at once; where it does not say so, it is told again. What has
+        // the lists by the keys that it shows, and was to be met only, is met when it is heard the next time.
+        let current = account.value
+        let peer = await directory.peer(device)
+        let hasLists = peer?.keys.id == current.currentKeys.id && !current.state.isApart
+        if others[device]?.revision != current.state.revision, isLate || !hasLists { tryAgain(device) }
         return account.value.state.revision != own
     }
 

@@ -1,12 +1,12 @@
-/// Who is being dialled of the devices that no connection has proved: a pure value.
+/// Who is being dialled in brief: devices that no connection has proved and that no user has named. A pure value.
 ///
-/// A user who names a device has it dialled in any case. What the node asks of devices by itself, such as for a listing,
-/// finds so many places, so that devices which somebody invents cost no more than that.
+/// What the node asks of such devices by itself, such as for a listing, or who they are, finds so many places, so that
+/// devices which somebody invents cost no more than that.
 struct DialPlaces {
     /// See ``NodeLimits/unprovedDials``.
     let bound: Int
 
-    private var unproved: Set<String> = []
+    private var dialled: Set<String> = []
 
     init(bound: Int) {
         self.bound = bound
@@ -14,14 +14,12 @@ struct DialPlaces {
 
     /// A device is dialled from now on, until ``leave(_:)``.
     ///
-    /// - Parameter isWanted: by a user who named it.
     /// - Returns: whether it may be.
-    mutating func enter(_ device: String, isProved: Bool, isWanted: Bool) -> Bool {
-        guard !isProved else { return true }
-        guard isWanted || unproved.count < bound else { return false }
-        unproved.insert(device)
+    mutating func enter(_ device: String) -> Bool {
+        guard dialled.count < bound else { return false }
+        dialled.insert(device)
         return true
     }
 
-    mutating func leave(_ device: String) { unproved.remove(device) }
+    mutating func leave(_ device: String) { dialled.remove(device) }
 }

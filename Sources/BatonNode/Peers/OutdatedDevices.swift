@@ -30,12 +30,18 @@ struct OutdatedDevices {
         let at: Instant
         let unixTime: UInt64
 
+        /// Whether it is older than another: sent again by somebody else.
+        func isOlder(than other: Heard) -> Bool {
+            let (own, others) = (advertisement, other.advertisement)
+            return (own.epoch, own.sequence) < (others.epoch, others.sequence)
+        }
+
         /// After that it is no more what the device says.
         var end: Instant { at + .seconds(Int(advertisement.content.timeToLive)) }
     }
 
     private var table: PeerTable
-    private var admitted: [DeviceID: Instant] = [:]
+    private var admitted: [DeviceID: (since: Instant, heard: Heard)] = [:]
     /// In the order in which they came.
     private var waiting: [Heard] = []
     /// Who had a turn, or has it; whose began last comes last.
@@ -54,7 +60,7 @@ struct OutdatedDevices {
         _ advertisement: Advertisement, keys: GenerationKeys, instance: String, interface: UInt32, now: Instant,
         unixTime: UInt64
     ) -> [DeviceID] {
-        for (device, since) in admitted where now - since >= Self.turn {
+        for (device, turn) in admitted where now - turn.since >= Self.turn {
             admitted[device] = nil
             table.remove(device: device)
         }
@@ -63,16 +69,18 @@ struct OutdatedDevices {
             unixTime: unixTime)
         waiting.removeAll { $0.end <= now }
         var turns: [DeviceID] = []
-        if admitted[advertisement.device] == nil {
-            line(up: heard)
-        } else {
+        if let turn = admitted[advertisement.device] {
+            guard !heard.isOlder(than: turn.heard) else { return [] }
+            admitted[advertisement.device]?.heard = heard
             show(heard)
             turns = [advertisement.device]
+        } else {
+            line(up: heard)
         }
         while admitted.count < Self.bound, let next = nextInLine {
             let heard = waiting.remove(at: next)
             let device = heard.advertisement.device
-            admitted[device] = now
+            admitted[device] = (now, heard)
             served.removeAll { $0 == device }
             served.append(device)
             if served.count > Self.servedBound { served.removeFirst() }
@@ -99,7 +107,7 @@ struct OutdatedDevices {
     private mutating func line(up heard: Heard) {
         let device = heard.advertisement.device
         if let place = waiting.firstIndex(where: { $0.advertisement.device == device }) {
-            waiting[place] = heard
+            if !heard.isOlder(than: waiting[place]) { waiting[place] = heard }
         } else if waiting.count < Self.waitingBound {
             waiting.append(heard)
         } else if !served.contains(device), let last = waiting.lastIndex(where: hadTurn) {

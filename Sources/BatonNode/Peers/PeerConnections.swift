@@ -17,6 +17,12 @@ actor PeerConnections {
         var handoffs = 0
     }
 
+    private struct Dial {
+        let task: Task<Connection, any Error>
+        /// See ``NodeLimits/unprovedDialDeadline``.
+        let isBrief: Bool
+    }
+
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -32,7 +38,7 @@ actor PeerConnections {
     /// What all devices together can make this one hold, of the node's budget.
     nonisolated let budget: ReceiveBudget
     private var live: [String: [Live]] = [:]
-    private var dialing: [String: Task<Connection, any Error>] = [:]
+    private var dialing: [String: Dial] = [:]
     /// Where a device is being dialled, and the attempt.
     var connecting: [String: (addresses: [SocketAddress], attempt: Task<Socket, any Error>)] = [:]
     private var dialPlaces: DialPlaces
@@ -89,29 +95,41 @@ actor PeerConnections {
 
     private func dialled(_ device: String, isWanted: Bool) async throws(HandoffError) -> Connection {
         let isProved = await directory.peer(device)?.isProved ?? false
-        let task: Task<Connection, any Error>
+        let isBrief = !isProved && !isWanted
+        let dial: Dial
         if let running = dialing[device] {
-            task = running
+            dial = running
         } else {
-            guard dialPlaces.enter(device, isProved: isProved, isWanted: isWanted) else {
-                throw HandoffError(
-                    .limitExceeded, "\(dialPlaces.bound) devices that never were connected are being dialled: try later"
-                )
-            }
-            task = Task {
-                defer {
-                    dialing[device] = nil
-                    dialPlaces.leave(device)
-                }
-                return try await self.dial(device)
-            }
-            dialing[device] = task
+            dial = try begin(device, isBrief: isBrief)
         }
         do {
-            return try await task.valueUnlessCancelled
+            return try await dial.task.valueUnlessCancelled
         } catch {
-            throw HandoffError(wrapping: error)
+            let failure = HandoffError(wrapping: error)
+            // Who is named by the user has more time than the dial that was under way.
+            guard dial.isBrief, !isBrief, failure.code == .timedOut else { throw failure }
+            return try await dialled(device, isWanted: isWanted)
         }
+    }
+
+    private func begin(_ device: String, isBrief: Bool) throws(HandoffError) -> Dial {
+        guard !isBrief || dialPlaces.enter(device) else {
+            throw HandoffError(
+                .limitExceeded, "\(dialPlaces.bound) devices that never were connected are being dialled: try later")
+        }
+        let task = Task {
+            defer {
+                dialing[device] = nil
+                dialPlaces.leave(device)
+            }
+            guard isBrief else { return try await self.dial(device) }
+            return try await withDeadline(limits.unprovedDialDeadline, "it was not reached") {
+                try await self.dial(device)
+            }
+        }
+        let dial = Dial(task: task, isBrief: isBrief)
+        dialing[device] = dial
+        return dial
     }
 
     /// Waits until a device announces itself, at most for a time.
@@ -191,14 +209,14 @@ actor PeerConnections {
                 for entry in entries { group.addTask { await entry.connection.abort() } }
             }
         }
-        for (device, dial) in dialing where account.isRevoked(device) { dial.cancel() }
+        for (device, dial) in dialing where account.isRevoked(device) { dial.task.cancel() }
     }
 
     /// Closes every connection politely.
     func stop() async {
         isStopped = true
         sweep?.cancel()
-        for task in dialing.values { task.cancel() }
+        for dial in dialing.values { dial.task.cancel() }
         let connections = live.values.flatMap { $0.map(\.connection) }
         await withTaskGroup { group in
             for connection in connections {

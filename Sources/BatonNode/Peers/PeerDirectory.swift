@@ -68,9 +68,10 @@ actor PeerDirectory {
         for device in table.peers.keys where table.isProved(device) { self.replayGuard.prove(device) }
     }
 
-    /// Devices whose advertisements were sealed with other keys than this device's, and while lists are apart every one
-    /// that is heard: they may lack revocation lists, or have more. To be iterated once.
-    nonisolated var otherwiseKeyed: AsyncStream<String> { heard }
+    /// Devices that were heard and are to be met: those that may lack revocation lists, or have more, because they seal with
+    /// other keys than this device or lists are apart; and those that no connection has shown yet, so that whoever was there
+    /// before a thief is not taken for one of his inventions. To be iterated once.
+    nonisolated var toBeMet: AsyncStream<String> { heard }
 
     /// The devices that are announced now.
     var present: [Peer] { table.present }
@@ -100,8 +101,12 @@ actor PeerDirectory {
     /// A connection has shown that a device is of the account.
     func prove(_ device: String) {
         guard let device = DeviceID(device) else { return }
+        let isNews = !table.isProved(device)
         table.prove(device)
         replayGuard.prove(device)
+        guard isNews else { return }
+        changed()
+        save()
     }
 
     /// The account has other lists or keys: revoked devices are forgotten, and what could not be opened is tried again.
@@ -217,7 +222,11 @@ actor PeerDirectory {
         let device = opened.advertisement.device.description
         announcements.heard(device)
         // Of lists that are apart the same keys seal what a device says that has only one of them.
-        if opened.keys.id != current.currentKeys.id || current.state.isApart { hearing.yield(device) }
+        if opened.keys.id != current.currentKeys.id || current.state.isApart
+            || !table.isProved(opened.advertisement.device)
+        {
+            hearing.yield(device)
+        }
         scheduleSave()
     }
 
@@ -228,9 +237,13 @@ actor PeerDirectory {
     ) {
         // It takes no lasting query, and is heard again in its turn.
         discovery.follow(instance)
+        let unixTime = UInt64(Date().timeIntervalSince1970)
+        // Anybody can send again what it said at another time, from another place.
+        guard replayGuard.admits(outdated: opened.advertisement, unixTime: unixTime) else { return }
         let turns = outdated.receive(
             opened.advertisement, keys: opened.keys, instance: instance, interface: interface, now: .now,
-            unixTime: UInt64(Date().timeIntervalSince1970))
+            unixTime: unixTime)
+        scheduleSave()
         for device in turns { hearing.yield(device.description) }
     }
 

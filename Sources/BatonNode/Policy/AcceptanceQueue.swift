@@ -2,22 +2,16 @@ import BatonAccount
 
 /// Documents that a rule has accepted, a few of which are fetched while the others wait: a pure value.
 ///
-/// No device has more than half of the places, nor two turns at once; and all of whom no connection has proved that they
-/// exist have as much together as one device, and go last: whoever invents devices keeps none from its turn.
+/// No device has more than half of the places, nor two turns at once, nor one while it rests.
 struct AcceptanceQueue<Candidate> {
-    /// Whose turn it is.
-    private enum Source: Hashable {
-        case device(DeviceID)
-        case unproved
-    }
-
     /// How many are fetched at once.
     let concurrency: Int
     /// How many wait at the most.
     let bound: Int
 
-    private var waiting: [(source: Source, candidate: Candidate)] = []
-    private var running: Set<Source> = []
+    private var waiting: [(device: DeviceID, candidate: Candidate)] = []
+    private var running: Set<DeviceID> = []
+    private var resting: Set<DeviceID> = []
 
     /// - Parameters:
     ///   - concurrency: two at the least, so that what is slow to come keeps no other device waiting.
@@ -29,24 +23,31 @@ struct AcceptanceQueue<Candidate> {
     }
 
     /// - Returns: whether there was room.
-    mutating func enter(_ candidate: Candidate, of device: DeviceID, isProved: Bool) -> Bool {
-        let source = isProved ? Source.device(device) : .unproved
-        guard waiting.count < bound, waiting.count(where: { $0.source == source }) < bound / 2 else { return false }
-        waiting.append((source, candidate))
+    mutating func enter(_ candidate: Candidate, of device: DeviceID) -> Bool {
+        guard waiting.count < bound, waiting.count(where: { $0.device == device }) < bound / 2 else { return false }
+        waiting.append((device, candidate))
         return true
     }
 
     /// The next one to fetch, the oldest first; `nil` when none may be begun now.
-    ///
-    /// - Returns: it, and what is called once when it is over.
-    mutating func begin() -> (candidate: Candidate, end: (inout Self) -> Void)? {
-        guard running.count < concurrency else { return nil }
-        let places = waiting.indices.filter { !running.contains(waiting[$0].source) }
-        guard let place = places.first(where: { waiting[$0].source != .unproved }) ?? places.first else { return nil }
-        let (source, candidate) = waiting.remove(at: place)
-        running.insert(source)
-        return (candidate, { $0.running.remove(source) })
+    mutating func begin() -> Candidate? {
+        let free = waiting.firstIndex { !running.contains($0.device) && !resting.contains($0.device) }
+        guard running.count < concurrency, let free else { return nil }
+        let (device, candidate) = waiting.remove(at: free)
+        running.insert(device)
+        return candidate
     }
+
+    /// What was begun of a device is over.
+    ///
+    /// - Parameter rests: whether it has no turn until ``wake(_:)``.
+    mutating func end(_ device: DeviceID, rests: Bool) {
+        running.remove(device)
+        if rests { resting.insert(device) }
+    }
+
+    /// A device has rested.
+    mutating func wake(_ device: DeviceID) { resting.remove(device) }
 
     /// Lets all go that wait.
     mutating func removeAll() { waiting = [] }

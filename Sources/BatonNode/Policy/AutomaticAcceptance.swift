@@ -11,12 +11,15 @@ import struct SystemPackage.FilePath
 
 /// Takes over, without being asked, the documents that a rule of the user's policy accepts.
 ///
-/// A document is looked at once, when it becomes another device's current activity; what a rule accepts goes the road
-/// of every handoff. What is said before it is fetched is held against the rule again, because an advertisement is
+/// A document is looked at once, when it becomes another device's current activity, or when a connection has shown that
+/// there is such a device (the node makes one to each that it hears); what a rule accepts goes the road of every handoff. What is said before it is fetched is held against the rule again, because an advertisement is
 /// only what a device says of itself. Lives on the node's control loop.
 actor AutomaticAcceptance {
     /// Documents that are fetched at once.
     static let concurrency = 2
+    /// How long a device has no turn after something of it was not taken over: what it offers and does not give costs no
+    /// more than a few lines of the log.
+    static let rest = Duration.seconds(10)
 
     private struct Candidate {
         let peer: Peer
@@ -78,7 +81,8 @@ actor AutomaticAcceptance {
     }
 
     private func consider(_ peer: Peer) async {
-        guard let current = peer.current, current.flags.contains(.document),
+        // Whoever has the account's keys can announce devices that do not exist.
+        guard peer.isProved, let current = peer.current, current.flags.contains(.document),
             seen.insert(current.id, of: peer.device)
         else { return }
         let summary = WireActivitySummary(current, since: peer.currentSince)
@@ -87,7 +91,7 @@ actor AutomaticAcceptance {
             let destination = rule.destination
         else { return }
         let candidate = Candidate(peer: peer, summary: summary, rule: rule, destination: destination)
-        guard queue.enter(candidate, of: peer.device, isProved: peer.isProved) else {
+        guard queue.enter(candidate, of: peer.device) else {
             if let unsaid = fullness.note(at: .now) {
                 logger.warning(
                     "accept policy: “\(summary.title)” from \(peer.name) is left to you: too many wait already",
@@ -99,22 +103,28 @@ actor AutomaticAcceptance {
     }
 
     private func startNext() {
-        while let (candidate, end) = queue.begin() {
+        while let candidate = queue.begin() {
             Task {
-                await take(candidate)
-                end(&queue)
+                let device = candidate.peer.device
+                let isHere = await take(candidate)
+                queue.end(device, rests: !isHere)
+                startNext()
+                guard !isHere else { return }
+                try? await Task.sleep(for: Self.rest)
+                queue.wake(device)
                 startNext()
             }
         }
     }
 
-    private func take(_ candidate: Candidate) async {
+    /// - Returns: whether it is here now.
+    private func take(_ candidate: Candidate) async -> Bool {
         let (peer, summary, rule) = (candidate.peer, candidate.summary, candidate.rule)
         let what = "accept policy, line \(rule.line): “\(summary.title)” from \(peer.name)"
         do {
             let destination = try await documents.openDestination(candidate.destination)
             guard let id = ActivityID(summary.id), try await taken.insert(id, of: peer.device.description) else {
-                return
+                return true
             }
             logger.notice("\(what) is taken over into \(candidate.destination)")
             let handoff = Handoff(
@@ -124,18 +134,23 @@ actor AutomaticAcceptance {
             try await handoffs.insert(handoff)
             let task = Task { await handoff.run() }
             await handoffs.setTask(task, of: handoff)
-            await follow(handoff, what)
+            let isHere = await follow(handoff, what)
             await task.value
             await handoffs.remove(handoff)
+            return isHere
         } catch {
             logger.warning("\(what) was not taken over: \(error)")
+            return false
         }
     }
 
-    private func follow(_ handoff: Handoff, _ what: String) async {
+    /// - Returns: whether it came to its end well.
+    private func follow(_ handoff: Handoff, _ what: String) async -> Bool {
+        var isHere = false
         for await event in handoff.events {
             switch event.kind {
             case .continued(let continued):
+                isHere = true
                 logger.notice(
                     "\(what) is here: \(NameDisplay.escaped(continued.path)), \(HumanUnits.bytes(continued.bytes))")
             case .failed(let failure):
@@ -146,6 +161,7 @@ actor AutomaticAcceptance {
                 break
             }
         }
+        return isHere
     }
 }
 

@@ -9,6 +9,8 @@ import struct SystemPackage.FilePath
 actor TakenActivities {
     /// The most that are remembered; the oldest are forgotten. A line has at most 66 bytes.
     static let bound = 512
+    /// The most of one device, so that none makes the others' forgotten.
+    static let boundPerDevice = 64
 
     private nonisolated let executor: BlockingExecutor
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -30,6 +32,8 @@ actor TakenActivities {
         let entry = "\(device) \(activity)"
         guard !known.contains(entry) else { return false }
         known.append(entry)
+        let own = known.indices.filter { known[$0].hasPrefix(device) }
+        if own.count > Self.boundPerDevice { known.remove(at: own[0]) }
         known.removeFirst(max(0, known.count - Self.bound))
         try Data(known.map { $0 + "\n" }.joined().utf8).write(to: URL(filePath: path), options: .atomic)
         entries = known

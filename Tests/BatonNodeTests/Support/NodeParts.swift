@@ -30,7 +30,8 @@ struct NodeParts {
     ///   - replayGuard: what was heard in an earlier run.
     ///   - known: the devices that were known in one.
     init(
-        _ account: TestAccount, replayGuard: ReplayGuard = ReplayGuard(), known: KnownDevices = KnownDevices()
+        _ account: TestAccount, replayGuard: ReplayGuard = ReplayGuard(), known: KnownDevices = KnownDevices(),
+        limits: NodeLimits = NodeLimits()
     ) throws {
         self.account = account
         let storage = try BlockingExecutor(name: "parts")
@@ -39,7 +40,7 @@ struct NodeParts {
         let current = CurrentAccount(device.account)
         files = SharedFiles(path: "/nonexistent/roots", userHome: nil, on: storage, logger: logger)
         offers = Offers(on: loop, files: files) { _ in }
-        let budget = NodeBudget(NodeLimits())
+        let budget = NodeBudget(limits)
         documents = DocumentService(
             offers: offers, pool: budget.documents,
             ledger: try PartFileLedger(stateFolder: account.root.appending("parts")), limit: TransferLimit())
@@ -53,7 +54,7 @@ struct NodeParts {
             context: try TLSContext(identity: TLSIdentity(device.account.identity)), account: current,
             exchange: exchange, directory: directory,
             service: PeerService(offers: offers, documents: documents, exchange: exchange, streams: budget.streams),
-            offers: offers, loops: EventLoopGroup(name: "parts", count: 1), limits: NodeLimits(),
+            offers: offers, loops: EventLoopGroup(name: "parts", count: 1), limits: limits,
             budget: budget.devices, on: loop, logger: logger)
         let home = try Home(environment: ["BATON_HOME": account.root.string])
         applications = Applications(
