@@ -205,6 +205,18 @@ struct DocumentLimitsTests {
         await node.close()
     }
 
+    @Test("So many older copies of a document can be named")
+    func olderCopies() throws {
+        func request(_ copies: Int) -> WireAcceptRequest {
+            .with { $0.against = Array(repeating: Data("/copy".utf8), count: copies) }
+        }
+        #expect(try ControlService.copies(in: request(OlderCopy.limit)).count == OlderCopy.limit)
+        let error = #expect(throws: HandoffError.self) {
+            try ControlService.copies(in: request(OlderCopy.limit + 1))
+        }
+        #expect(error?.code == .invalidRequest)
+    }
+
     @Test("So many events of an activity wait for an application that does not read, and the oldest go first")
     func events() async throws {
         let loop = EventLoop(name: "offers")
