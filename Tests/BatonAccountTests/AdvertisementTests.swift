@@ -187,6 +187,29 @@ func record(_ strings: [[UInt8]]) -> [UInt8] {
         #expect(throws: AdvertisementRejection.malformed(.address)) { try AdvertisementCodec.decode(plain) }
     }
 
+    @Test(arguments: [
+        // As many as there may be, and as many bytes: 71, where one more costs 5.
+        (1...8).map { "10.0.0.\($0)" }, (1...3).map { "fd00::\($0)" } + (1...4).map { "10.0.0.\($0)" },
+    ])
+    func oneAddressMoreIsRefused(_ addresses: [String]) throws {
+        let identity = account.devices[0].account.identity
+        let most = try AdvertisementCodec.encode(
+            Advertisement(
+                device: identity.id, publicKey: identity.publicKey, epoch: 9, sequence: 9,
+                gateNonce: [UInt8](repeating: 0, count: 16), content: content(addresses: addresses)))
+        #expect(
+            try AdvertisementCodec.decode(most).content.addresses == addresses.map { try #require(NetworkAddress($0)) })
+        let count = 71 + 7
+        var more = most
+        more[count] += 1
+        more.insert(contentsOf: [4, 10, 0, 0, 99], at: count + 1)
+        #expect(throws: AdvertisementRejection.malformed(.address)) {
+            try AdvertisementCodec.decode(Array(more.dropLast(5)))
+        }
+        let all = try (addresses + ["10.0.0.99"]).map { try #require(NetworkAddress($0)) }
+        #expect(AdvertisementContent.fitting(all) == all.dropLast())
+    }
+
     @Test func strangersAndOneselfAreRejected() throws {
         var sealer = try account.devices[0].makeSealer()
         let raw = record(try sealer.seal(content()))

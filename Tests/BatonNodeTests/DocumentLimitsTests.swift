@@ -205,6 +205,54 @@ struct DocumentLimitsTests {
         await node.close()
     }
 
+    /// How far an origin goes before it says no more.
+    enum Silence: CaseIterable { case insteadOfDescription, inDescription, insteadOfRanges }
+
+    @Test(
+        "An origin that says nothing of its document, or stops to, is waited for so long", arguments: Silence.allCases)
+    func silence(_ silence: Silence) async throws {
+        let parts = try NodeParts(TestAccount(devices: 1))
+        var service = parts.documents
+        if silence == .insteadOfRanges {
+            service.answerDeadline = .milliseconds(200)
+        } else {
+            service.descriptionDeadline = .milliseconds(200)
+        }
+        let (near, far) = try await connectedPair(on: parts.loop)
+        let serving = Task {
+            for await incoming in far.incoming {
+                if silence == .inDescription {
+                    try? await incoming.stream.respond(.documentManifest(.with { $0.entries = 2 }))
+                }
+                await incoming.stream.gone()
+            }
+        }
+        let asking = Task { [service] in
+            if silence == .insteadOfRanges {
+                _ = try await service.requestRanges(WireDocumentRangesRequest(), from: near)
+            } else {
+                _ = try await service.describe(from: near, claim: ClaimID())
+            }
+        }
+        let error = await #expect(throws: HandoffError.self) { try await asking.value }
+        #expect(error?.code == .timedOut)
+        await near.close()
+        await far.close()
+        await serving.value
+    }
+
+    @Test("So many older copies of a document can be named")
+    func olderCopies() throws {
+        func request(_ copies: Int) -> WireAcceptRequest {
+            .with { $0.against = Array(repeating: Data("/copy".utf8), count: copies) }
+        }
+        #expect(try ControlService.copies(in: request(OlderCopy.limit)).count == OlderCopy.limit)
+        let error = #expect(throws: HandoffError.self) {
+            try ControlService.copies(in: request(OlderCopy.limit + 1))
+        }
+        #expect(error?.code == .invalidRequest)
+    }
+
     @Test("So many events of an activity wait for an application that does not read, and the oldest go first")
     func events() async throws {
         let loop = EventLoop(name: "offers")

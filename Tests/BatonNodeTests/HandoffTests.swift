@@ -101,6 +101,31 @@ struct HandoffTests {
         }
     }
 
+    @Test("An origin that does not send the activity is waited for so long, and hears that it was too late")
+    func silence() async throws {
+        let (near, far) = try await connectedPair(on: parts.loop)
+        try await parts.connections.adopt(near, of: origin.id)
+        let (endings, ending) = AsyncStream<TransportError.Code?>.makeStream()
+        serve(far) { _, stream in
+            do throws(TransportError) {
+                _ = try await stream.read()
+                ending.yield(nil)
+            } catch {
+                ending.yield(error.code)
+            }
+        }
+        var deadlines = HandoffDeadlines()
+        deadlines.payload = .milliseconds(200)
+        let handoff = parts.handoff(
+            Handoff.Plan(activity: Self.note(0), origin: origin, destination: nil), deadlines: deadlines)
+        let error = await #expect(throws: HandoffError.self) { try await handoff.fetchAcceptedPayload() }
+        #expect(error?.code == .timedOut && error?.device == "laptop")
+        let heard = await endings.first { _ in true }
+        #expect(heard == .reset(.timeout))
+        await near.close()
+        await far.close()
+    }
+
     @Test("The network that a rule names is the one of every connection, the first and each later one")
     func network() async throws {
         let (accepted, accept) = AsyncStream<Socket>.makeStream()

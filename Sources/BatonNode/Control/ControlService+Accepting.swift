@@ -60,7 +60,8 @@ extension ControlService {
         await handoffs.remove(handoff)
     }
 
-    private static func copies(in request: WireAcceptRequest) throws(HandoffError) -> [FilePath] {
+    /// The older copies that are named, at most ``OlderCopy/limit``.
+    static func copies(in request: WireAcceptRequest) throws(HandoffError) -> [FilePath] {
         guard request.against.count <= OlderCopy.limit else {
             throw HandoffError(.invalidRequest, "at most \(OlderCopy.limit) older copies can be named")
         }

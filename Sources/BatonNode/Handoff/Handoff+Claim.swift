@@ -8,9 +8,6 @@ import SwiftProtobuf
 
 /// The origin's side of a handoff: its payload, and the claim, which outlives a connection and can be asked for anew.
 extension Handoff {
-    /// How long the origin may take for the payload: its application may take 5 s to save, after it was asked for devices
-    /// that came before, which may take as long.
-    private static let payloadDeadline = Duration.seconds(15)
     /// How often an activity may be replaced by another while it is asked for.
     static let replacementBound = 8
 
@@ -45,7 +42,7 @@ extension Handoff {
         // Not as the user's own cancelling, which the origin's application would stay silent about.
         let giveUp: @Sendable () async -> Void = { await opened.withLock { $0 }?.reset(.timeout) }
         let answer = try await withDeadline(
-            Self.payloadDeadline, "\(plan.origin.name) did not send the activity", device: plan.origin.name,
+            deadlines.payload, "\(plan.origin.name) did not send the activity", device: plan.origin.name,
             late: giveUp
         ) { [id = activityID] in
             let (response, stream) = try await connection.request(.payload(.with { $0.activityID = id })) { stream in

@@ -2,6 +2,9 @@
 package struct HandoffDeadlines: Sendable {
     /// For the user, to choose one of several applications for a web page.
     package var choice = Duration.seconds(120)
-    /// For the origin, to answer anything but the question for the payload.
+    /// For the origin, to send the payload: its application may take 5 s to save, after it was asked for devices that came
+    /// before, which may take as long.
+    package var payload = Duration.seconds(15)
+    /// For the origin, to answer anything else.
     package var answer = Duration.seconds(10)
 }

@@ -92,7 +92,7 @@ extension DocumentService {
         from connection: Connection, claim: ClaimID, checks: ReceivingChecks = .all
     ) async throws(HandoffError) -> DocumentDescription {
         let late = "the document was not described"
-        let (answer, stream) = try await withDeadline(Self.descriptionDeadline, late) {
+        let (answer, stream) = try await withDeadline(descriptionDeadline, late) {
             try await connection.request(.documentManifest(.with { $0.claimID = Data(claim.bytes) }))
         }
         guard case .documentManifest(let manifest) = answer else {
@@ -101,7 +101,7 @@ extension DocumentService {
         }
         var room: GrowingRoom?
         if case .device(let device) = await connection.peer { room = descriptions?.room(of: device) }
-        return try await withDeadline(Self.descriptionDeadline, late) { [room] in
+        return try await withDeadline(descriptionDeadline, late) { [room] in
             await stream.finish()
             do {
                 return DocumentDescription(
@@ -120,7 +120,7 @@ extension DocumentService {
     func requestRanges(
         _ request: WireDocumentRangesRequest, from connection: Connection
     ) async throws(HandoffError) -> BatonTransport.Stream {
-        let (answer, stream) = try await withDeadline(Self.answerDeadline, "the document was not sent") {
+        let (answer, stream) = try await withDeadline(answerDeadline, "the document was not sent") {
             try await connection.request(.documentRanges(request))
         }
         guard case .documentRanges(let ranges) = answer, Int(ranges.chunkSize) == ChunkLayout.chunkSize else {

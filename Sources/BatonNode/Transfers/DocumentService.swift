@@ -9,11 +9,6 @@ import SystemPackage
 struct DocumentService: Sendable {
     /// Progress is told this often.
     static let progressInterval = Duration.milliseconds(200)
-    /// How long the other side may take to answer.
-    static let answerDeadline = Duration.seconds(15)
-    /// How long an origin may look at what a document consists of before it answers, and then how long telling it may
-    /// take: a folder may hold a great many files.
-    static let descriptionDeadline = Duration.seconds(60)
     /// How long finding a document in the shared folders may take: it arrives without as well.
     static let sharedFolderDeadline = Duration.seconds(2)
     /// How long the other side may take to say that what it has received is in place.
@@ -30,6 +25,11 @@ struct DocumentService: Sendable {
     let pool: BufferPool
     let ledger: PartFileLedger
     let limit: TransferLimit
+    /// How long the other side may take to answer.
+    var answerDeadline = Duration.seconds(15)
+    /// How long an origin may look at what a document consists of before it answers, and then how long telling it may
+    /// take: a folder may hold a great many files.
+    var descriptionDeadline = Duration.seconds(60)
     /// See ``NodeLimits/stallDeadline``.
     var stallDeadline = NodeLimits().stallDeadline
     /// See ``NodeLimits/leastProgress``.

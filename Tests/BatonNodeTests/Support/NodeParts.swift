@@ -75,10 +75,11 @@ struct NodeParts {
 
     /// A handoff that has not begun.
     func handoff(
-        _ plan: Handoff.Plan = Handoff.Plan(activity: .init(), origin: PeerName(id: "a", name: "a"), destination: nil)
+        _ plan: Handoff.Plan = Handoff.Plan(activity: .init(), origin: PeerName(id: "a", name: "a"), destination: nil),
+        deadlines: HandoffDeadlines = HandoffDeadlines()
     ) -> Handoff {
         Handoff(
             plan, connections: connections, documents: documents, applications: applications, files: files,
-            deadlines: HandoffDeadlines())
+            deadlines: deadlines)
     }
 }
