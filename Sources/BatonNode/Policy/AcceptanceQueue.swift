@@ -15,6 +15,8 @@ struct AcceptanceQueue<Candidate> {
     let concurrency: Int
     /// How many wait at the most.
     let bound: Int
+    /// How many of one device wait at the most, and how many of all whom nothing has proved.
+    private let boundPerSource: Int
 
     private var waiting: [(source: Source, candidate: Candidate)] = []
     private var running: Set<Source> = []
@@ -22,16 +24,20 @@ struct AcceptanceQueue<Candidate> {
     /// - Parameters:
     ///   - concurrency: two at the least, so that what is slow to come keeps no other device waiting.
     ///   - bound: two at the least.
-    init(concurrency: Int, bound: Int) {
+    ///   - boundPerSource: half of them. No program says another; only the tests of attacks see what one would let in.
+    init(concurrency: Int, bound: Int, boundPerSource: Int? = nil) {
         precondition(concurrency > 1 && bound > 1, "there is a place for more than one device")
         self.concurrency = concurrency
         self.bound = bound
+        self.boundPerSource = boundPerSource ?? bound / 2
     }
 
     /// - Returns: whether there was room.
     mutating func enter(_ candidate: Candidate, of device: DeviceID, isProved: Bool) -> Bool {
         let source = isProved ? Source.device(device) : .unproved
-        guard waiting.count < bound, waiting.count(where: { $0.source == source }) < bound / 2 else { return false }
+        guard waiting.count < bound, waiting.count(where: { $0.source == source }) < boundPerSource else {
+            return false
+        }
         waiting.append((source, candidate))
         return true
     }
