@@ -12,6 +12,10 @@ public struct DiscoveryConfiguration: Sendable {
     /// gone. Default 10 s.
     public var rediscoveryPeriod: Duration = .seconds(10)
 
+    /// How long a query that probes an instance may hold its place when others wait. No program has another: only the tests
+    /// of attacks see what turns are good for.
+    package var probeTurn = QueryBudget.Limits().turn
+
     /// The defaults.
     public init() {}
 

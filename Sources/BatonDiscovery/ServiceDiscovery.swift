@@ -78,6 +78,7 @@ public actor ServiceDiscovery {
         self.configuration = configuration
         var limits = QueryBudget.Limits()
         limits.probing = probes
+        limits.turn = configuration.probeTurn
         budget = QueryBudget(limits: limits)
         self.loop = loop
         self.executor = executor

@@ -266,6 +266,7 @@ public actor Node {
 
     /// A new network is a new period: what was announced on the old one must not be found on this one.
     private func monitor(on loop: EventLoop, _ announcer: Announcer) -> NetworkMonitor? {
+        guard seams.followsNetwork else { return nil }
         do {
             return try NetworkMonitor(on: loop) { _ in Task { await announcer.rotate() } }
         } catch {

@@ -10,6 +10,8 @@ package struct NodeSeams: Sendable {
     package var guards = AdvertisementGuards.all
     /// Whether a connection has to show that it is of the account before it is answered.
     package var hasGate = true
+    /// Whether it begins another period when an address of the machine comes or goes.
+    package var followsNetwork = true
     /// How long its gate takes no token of the clock.
     package var clockDelay = Gate.clockDelay
     /// Times and names of discovery.

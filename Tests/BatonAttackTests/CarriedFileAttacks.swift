@@ -1,3 +1,4 @@
+import BatonDocuments
 import BatonEventLoop
 import BatonMessages
 import Foundation
@@ -76,6 +77,18 @@ struct CarriedFileAttacks {
         for checks in [CarriedChecks.all, .beneath, .names] {
             let path = try await path(of: "baton-document:///Documents/\(place)", checks)
             #expect(!leavesFolder(path), "\(path ?? "")")
+        }
+    }
+
+    /// By the digests of what a document is built upon: Harnik, Pinkas and Shulman-Peleg, IEEE Security & Privacy 2010.
+    @Test("The place of another file, for a document that the user has accepted")
+    func otherPlace() async throws {
+        try Data("precious".utf8).write(to: shared.appendingPathComponent("diary"))
+        let label = try DocumentLabel(Array("report.pdf".utf8))
+        try await attack("digests of another file than the one that the user accepted") { defence in
+            let files = try files(defence.isOn ? .all : .all.subtracting(.label))
+            let copy = await files.olderCopy(of: "baton-document:///Documents/diary", labelled: label)
+            return Outcome(succeeds: copy?.lastComponent == "diary")
         }
     }
 

@@ -144,6 +144,21 @@ struct HandoffAttacks {
         }
     }
 
+    /// What was looked at is not what comes: CWE-367. A rule that takes small texts took a folder of any number of entries.
+    @Test("A folder in the place of what a rule has accepted", arguments: ["public.plain-text", "public.folder"])
+    func folderByRule(type: String) async throws {
+        let policy = try AcceptPolicy(parsing: Array("accept max=1MB to=/inbox".utf8), home: nil)
+        let isListed = type == "public.folder"
+        let folders = (0..<(isListed ? 300 : 0)).map { Self.entry("\(1_000 + $0)", .folder) }
+        try await attack("a folder of \(folders.count + 1) entries, where a rule takes 1 MB of \(type)") { defence in
+            let folder = try scratch.folder("rule-\(defence)")
+            try await Self.folder(folders + [Self.entry("note", .file)]).tryToFetch(
+                title: "holiday", type: type, by: policy.rules.first, into: folder,
+                checks: defence.isOn ? .all : .all.subtracting(.rule))
+            return Outcome(succeeds: try contents(of: folder) == ["holiday"])
+        }
+    }
+
     /// croc (CVE-2023-43616) and Warpinator believed what a sender said of size and content.
     @Test("A document that is not what the manifest says")
     func liesAboutContent() async throws {

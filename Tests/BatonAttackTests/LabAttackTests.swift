@@ -85,20 +85,24 @@ struct LabAttackTests {
         let hello = Array(recorded.prefix(5 + Int(recorded[3]) << 8 + Int(recorded[4])))
         var changed = hello
         changed[changed.count - 1] ^= 1
-        let prober = try lab.startProgram(
-            Self.stranger, ["python3", "-c", HostilePrograms.prober, "10.77.0.1", "\(port)"])
-        for message in [hello, changed, Array(recorded.prefix(hello.count + 20))] {
-            prober.program.send(message.map { String(format: "%02x", $0) }.joined())
-        }
-        prober.program.closeInput()
-        let probed = try await prober.end()
-        #expect(probed.lines == ["0", "0", "0"], "\(probed.errors)")
+        let messages = [hello, changed, Array(recorded.prefix(hello.count + 20))]
+        let probed = try await answers(of: port, to: messages, in: lab)
+        #expect(probed == ["0", "0", "0"])
 
-        // The same of a node that leaves out what guards its advertisements, one after the other.
+        // The same of a node that answers everybody, and of one that leaves out what guards its advertisements, one after
+        // the other.
         try await laptop.end(by: SIGTERM)
+        let open = try lab.startProgram(1, [Lab.product("node-probe"), "--without", "gate"])
+        let openPort = try await open.event("ready").port ?? 0
+        let openly = try await answers(of: openPort, to: messages, in: lab)
+        open.program.closeInput()
+        #expect(try await open.end().status == 0, "\(open.errors)")
         let unsealed = try await announcements(without: "seal", in: lab, offering: title) { $0.holds(title) }
         let unpadded = try await announcements(without: "size", in: lab, offering: title) { capture in
             Set(capture.records.filter { !$0.text.isEmpty }.map(\.text.count)).count > 1
+        }
+        await attack("an answer to what was recorded of a session") { defence in
+            Outcome(succeeds: (defence.isOn ? probed : openly).contains { $0 != "0" })
         }
         await attack("reading a whole session from the wire") { defence in
             Outcome(succeeds: secrets.contains { (defence.isOn ? session : unsealed).holds($0) })
@@ -113,6 +117,17 @@ struct LabAttackTests {
             let records = defence.isOn ? own : unpadded.records.filter { !$0.text.isEmpty }
             return Outcome(succeeds: Set(records.map(\.text.count)).count > 1)
         }
+    }
+
+    /// How many bytes a stranger hears from the laptop's port for each message.
+    private func answers(of port: Int, to messages: [[UInt8]], in lab: HandoffLab) async throws -> [String] {
+        let prober = try lab.startProgram(
+            Self.stranger, ["python3", "-c", HostilePrograms.prober, "10.77.0.1", "\(port)"])
+        for message in messages { prober.program.send(message.map { String(format: "%02x", $0) }.joined()) }
+        prober.program.closeInput()
+        let ended = try await prober.end(within: .seconds(120))
+        #expect(ended.lines.count == messages.count, "\(ended.errors)")
+        return ended.lines
     }
 
     /// What the laptop's link carries while its node, without one of the guards, is idle first and then offers.

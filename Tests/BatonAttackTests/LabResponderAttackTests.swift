@@ -93,6 +93,49 @@ extension LabAttackTests {
             try await flooder.end(by: SIGKILL)
         }
 
+        /// The one defence is that who looks at an instance makes room for the next.
+        @Test("Five hundred clones, and the device under its next name")
+        func nextName() async throws {
+            try await attack("500 clones keep a device from being heard under its next name") { defence in
+                let lab = try await HandoffLab(["laptop", "desktop", "stranger"], members: 2)
+                defer { lab.down() }
+                let tap = try await Tap(lab, host: 1)
+                let laptop = try await lab.startNode(1).command
+                let desktop = try lab.startProgram(
+                    2, [Lab.product("node-probe")] + (defence.isOn ? [] : ["--turn", "3600000"]))
+                try await desktop.event("ready")
+                let watch = try lab.watch(2)
+                for node in [laptop, desktop] { try prefer(hostOf: node) }
+                let before = try await lab.offer(1, "--url", "https://example.org/1", "--title", "Before")
+                try await watch.listed("Before")
+                let record = try #require(try await tap.end().records.last { $0.text.count > 100 }).text
+                let calm = try Holdings(of: desktop.program.processIdentifier)
+
+                try lab.lab.command("avahi", "3", "stop")
+                let hexadecimal = record.map { String(format: "%02x", $0) }.joined()
+                let flooder = try lab.startProgram(
+                    3, ["python3", "-c", HostilePrograms.flooder, "10.77.0.3", "0", "500", hexadecimal])
+                // Some may have been open before.
+                try await eventually("all that probe are at work") {
+                    try Holdings(of: desktop.program.processIdentifier).threads >= calm.threads + 12
+                }
+                try await before.command.end(by: SIGTERM)
+                try await laptop.end(by: SIGTERM)
+                _ = try await lab.startNode(1, wrapper: ["nice", "-n", "-19"])
+                let fresh = try await lab.offer(1, "--url", "https://example.org/2", "--title", "Fresh")
+                let isHeard: Bool
+                do {
+                    try await watch.listed("Fresh", within: .seconds(defence.isOn ? 60 : 20))
+                    isHeard = true
+                } catch is Lab.Failure {
+                    isHeard = false
+                }
+                try await fresh.command.end(by: SIGTERM)
+                try await flooder.end(by: SIGKILL)
+                return Outcome(succeeds: !isHeard)
+            }
+        }
+
         /// Waits until a device is found in the flood, within 10 s, also where the kernel drops on either host what Avahi has
         /// not read in time, as it does where the hosts share their processors: what was lost is said again.
         private func isFound(_ title: String, by watch: HostCommand, from node: HostCommand) async throws {

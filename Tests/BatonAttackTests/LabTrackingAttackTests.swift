@@ -80,47 +80,58 @@ extension LabAttackTests {
 
         @Test("A name that is lost shares nothing with the one that takes its place", arguments: Loss.allCases)
         func lost(_ loss: Loss) async throws {
+            try await attack("following a device by what it says under two names, where \(loss.rawValue)") { defence in
+                let texts = try await texts(after: loss, defence)
+                let sealed = texts.mapValues { $0.reduce(into: Set()) { $0.formUnion(Self.parts(of: $1)) } }
+                return Outcome(
+                    succeeds: sealed.contains { name, own in
+                        sealed.contains { other, parts in other > name && !own.isDisjoint(with: parts) }
+                    })
+            }
+        }
+
+        /// What a device says under each of its names, the ones that it loses and the one that takes their place.
+        ///
+        /// - Parameter defence: whether another name has another salt.
+        private func texts(after loss: Loss, _ defence: Defence) async throws -> [String: Set<[UInt8]>] {
             let lab = try await HandoffLab(["laptop", "stranger"], members: 1)
             defer { lab.down() }
             let tap = try await Tap(lab, host: 1)
-            // A name of which another was made, "name #2", is no other name.
-            func texts() throws -> [String: Set<[UInt8]>] {
-                try tap.now().records.filter { $0.text.count > 100 }.reduce(into: [:]) {
-                    $0[String($1.instance.prefix { $0 != " " }), default: []].insert($1.text)
-                }
-            }
             try lab.lab.command("avahi", "2", "stop")
             let number = loss == .successorTaken ? "1" : "0"
             let claimant = try lab.startProgram(
                 2, ["python3", "-c", HostilePrograms.claimant, "10.77.0.2", loss == .restarted ? "-1" : number])
             try await claimant.program.line { $0 == "ready" }
-            _ = try await lab.startNode(1)
-            try await eventually("it is announced") { try !texts().isEmpty }
+            try await startNode(in: lab, without: defence.isOn ? nil : "periods")
+            try await eventually("it is announced") { try !tap.now().textsByName.isEmpty }
             switch loss {
             case .restarted:
                 for action in ["kill", "start"] { try lab.lab.command("avahi", "1", action) }
             case .taken: break
-            case .successorTaken:
-                let change = try lab.startProgram(1, ["ip", "address", "add", "10.78.0.1/24", "dev", "eth0"])
-                #expect(try await change.end().status == 0, "\(change.errors)")
+            case .successorTaken: try await changeNetwork(of: lab, "add")
             }
             let count = loss == .successorTaken ? 3 : 2
-            try await eventually("there is another name", within: .seconds(60)) { try texts().count == count }
-            // What is said from now on is said under that name alone.
-            let before = try texts()
-            let offer = try await lab.offer(1, "--url", "https://example.org/", "--title", "Later")
-            try await eventually("it says something else") { try texts() != before }
-            #expect(claimant.program.lines.contains { $0.hasPrefix("taken ") } == (loss != .restarted))
-            try await offer.command.end(by: SIGTERM)
-            try await claimant.end(by: SIGKILL)
-            _ = try await tap.end()
-            let sealed = try texts().mapValues { $0.reduce(into: Set()) { $0.formUnion(Self.parts(of: $1)) } }
-            for (name, own) in sealed {
-                for (other, parts) in sealed where other > name {
-                    let shared = own.intersection(parts).count
-                    #expect(shared == 0, "\(name) and \(other) are of one device")
-                }
+            try await eventually("there is another name", within: .seconds(60)) {
+                try tap.now().textsByName.count == count
             }
+            // What is said from now on is said under that name alone.
+            let before = try tap.now().textsByName
+            _ = try await offering("Later", in: lab, until: tap) { $0.textsByName != before }
+            #expect(claimant.program.lines.contains { $0.hasPrefix("taken ") } == (loss != .restarted))
+            try await claimant.end(by: SIGKILL)
+            return try await tap.end().textsByName
+        }
+
+        /// Starts the first host's node, or one that lacks something.
+        private func startNode(in lab: HandoffLab, without part: String?) async throws {
+            let options = part.map { ["--without", $0] } ?? []
+            try await lab.startProgram(1, [Lab.product("node-probe")] + options).event("ready")
+        }
+
+        /// Gives the first host another address, or takes it away.
+        private func changeNetwork(of lab: HandoffLab, _ action: String) async throws {
+            let change = try lab.startProgram(1, ["ip", "address", action, "10.78.0.1/24", "dev", "eth0"])
+            #expect(try await change.end().status == 0, "\(change.errors)")
         }
 
         /// Every eight bytes of a sealed record, without the beginning that all of them have.
@@ -151,20 +162,33 @@ extension LabAttackTests {
 
         @Test("An address that comes or goes begins another period at once")
         func networkChange() async throws {
-            let lab = try await HandoffLab(["laptop", "desktop"], members: 2)
-            defer { lab.down() }
-            let tap = try await Tap(lab, host: 1)
-            _ = try await lab.startNode(1)
-            func names() throws -> Set<String> {
-                Set(try tap.now().records.filter { $0.text.count > 100 }.map(\.instance))
+            try await attack("following a device from one network to the next by its name") { defence in
+                let lab = try await HandoffLab(["laptop"])
+                defer { lab.down() }
+                let tap = try await Tap(lab, host: 1)
+                try await startNode(in: lab, without: defence.isOn ? nil : "network")
+                try await eventually("it is announced") { try tap.now().textsByName.count == 1 }
+                for (number, action) in ["add", "del"].enumerated() {
+                    try await changeNetwork(of: lab, action)
+                    if defence.isOn {
+                        try await eventually("there is another name") {
+                            try tap.now().textsByName.count == number + 2
+                        }
+                    }
+                    let before = try tap.now().textsByName
+                    _ = try await offering("There \(number)", in: lab, until: tap) { $0.textsByName != before }
+                }
+                return Outcome(succeeds: try await tap.end().textsByName.count == 1)
             }
-            try await eventually("it is announced") { try names().count == 1 }
-            for (number, action) in ["add", "del"].enumerated() {
-                let change = try lab.startProgram(1, ["ip", "address", action, "10.78.0.1/24", "dev", "eth0"])
-                #expect(try await change.end().status == 0, "\(change.errors)")
-                try await eventually("there is another name") { try names().count == number + 2 }
-            }
-            _ = try await tap.end()
+        }
+    }
+}
+
+extension Capture {
+    /// What devices said under each of their names. One of which another was made, "name #2", is no other name.
+    fileprivate var textsByName: [String: Set<[UInt8]>] {
+        records.filter { $0.text.count > 100 }.reduce(into: [:]) {
+            $0[String($1.instance.prefix { $0 != " " }), default: []].insert($1.text)
         }
     }
 }

@@ -8,8 +8,10 @@ import Logging
 
 /// A node with something else than what every program has, so that tests can put it on a lab host.
 ///
-/// `--without seal` or `--without size` leaves out what guards its advertisements, `--without gate` answers everybody, `--without clock-delay` takes tokens of the clock at once,
-/// `--rotation MILLISECONDS` shortens the life of its instance name, `--choice SECONDS` the time to choose one of several
+/// `--without seal`, `--without size` or `--without periods` leaves out what guards its advertisements, `--without gate`
+/// answers everybody, `--without clock-delay` takes tokens of the clock at once, `--without network` lets the network change
+/// and keeps its period, `--rotation MILLISECONDS` shortens the life of its instance name, `--turn MILLISECONDS` is how long
+/// it looks at an instance while others wait, `--choice SECONDS` the time to choose one of several
 /// applications, and `--answer SECONDS` that for another device's answers; `--allow private-sites` is what
 /// `baton node --private-sites` is. It says `ready` as `baton node --json` does, and stops at the end of its input.
 @main
@@ -23,12 +25,15 @@ enum Probe {
             switch (option, value) {
             case ("--without", "seal"): seams.guards.remove(.seal)
             case ("--without", "size"): seams.guards.remove(.size)
+            case ("--without", "periods"): seams.guards.remove(.periods)
+            case ("--without", "network"): seams.followsNetwork = false
             case ("--without", "gate"): seams.hasGate = false
             case ("--without", "clock-delay"): seams.clockDelay = .zero
             case ("--choice", _): seams.handoffs.choice = .seconds(Int(value) ?? 0)
             case ("--answer", _): seams.handoffs.answer = .seconds(Int(value) ?? 0)
             case ("--allow", "private-sites"): configuration.siteAssociations.allowsPrivateAddresses = true
             case ("--rotation", _): seams.discovery.rotationPeriod = .milliseconds(Int(value) ?? 0)
+            case ("--turn", _): seams.discovery.probeTurn = .milliseconds(Int(value) ?? 0)
             case _: fatalError("there is no \(option) \(value)")
             }
         }

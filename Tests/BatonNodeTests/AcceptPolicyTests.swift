@@ -298,7 +298,16 @@ struct AcceptPolicyFileTests {
         #expect(try await first.insert(id, of: "b"))
         let second = try start()
         #expect(try await !second.insert(id, of: "b"))
-        for _ in 0..<TakenActivities.bound - 1 { #expect(try await second.insert(ActivityID(), of: "c")) }
+        // One device makes its own forgotten, and no other's.
+        for _ in 0...TakenActivities.boundPerDevice { #expect(try await second.insert(ActivityID(), of: "c")) }
+        func lines(of device: String) throws -> Int {
+            try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").count { $0.hasPrefix(device + " ") }
+        }
+        #expect(try lines(of: "c") == TakenActivities.boundPerDevice && lines(of: "a") == 1)
+        #expect(try await !second.insert(id, of: "a"))
+        for number in 0..<TakenActivities.bound - 1 {
+            #expect(try await second.insert(ActivityID(), of: "d\(number / TakenActivities.boundPerDevice)"))
+        }
         #expect(try await second.insert(id, of: "a"))
         let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
         #expect(lines.count == TakenActivities.bound)

@@ -25,48 +25,6 @@ extension LabHandoffTests {
             return home
         }
 
-        /// Whose user has not accepted it by its name could be asked for digests of any file by who offers one of that name.
-        @Test("Of what a rule accepts the other device hears no digests of what is here: all of it is sent")
-        func wholeByRule() async throws {
-            let lab = try await HandoffLab()
-            defer { lab.down() }
-            let home = try await join(lab, "taker")
-            let origin = lab.folder.appendingPathComponent("o")
-            let scans = try lab.destination("scans")
-            try write("accept device=origin type=public.* to=\(scans.path)\n", home)
-            let size = 8_000_000
-            let document = try lab.document("noise", bytes: size, seed: 47)
-            var offered = document
-            for (host, name, home) in [(1, "here", origin), (2, "there", home)] {
-                let folder = try lab.destination(name)
-                let copy = folder.appendingPathComponent("disk.img")
-                try FileManager.default.copyItem(at: document, to: copy)
-                if host == 1 { offered = copy }
-                #expect(try await lab.run(host, "roots", "add", "Documents", folder.path, home: home).status == 0)
-            }
-            _ = try await lab.startNode(1, home: origin)
-            _ = try await lab.startNode(2, home: home)
-            for (host, home) in [(1, origin), (2, home)] {
-                try await eventually("they see each other") {
-                    try await lab.run(host, "status", "--json", home: home).events.first?.peers == 1
-                }
-            }
-            let before = try await lab.sentBytes(1)
-            let offer = try lab.start(1, ["offer", "--json", offered.path], home: origin)
-            try await offer.event("continued") { $0.device == "taker" }
-            #expect(try lab.contents(of: scans) == ["disk.img"])
-            #expect(try await lab.sentBytes(1) - before > size)
-            try FileManager.default.removeItem(at: scans.appendingPathComponent("disk.img"))
-
-            // The same, when the user accepts it: this shows that there is something to be told of.
-            let inbox = try lab.destination("inbox")
-            let start = try await lab.sentBytes(1)
-            let accepted = try await lab.run(2, "accept", "--latest", "--json", "--to", inbox.path, home: home)
-            #expect(accepted.status == 0, "\(accepted.errors)")
-            #expect(try await lab.sentBytes(1) - start < size / 10)
-            try await offer.end(by: SIGTERM)
-        }
-
         @Test("A rule takes documents over, another refuses them, and a wrong file asks about everything")
         func policy() async throws {
             let lab = try await HandoffLab()

@@ -13,6 +13,8 @@ package struct AdvertisementGuards: OptionSet, Sendable {
     package static let size = AdvertisementGuards(rawValue: 2)
     /// The device's signature: no other device of the account speaks in its name.
     package static let signature = AdvertisementGuards(rawValue: 4)
+    /// Another salt and gate nonce in each period.
+    package static let periods = AdvertisementGuards(rawValue: 8)
 
-    package static let all: AdvertisementGuards = [.seal, .size, .signature]
+    package static let all: AdvertisementGuards = [.seal, .size, .signature, .periods]
 }

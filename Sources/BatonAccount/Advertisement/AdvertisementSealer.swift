@@ -37,6 +37,7 @@ public struct AdvertisementSealer: Sendable {
     /// Begins the next period, together with a new instance name: nothing sealed later can be linked to what was
     /// sealed before by anyone outside the account.
     public mutating func beginPeriod() {
+        guard guards.contains(.periods) else { return }
         salt = JoiningSalt.make(for: keys)
         gateNonce = randomBytes(GateToken.nonceCount)
     }

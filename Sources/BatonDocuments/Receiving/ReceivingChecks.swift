@@ -1,9 +1,9 @@
 /// What receiving looks at before it believes another device, or its own folder. Every program checks all of it: only the
 /// tests of attacks, inside this package, leave one out, to see that nothing else stands in the way.
 package struct ReceivingChecks: OptionSet, Sendable {
-    package let rawValue: UInt8
+    package let rawValue: UInt16
 
-    package init(rawValue: UInt8) {
+    package init(rawValue: UInt16) {
         self.rawValue = rawValue
     }
 
@@ -26,8 +26,11 @@ package struct ReceivingChecks: OptionSet, Sendable {
     /// A link leads nowhere outside of the folder that it is in.
     package static let linksInside = ReceivingChecks(rawValue: 128)
 
+    /// What a rule of the user has accepted is held against it again when it is described.
+    package static let rule = ReceivingChecks(rawValue: 256)
+
     package static let all: ReceivingChecks = [
-        .newFile, .freeName, .checksums, .shownName, .whole, .entryPaths, .beneath, .linksInside,
+        .newFile, .freeName, .checksums, .shownName, .whole, .entryPaths, .beneath, .linksInside, .rule,
     ]
 }
 

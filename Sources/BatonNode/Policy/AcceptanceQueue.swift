@@ -8,6 +8,8 @@ struct AcceptanceQueue<Candidate> {
     let concurrency: Int
     /// How many wait at the most.
     let bound: Int
+    /// How many of one device wait at the most.
+    private let boundPerDevice: Int
 
     private var waiting: [(device: DeviceID, candidate: Candidate)] = []
     private var running: Set<DeviceID> = []
@@ -16,15 +18,19 @@ struct AcceptanceQueue<Candidate> {
     /// - Parameters:
     ///   - concurrency: two at the least, so that what is slow to come keeps no other device waiting.
     ///   - bound: two at the least.
-    init(concurrency: Int, bound: Int) {
+    ///   - boundPerDevice: half of them. No program says another; only the tests of attacks see what one would let in.
+    init(concurrency: Int, bound: Int, boundPerDevice: Int? = nil) {
         precondition(concurrency > 1 && bound > 1, "there is a place for more than one device")
         self.concurrency = concurrency
         self.bound = bound
+        self.boundPerDevice = boundPerDevice ?? bound / 2
     }
 
     /// - Returns: whether there was room.
     mutating func enter(_ candidate: Candidate, of device: DeviceID) -> Bool {
-        guard waiting.count < bound, waiting.count(where: { $0.device == device }) < bound / 2 else { return false }
+        guard waiting.count < bound, waiting.count(where: { $0.device == device }) < boundPerDevice else {
+            return false
+        }
         waiting.append((device, candidate))
         return true
     }

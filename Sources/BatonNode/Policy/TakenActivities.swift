@@ -32,7 +32,7 @@ actor TakenActivities {
         let entry = "\(device) \(activity)"
         guard !known.contains(entry) else { return false }
         known.append(entry)
-        let own = known.indices.filter { known[$0].hasPrefix(device) }
+        let own = known.indices.filter { known[$0].hasPrefix(device + " ") }
         if own.count > Self.boundPerDevice { known.remove(at: own[0]) }
         known.removeFirst(max(0, known.count - Self.bound))
         try Data(known.map { $0 + "\n" }.joined().utf8).write(to: URL(filePath: path), options: .atomic)

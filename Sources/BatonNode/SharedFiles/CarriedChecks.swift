@@ -8,5 +8,8 @@ struct CarriedChecks: OptionSet, Sendable {
     /// No link on the way leads out of the shared folder.
     static let beneath = CarriedChecks(rawValue: 2)
 
-    static let all: CarriedChecks = [.names, .beneath]
+    /// What is built upon is called as the document is.
+    static let label = CarriedChecks(rawValue: 4)
+
+    static let all: CarriedChecks = [.names, .beneath, .label]
 }

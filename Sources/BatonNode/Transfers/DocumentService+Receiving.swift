@@ -48,7 +48,7 @@ extension DocumentService {
         if order.folder.checks.contains(.shownName) {
             try Self.refuseHidden(tree.label, title: order.title, wasSeen: order.rule == nil)
         }
-        try order.rule?.require(tree, listedAs: order.type)
+        if order.folder.checks.contains(.rule) { try order.rule?.require(tree, listedAs: order.type) }
         do {
             let writer = try await DocumentWriter.create(
                 tree, from: order.origin, in: order.folder, ledger: ledger, against: order.copies,

@@ -36,12 +36,14 @@ struct HostileOrigin: Sendable {
     ///
     /// - Parameters:
     ///   - title: what the user has said yes to.
+    ///   - type: what it was listed as.
+    ///   - rule: what has said yes in the user's place.
     ///   - checks: what the node looks at.
     ///   - stallDeadline: how long the node waits for more.
     ///   - leastProgress: what it takes for more.
     func fetch(
-        title: String, into folder: URL, checks: ReceivingChecks = .all, stallDeadline: Duration = .seconds(30),
-        leastProgress: Int = 16 << 10
+        title: String, type: String = "", by rule: AcceptPolicy.Rule? = nil, into folder: URL,
+        checks: ReceivingChecks = .all, stallDeadline: Duration = .seconds(30), leastProgress: Int = 16 << 10
     ) async throws {
         let scratch = try Scratch()
         let loop = EventLoop(name: "node")
@@ -60,7 +62,8 @@ struct HostileOrigin: Sendable {
         }
         let claim = ClaimID()
         let order = DocumentOrder(
-            title: title, origin: "hostile", folder: try DestinationFolder(FilePath(folder.path), checks: checks))
+            title: title, type: type, origin: "hostile",
+            folder: try DestinationFolder(FilePath(folder.path), checks: checks), rule: rule)
         _ = try await service.fetch(
             service.describe(from: near, claim: claim, checks: checks), for: order, from: near, claim: claim,
             progress: { _ in })
@@ -68,10 +71,12 @@ struct HostileOrigin: Sendable {
 
     /// Fetches the document into a folder, if it can be had: again where an answer came too late. The floods of the other
     /// suites hold both threads of Swift's pool for longer than a device may take to answer.
-    func tryToFetch(title: String, into folder: URL, checks: ReceivingChecks) async throws {
+    func tryToFetch(
+        title: String, type: String = "", by rule: AcceptPolicy.Rule? = nil, into folder: URL, checks: ReceivingChecks
+    ) async throws {
         for _ in 0..<10 {
             do {
-                return try await fetch(title: title, into: folder, checks: checks)
+                return try await fetch(title: title, type: type, by: rule, into: folder, checks: checks)
             } catch let error as HandoffError {
                 guard error.code == .timedOut else { return }
             }

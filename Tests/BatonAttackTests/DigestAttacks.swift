@@ -1,0 +1,46 @@
+import Foundation
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+/// What an origin learns of files here by the digests of what its document is built upon.
+///
+/// What a digest is of can be guessed where it is short: Harnik, Pinkas and Shulman-Peleg, "Side Channels in Cloud
+/// Services: Deduplication in Cloud Storage", IEEE Security & Privacy 2010.
+@Suite("Attacks for digests")
+struct DigestAttacks {
+    private let scratch: Scratch
+    private static let least = Int(OlderCopy.leastSharedSize)
+
+    init() throws {
+        scratch = try Scratch()
+    }
+
+    /// Whether an origin is told anything of what is here at its document's place.
+    ///
+    /// - Parameter isNamed: whether what is there counts as what a user has named.
+    private func isTold(of copy: URL, for document: URL, isNamed: Bool) async throws -> Bool {
+        let copy = FilePath(copy.path)
+        let writer = try await DocumentWriter.create(
+            try DocumentScan.scan(FilePath(document.path)).tree, from: "hostile",
+            in: try DestinationFolder(FilePath(scratch.folder("in-\(UUID().uuidString)").path)),
+            ledger: try PartFileLedger(stateFolder: FilePath(scratch.url.appendingPathComponent("parts").path)),
+            against: isNamed ? [copy] : [], sharedCopy: isNamed ? nil : copy)
+        let batch = try await writer.nextSignatures()
+        await writer.end()
+        return batch?.bytes.isEmpty == false
+    }
+
+    @Test("Short files in a shared folder", arguments: [9, least - 1], [true, false])
+    func shortFile(size: Int, isInFolder: Bool) async throws {
+        let (theirs, ours) = (try scratch.folder("theirs"), try scratch.folder("ours"))
+        try Data(count: 3 << 20).write(to: theirs.appendingPathComponent("pin"))
+        try Data(count: size).write(to: ours.appendingPathComponent("pin"))
+        func place(_ folder: URL) -> URL { isInFolder ? folder : folder.appendingPathComponent("pin") }
+        try await attack("digests of \(size) bytes\(isInFolder ? " in a folder" : "") at a document's place") {
+            defence in
+            Outcome(succeeds: try await isTold(of: place(ours), for: place(theirs), isNamed: !defence.isOn))
+        }
+    }
+}

@@ -1,0 +1,225 @@
+import BatonEventLoop
+import BatonTestSupport
+import Foundation
+import Logging
+import Testing
+
+@testable import BatonAccount
+@testable import BatonCLI
+@testable import BatonDiscovery
+@testable import BatonNode
+
+/// A malicious device of the account, which has the current keys, announces devices that do not exist.
+///
+/// Identities that cost nothing: Douceur, "The Sybil Attack", IPTPS 2002. KDE Connect kept whatever was announced
+/// (CVE-2020-26164). The defence is in each case that a connection has to show a device: nothing shows one without it.
+@Suite("Attacks with devices that somebody invents", .timeLimit(.minutes(5)))
+struct InventedDeviceAttacks {
+    private let account: TestAccount
+
+    init() throws {
+        account = try TestAccount(devices: 2)
+    }
+
+    @Test("Of a proved device nothing old is believed, it stays known, and it is heard under its next name at once")
+    func flood() async throws {
+        let (met, unmet) = (try await afterFlood(isProved: true), try await afterFlood(isProved: false))
+        for (name, succeeds) in [
+            ("an old advertisement is believed", \.believesOld), ("a device is known no more", \.isForgotten),
+            ("a device has no lasting query", \.isUnheard),
+        ] as [(String, KeyPath<Aftermath, Bool>)] {
+            await attack("devices that are invented, until \(name)") { defence in
+                Outcome(succeeds: (defence.isOn ? met : unmet)[keyPath: succeeds])
+            }
+        }
+    }
+
+    private struct Aftermath {
+        var believesOld = false
+        var isForgotten = false
+        var isUnheard = false
+    }
+
+    /// - Parameter isProved: whether an earlier run has shown the honest device.
+    private func afterFlood(isProved: Bool) async throws -> Aftermath {
+        let scene = try InventedScene(account, isProved: isProved)
+        let honest = account.devices[1]
+        var sealer = try honest.makeSealer()
+        let old = try sealer.seal(.offering(7))
+        await scene.announce(old, under: "honest")
+        await scene.announce(try sealer.seal(.offering(8)), under: "honest")
+        try await scene.anotherSecond()
+        try await scene.invent(ReplayGuard.capacity + 50)
+        var aftermath = Aftermath()
+        aftermath.isForgotten = await scene.directory.peer(honest.id.description)?.isPresent != true
+        await scene.announce(old, under: "replayed")
+        aftermath.believesOld = await scene.directory.peer(honest.id.description)?.current?.id.first == 7
+        aftermath.isUnheard = await scene.lastingQueries() == LastingInstances.boundUnproved
+        if isProved {
+            await scene.announce(try sealer.seal(.offering(9)), under: "renamed")
+            #expect(await scene.lastingQueries() == LastingInstances.boundUnproved + 2)
+        }
+        await scene.directory.stop()
+        return aftermath
+    }
+
+    @Test("A device that was proved before its first advertisement is one that was proved")
+    func provedFirst() async throws {
+        try await attack("devices that are invented, until an old advertisement of a new device is believed") {
+            defence in
+            let scene = try InventedScene(account, isProved: true)
+            let member = try DeviceIdentity(issuedBy: AccountSecrets(account.key))
+            if defence.isOn { await scene.directory.prove(member.id.description) }
+            var sealer = scene.sealer(of: member)
+            let old = try sealer.seal(.offering(7))
+            await scene.announce(old, under: "member")
+            await scene.announce(try sealer.seal(.offering(8)), under: "member")
+            try await scene.invent(ReplayGuard.capacity)
+            await scene.announce(old, under: "replayed")
+            if defence.isOn { #expect(await scene.lastingQueries() == LastingInstances.boundUnproved + 1) }
+            let offered = await scene.directory.peer(member.id.description)?.current?.id.first
+            await scene.directory.stop()
+            return Outcome(succeeds: offered == 7)
+        }
+    }
+
+    @Test("A new device is heard among many that are invented, and is proved from its first connection on")
+    func newDevice() async throws {
+        try await attack("devices that are invented, until a new device is known no more") { defence in
+            let scene = try InventedScene(account, isProved: true)
+            try await scene.invent(100)
+            let member = try DeviceIdentity(issuedBy: AccountSecrets(account.key))
+            var sealer = scene.sealer(of: member)
+            await scene.announce(try sealer.seal(.offering(7)), under: "member")
+            #expect(await scene.directory.present.contains { $0.device == member.id })
+            if defence.isOn { await scene.directory.prove(member.id.description) }
+            try await scene.anotherSecond()
+            try await scene.invent(100)
+            let isKnown = await scene.directory.present.contains { $0.device == member.id }
+            await scene.directory.stop()
+            return Outcome(succeeds: !isKnown)
+        }
+    }
+
+    private static func device(_ number: Int) throws -> DeviceID {
+        try #require(DeviceID(bytes: [UInt8](repeating: UInt8(number), count: DeviceID.count)))
+    }
+
+    @Test("Documents that a rule accepts of one device")
+    func places() async throws {
+        let bound = NodeLimits().acceptedWaiting
+        try await attack("documents of one device fill all places of a rule") { defence in
+            var queue = AcceptanceQueue<Int>(
+                concurrency: AutomaticAcceptance.concurrency, bound: bound,
+                boundPerDevice: defence.isOn ? nil : bound)
+            for number in 0..<2 * bound { _ = queue.enter(number, of: try Self.device(0)) }
+            return Outcome(succeeds: !queue.enter(100, of: try Self.device(100)))
+        }
+    }
+
+    @Test("Devices that somebody invents are dialled a few at a time")
+    func dials() async {
+        await attack("a listing dials a hundred invented devices at once") { defence in
+            var places = DialPlaces(bound: defence.isOn ? NodeLimits().unprovedDials : .max)
+            var count = 0
+            for number in 0..<100 where places.enter("\(number)") { count += 1 }
+            return Outcome(succeeds: count == 100)
+        }
+    }
+
+    /// KDE Connect took for a device what a packet called so (CVE-2025-32900). Here a list that cannot be taken back would
+    /// name somebody else, and whom the user meant would stay.
+    @Test("A device that calls itself by the id of one that is to be revoked")
+    func namedAsAnother() async {
+        let (lost, accomplice) = (String(repeating: "a", count: 32), String(repeating: "f", count: 32))
+        await attack("`baton devices revoke ID` means a device that calls itself ID") { defence in
+            let choice = DeviceChoice(
+                ownID: String(repeating: "m", count: 32), ownName: "laptop",
+                known: [KnownDevice(id: lost, name: "phone"), KnownDevice(id: accomplice, name: lost, isProved: true)],
+                revoked: [], checks: defence.isOn ? .all : .all.subtracting(.wholeID))
+            return Outcome(succeeds: (try? choice.find(lost))?.id != lost)
+        }
+    }
+
+    @Test("Devices that are only announced, called as the one that is to be revoked")
+    func inventedNames() async {
+        let phone = KnownDevice(id: String(repeating: "z", count: 32), name: "phone", isProved: true)
+        let invented = (10..<50).map { KnownDevice(id: "\($0)" + String(repeating: "x", count: 30), name: "phone") }
+        await attack("invented devices make a name ambiguous that the user revokes") { defence in
+            let choice = DeviceChoice(
+                ownID: String(repeating: "m", count: 32), ownName: "laptop", known: invented + [phone], revoked: [],
+                checks: defence.isOn ? .all : .all.subtracting(.proved))
+            return Outcome(succeeds: (try? choice.find("phone")) != phone)
+        }
+    }
+}
+
+/// The directory of a node that knows an honest device of the account, and what another one announces to it.
+private final class InventedScene: Sendable {
+    let directory: PeerDirectory
+    private let account: TestAccount
+    private let discovery: ServiceDiscovery
+    private let invented = Lock(0)
+
+    /// - Parameter isProved: whether a connection has shown the honest device in an earlier run.
+    init(_ account: TestAccount, isProved: Bool) throws {
+        self.account = account
+        let (loop, storage) = (EventLoop(name: "directory"), try BlockingExecutor(name: "storage"))
+        discovery = ServiceDiscovery(loop: loop, executor: try BlockingExecutor(name: "discovery"))
+        let honest = account.devices[1].id
+        var replays = ReplayGuard()
+        _ = replays.judge(honest, epoch: 1, sequence: 0, timeToLive: 120, unixTime: 1000)
+        let entry = KnownDevices.Entry(
+            deviceID: honest.description, name: "desktop", seen: 1, revision: 0, isProved: isProved)
+        directory = PeerDirectory(
+            account: CurrentAccount(account.devices[0].account), store: account.devices[0].store, replayGuard: replays,
+            known: KnownDevices([entry]), discovery: discovery, storage: storage, on: loop,
+            logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
+    }
+
+    func sealer(of device: DeviceIdentity) -> AdvertisementSealer {
+        AdvertisementSealer(identity: device, keys: account.devices[1].account.currentKeys, epoch: 1)
+    }
+
+    /// A record is on the network under a name.
+    func announce(_ strings: [[UInt8]], under instance: String) async {
+        await discovery.see(instance, "local.", isAdded: true)
+        await directory.handle(
+            .record(instance: instance, interfaceIndex: 1, txt: strings.flatMap { [UInt8($0.count)] + $0 }))
+    }
+
+    func invent(_ count: Int) async throws {
+        for _ in 0..<count {
+            let number = invented.withLock { number in
+                number += 1
+                return number
+            }
+            var sealer = sealer(of: try DeviceIdentity(issuedBy: AccountSecrets(account.key)))
+            await announce(try sealer.seal(.offering(1)), under: "invented\(number)")
+        }
+    }
+
+    /// Waits until what is seen is seen later than what was, in the seconds in which that is kept.
+    func anotherSecond() async throws {
+        let second = Int(Date().timeIntervalSince1970)
+        try await eventually("the clock shows another second") { Int(Date().timeIntervalSince1970) > second }
+    }
+
+    /// How many instances would have a lasting query.
+    func lastingQueries() async -> Int {
+        var budget = await discovery.budget
+        while budget.nextAction(now: .seconds(1 << 40)) != nil {}
+        return budget.usage.kept
+    }
+}
+
+extension AdvertisementContent {
+    /// Of a device with an activity of this number.
+    fileprivate static func offering(_ activity: UInt8) -> AdvertisementContent {
+        AdvertisementContent(
+            port: 40_000, addresses: [], deviceName: "desktop",
+            current: AdvertisedActivity(
+                id: [UInt8](repeating: activity, count: 16), type: "org.example.note",
+                teamTag: [UInt8](repeating: 0, count: 8), version: 1, title: "Note"))
+    }
+}
