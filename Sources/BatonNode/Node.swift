@@ -190,8 +190,9 @@ public actor Node {
         let automatic = AutomaticAcceptance(
             policy: policy,
             taken: TakenActivities(path: home.stateFolder + "/taken-activities", on: storage), directory: directory,
-            connections: connections, documents: documents, handoffs: handoffs, applications: applications,
-            handoffSwitch: handoffSwitch, files: files, deadlines: seams.handoffs, bound: limits.acceptedWaiting,
+            connections: connections, exchange: exchange, documents: documents, handoffs: handoffs,
+            applications: applications, handoffSwitch: handoffSwitch, files: files, deadlines: seams.handoffs,
+            bound: limits.acceptedWaiting,
             on: loop, logger: logger)
 
         await control.start(
@@ -224,7 +225,7 @@ public actor Node {
                 group.addTask {
                     // Side by side: one that does not answer keeps no other from what it lacks.
                     await withDiscardingTaskGroup { group in
-                        for await device in directory.toBeMet {
+                        for await device in directory.otherwiseKeyed {
                             group.addTask { await exchange.inform(device) }
                         }
                     }

@@ -122,7 +122,7 @@ struct InventedDeviceAttacks {
         await attack("a listing dials a hundred invented devices at once") { defence in
             var places = DialPlaces(bound: defence.isOn ? NodeLimits().unprovedDials : .max)
             var count = 0
-            for number in 0..<100 where places.enter("\(number)") { count += 1 }
+            for number in 0..<100 where places.enter("\(number)", at: []) { count += 1 }
             return Outcome(succeeds: count == 100)
         }
     }

@@ -120,17 +120,20 @@ extension LabAttackTests {
                     try Holdings(of: desktop.program.processIdentifier).threads >= calm.threads + 12
                 }
                 try await before.command.end(by: SIGTERM)
-                try await laptop.end(by: SIGTERM)
-                _ = try await lab.startNode(1, wrapper: ["nice", "-n", "-19"])
-                let fresh = try await lab.offer(1, "--url", "https://example.org/2", "--title", "Fresh")
-                let isHeard: Bool
-                do {
-                    try await watch.listed("Fresh", within: .seconds(defence.isOn ? 60 : 20))
-                    isHeard = true
-                } catch is Lab.Failure {
-                    isHeard = false
+                var (node, isHeard) = (laptop, true)
+                // Without the defence it may be lucky once.
+                for attempt in 1...(defence.isOn ? 1 : 4) where isHeard {
+                    try await node.end(by: SIGTERM)
+                    node = try await lab.startNode(1, wrapper: ["nice", "-n", "-19"]).command
+                    let title = "Fresh \(attempt)"
+                    let fresh = try await lab.offer(1, "--url", "https://example.org/2", "--title", title)
+                    do {
+                        try await watch.listed(title, within: .seconds(defence.isOn ? 60 : 20))
+                    } catch is Lab.Failure {
+                        isHeard = false
+                    }
+                    try await fresh.command.end(by: SIGTERM)
                 }
-                try await fresh.command.end(by: SIGTERM)
                 try await flooder.end(by: SIGKILL)
                 return Outcome(succeeds: !isHeard)
             }

@@ -301,7 +301,8 @@ struct AcceptPolicyFileTests {
         // One device makes its own forgotten, and no other's.
         for _ in 0...TakenActivities.boundPerDevice { #expect(try await second.insert(ActivityID(), of: "c")) }
         func lines(of device: String) throws -> Int {
-            try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n").count { $0.hasPrefix(device + " ") }
+            let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+            return lines.count { $0.hasPrefix(device + " ") }
         }
         #expect(try lines(of: "c") == TakenActivities.boundPerDevice && lines(of: "a") == 1)
         #expect(try await !second.insert(id, of: "a"))

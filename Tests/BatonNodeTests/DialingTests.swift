@@ -41,12 +41,16 @@ struct DialingTests {
         #expect(bound == 4)
         // They take the connection, and say nothing.
         let reached = Lock<[Socket]>([])
-        let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: EventLoop(name: "invented"))
+        let listener = try Listener(at: .ip(.ipv4Any, port: 0), on: EventLoop(name: "invented"))
         listener.start { socket in reached.withLock { $0.append(socket) } }
         defer { listener.close() }
         let port = try #require(listener.localAddress.port)
         var devices: [String] = []
-        for number in 0...bound { devices.append(try await announce(UInt8(number), port: port, to: parts)) }
+        for number in 0...bound {
+            // Two at each address.
+            devices.append(
+                try await announce(UInt8(number), at: "127.0.0.\(number / 2 + 1)", port: port, to: parts))
+        }
         let dials = devices.prefix(bound).map { device in
             Task { [connections = parts.connections] in try await connections.connection(to: device, isWanted: false) }
         }

@@ -36,7 +36,7 @@ extension LabHandoffTests {
             print("host \(host) saw that \(name) knows after \(ContinuousClock.now - began)")
         }
 
-        @Test("Devices that are announced meet unasked: what a thief invents is known by that nobody has met it")
+        @Test("A listing of devices meets those that are only announced, in both directions")
         func meeting() async throws {
             let lab = try await HandoffLab(["laptop", "desktop"])
             defer { lab.down() }

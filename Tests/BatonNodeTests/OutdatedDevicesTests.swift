@@ -53,7 +53,7 @@ struct OutdatedDevicesTests {
         /// The devices that were heard so far, of which account state is exchanged with.
         func heard(_ count: Int) async -> [String] {
             var heard: [String] = []
-            for await device in directory.toBeMet {
+            for await device in directory.otherwiseKeyed {
                 heard.append(device)
                 if heard.count == count { break }
             }

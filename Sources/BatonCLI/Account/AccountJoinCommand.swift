@@ -39,8 +39,10 @@ struct AccountJoinCommand: AsyncParsableCommand {
         try Self.refuseExisting(store)
         do {
             var enrolment = try store.begin(try await AccountKeyInput.read(from: keyFile), deviceName: name)
-            if !noWait { enrolment.account = await Self.lookedAround(enrolment) }
+            let found = noWait ? nil : await Self.lookAround(enrolment)
+            if let found { enrolment.account = found.account }
             let account = try store.finish(enrolment)
+            if let found { try store.save(KnownDevices(found.met)) }
             Output.say("This device, \(SafeText.escaped(account.deviceName)), is in account \(account.id) now.")
             Output.say("Compare the account id with `baton account show` on another device; start with `baton node`.")
         } catch let error as AccountError {
@@ -48,12 +50,12 @@ struct AccountJoinCommand: AsyncParsableCommand {
         }
     }
 
-    /// The account with what another device knows of it.
-    private static func lookedAround(_ enrolment: Enrolment) async -> Account {
+    /// The account with what other devices know of it, and these devices.
+    private static func lookAround(_ enrolment: Enrolment) async -> AccountLookup.Outcome {
         Output.say("Looking for another device of the account, up to \(patience.components.seconds) s...")
         let outcome = await AccountLookup(for: enrolment.account, with: enrolment.secrets).run(within: patience)
         let later = "If a device was ever revoked, this one learns of it when it first meets another."
-        if outcome.answers > 0 {
+        if !outcome.met.isEmpty {
             let count = outcome.account.state.revoked.count
             if count > 0 {
                 Output.say("Took over that \(count == 1 ? "1 device was" : "\(count) devices were") revoked.")
@@ -63,7 +65,7 @@ struct AccountJoinCommand: AsyncParsableCommand {
         } else {
             Output.say("No other device of the account answered. \(later)")
         }
-        return outcome.account
+        return outcome
     }
 
     /// Before anyone types 39 characters for nothing.

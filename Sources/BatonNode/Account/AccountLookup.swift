@@ -5,6 +5,7 @@ import BatonMessages
 import BatonProtocol
 import BatonTLS
 import BatonTransport
+import FoundationEssentials
 
 /// Looks for devices of an account while the account key is at hand, and takes over what they know of its revocations.
 ///
@@ -15,8 +16,8 @@ public struct AccountLookup: Sendable {
     public struct Outcome: Sendable {
         /// The account, with everything that was found.
         public var account: Account
-        /// How many devices answered.
-        public var answers = 0
+        /// The devices that answered, which shows that they are of the account.
+        public var met: [KnownDevices.Entry] = []
         /// Why nobody can be found: a sentence of the DNS-SD responder's.
         public var trouble: String?
     }
@@ -72,18 +73,18 @@ public struct AccountLookup: Sendable {
                     guard asked.insert(opened.advertisement.device, under: opened.keys.generation) else { continue }
                     let own = outcome.account
                     group.addTask {
-                        let lists = await ask(opened, seenOn: interface, through: context, on: loop, having: own)
-                        notice.yield(.answer(lists))
+                        let answer = await ask(opened, seenOn: interface, through: context, on: loop, having: own)
+                        notice.yield(.answer(answer))
                     }
                 case .discovery(.responder(.unavailable(let reason, _))):
                     outcome.trouble = reason
                     notice.finish()
                 case .discovery:
                     continue
-                case .answer(let lists):
-                    guard let lists else { continue }
-                    outcome.answers += 1
-                    _ = try? outcome.account.take(lists)
+                case .answer(let answer):
+                    guard let answer else { continue }
+                    outcome.met.append(answer.device)
+                    _ = try? outcome.account.take(answer.lists)
                     end.schedule(after: Self.grace)
                 }
             }
@@ -98,13 +99,18 @@ public struct AccountLookup: Sendable {
     private enum Notice: Sendable {
         case discovery(DiscoveryEvent)
         /// What a device has; nil when it could not be asked.
-        case answer([GivenList]?)
+        case answer(Answer?)
+    }
+
+    private struct Answer {
+        let device: KnownDevices.Entry
+        let lists: [GivenList]
     }
 
     private func ask(
         _ opened: (advertisement: Advertisement, keys: GenerationKeys), seenOn interface: UInt32,
         through context: TLSContext, on loop: EventLoop, having own: Account
-    ) async -> [GivenList]? {
+    ) async -> Answer? {
         let advertisement = opened.advertisement
         do {
             let socket = try await Socket.connect(
@@ -119,16 +125,18 @@ public struct AccountLookup: Sendable {
                 socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer,
                 revocationNumber: own.state.revision, on: loop)
             await connection.start()
-            let answer: [WireSignedList]
+            let answer: (revision: UInt64, lists: [WireSignedList])
             do {
                 answer = try await connection.accountState(asking: own.state.revision, within: Self.answerDeadline)
-                    .lists
             } catch {
                 await connection.abort()
                 throw error
             }
             await connection.close()
-            return try answer.read(by: own.identity.authorityKey)
+            let device = KnownDevices.Entry(
+                deviceID: advertisement.device.description, name: advertisement.content.deviceName,
+                seen: UInt64(Date().timeIntervalSince1970), revision: answer.revision, isProved: true)
+            return Answer(device: device, lists: try answer.lists.read(by: own.identity.authorityKey))
         } catch {
             return nil
         }

@@ -199,7 +199,9 @@ actor StateExchange {
         let met = await directory.present.map(\.device.description) + (connections?.devices ?? [])
         await directory.accountChanged()
         await announcer?.rotate(to: account.value.currentKeys)
-        for device in Set(met) { Task { await self.inform(device) } }
+        // All at once, which is seldom: with a few at a time, a revoked device that announces others which do not exist would
+        // keep its revocation from whoever has not been met yet.
+        for device in Set(met) { Task { await self.inform(device, isWanted: true) } }
         try await persist()
     }
 
@@ -231,14 +233,17 @@ actor StateExchange {
 
     // MARK: - Telling
 
-    /// Gives a device that is met the chance to take over what it lacks.
-    func inform(_ device: String) async {
+    /// Meets a device that is announced, which shows that it is of the account, and gives it the chance to take over what it
+    /// lacks.
+    ///
+    /// - Parameter isWanted: whether a user has named it; see ``DialPlaces``.
+    func inform(_ device: String, isWanted: Bool = false) async {
         // Lists may have come while it was told of others.
-        while await tell(device) {}
+        while await tell(device, isWanted: isWanted) {}
     }
 
     /// - Returns: whether there is something else to tell by now.
-    private func tell(_ device: String) async -> Bool {
+    private func tell(_ device: String, isWanted: Bool) async -> Bool {
         let own = account.value.state.revision
         guard let connections, others[device]?.revision != own, others[device]?.isBeingTold != true,
             !account.isRevoked(device)
@@ -249,20 +254,14 @@ actor StateExchange {
         others[device, default: MetDevices.Device()].told = (own, .now)
         others[device]?.isBeingTold = true
         defer { others[device]?.isBeingTold = false }
-        var isLate = false
         do {
-            let connection = try await connections.connection(to: device, isWanted: false)
+            let connection = try await connections.connection(to: device, isWanted: isWanted)
             if others[device]?.revision != own { await ask(connection, of: device) }
         } catch {
             logger.info("\(device.prefix(8)) could not be met: \(error)")
-            isLate = error.code == .limitExceeded
         }
-        // What it was given the chance to ask for it asks for at once; where it does not say so, it is told again. What has
-        // the lists by the keys that it shows, and was to be met only, is met when it is heard the next time.
-        let current = account.value
-        let peer = await directory.peer(device)
-        let hasLists = peer?.keys.id == current.currentKeys.id && !current.state.isApart
-        if others[device]?.revision != current.state.revision, isLate || !hasLists { tryAgain(device) }
+        // What it was given the chance to ask for it asks for at once; where it does not say so, it is told again.
+        if others[device]?.revision != account.value.state.revision { tryAgain(device) }
         return account.value.state.revision != own
     }
 

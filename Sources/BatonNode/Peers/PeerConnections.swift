@@ -94,13 +94,13 @@ actor PeerConnections {
     }
 
     private func dialled(_ device: String, isWanted: Bool) async throws(HandoffError) -> Connection {
-        let isProved = await directory.peer(device)?.isProved ?? false
-        let isBrief = !isProved && !isWanted
+        let peer = await directory.peer(device)
+        let isBrief = peer?.isProved != true && !isWanted
         let dial: Dial
         if let running = dialing[device] {
             dial = running
         } else {
-            dial = try begin(device, isBrief: isBrief)
+            dial = try begin(device, at: isBrief ? peer?.addresses ?? [] : nil)
         }
         do {
             return try await dial.task.valueUnlessCancelled
@@ -112,11 +112,13 @@ actor PeerConnections {
         }
     }
 
-    private func begin(_ device: String, isBrief: Bool) throws(HandoffError) -> Dial {
-        guard !isBrief || dialPlaces.enter(device) else {
+    /// - Parameter addresses: of a device that is dialled in brief.
+    private func begin(_ device: String, at addresses: [SocketAddress]?) throws(HandoffError) -> Dial {
+        if let addresses, !dialPlaces.enter(device, at: addresses.compactMap(\.ipAddress)) {
             throw HandoffError(
-                .limitExceeded, "\(dialPlaces.bound) devices that never were connected are being dialled: try later")
+                .limitExceeded, "too many devices that never were connected are being dialled: try later")
         }
+        let isBrief = addresses != nil
         let task = Task {
             defer {
                 dialing[device] = nil

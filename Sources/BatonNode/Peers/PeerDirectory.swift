@@ -68,10 +68,9 @@ actor PeerDirectory {
         for device in table.peers.keys where table.isProved(device) { self.replayGuard.prove(device) }
     }
 
-    /// Devices that were heard and are to be met: those that may lack revocation lists, or have more, because they seal with
-    /// other keys than this device or lists are apart; and those that no connection has shown yet, so that whoever was there
-    /// before a thief is not taken for one of his inventions. To be iterated once.
-    nonisolated var toBeMet: AsyncStream<String> { heard }
+    /// Devices whose advertisements were sealed with other keys than this device's, and while lists are apart every one
+    /// that is heard: they may lack revocation lists, or have more. To be iterated once.
+    nonisolated var otherwiseKeyed: AsyncStream<String> { heard }
 
     /// The devices that are announced now.
     var present: [Peer] { table.present }
@@ -222,11 +221,7 @@ actor PeerDirectory {
         let device = opened.advertisement.device.description
         announcements.heard(device)
         // Of lists that are apart the same keys seal what a device says that has only one of them.
-        if opened.keys.id != current.currentKeys.id || current.state.isApart
-            || !table.isProved(opened.advertisement.device)
-        {
-            hearing.yield(device)
-        }
+        if opened.keys.id != current.currentKeys.id || current.state.isApart { hearing.yield(device) }
         scheduleSave()
     }
 

@@ -11,8 +11,9 @@ import struct SystemPackage.FilePath
 
 /// Takes over, without being asked, the documents that a rule of the user's policy accepts.
 ///
-/// A document is looked at once, when it becomes another device's current activity, or when a connection has shown that
-/// there is such a device (the node makes one to each that it hears); what a rule accepts goes the road of every handoff. What is said before it is fetched is held against the rule again, because an advertisement is
+/// A document is looked at once, when it becomes another device's current activity; what a rule accepts goes the road of
+/// every handoff. A device that no connection has shown is met first: whoever has the account's keys can announce others
+/// that do not exist. What is said before it is fetched is held against the rule again, because an advertisement is
 /// only what a device says of itself. Lives on the node's control loop.
 actor AutomaticAcceptance {
     /// Documents that are fetched at once.
@@ -35,6 +36,7 @@ actor AutomaticAcceptance {
     private let taken: TakenActivities
     private let directory: PeerDirectory
     private let connections: PeerConnections
+    private let exchange: StateExchange
     private let documents: DocumentService
     private let handoffs: HandoffTable
     private let applications: Applications
@@ -43,13 +45,15 @@ actor AutomaticAcceptance {
     private let deadlines: HandoffDeadlines
     private let logger: Logger
     private var seen = SeenActivities()
+    /// The same of devices that no connection has shown.
+    private var announced = SeenActivities()
     private var queue: AcceptanceQueue<Candidate>
     private var fullness = RepeatedWarning()
 
     /// - Parameter bound: see ``NodeLimits/acceptedWaiting``.
     init(
         policy: PolicyKeeper, taken: TakenActivities, directory: PeerDirectory, connections: PeerConnections,
-        documents: DocumentService, handoffs: HandoffTable, applications: Applications,
+        exchange: StateExchange, documents: DocumentService, handoffs: HandoffTable, applications: Applications,
         handoffSwitch: HandoffSwitchKeeper, files: SharedFiles, deadlines: HandoffDeadlines, bound: Int,
         on loop: EventLoop, logger: Logger
     ) {
@@ -57,6 +61,7 @@ actor AutomaticAcceptance {
         self.taken = taken
         self.directory = directory
         self.connections = connections
+        self.exchange = exchange
         self.documents = documents
         self.handoffs = handoffs
         self.applications = applications
@@ -81,15 +86,18 @@ actor AutomaticAcceptance {
     }
 
     private func consider(_ peer: Peer) async {
-        // Whoever has the account's keys can announce devices that do not exist.
-        guard peer.isProved, let current = peer.current, current.flags.contains(.document),
-            seen.insert(current.id, of: peer.device)
+        guard let current = peer.current, current.flags.contains(.document),
+            peer.isProved ? seen.insert(current.id, of: peer.device) : announced.insert(current.id, of: peer.device)
         else { return }
         let summary = WireActivitySummary(current, since: peer.currentSince)
         let subject = AcceptPolicy.Subject(peer, type: summary.type, size: summary.documentSize)
         guard let rule = await policy.current().rule(for: subject), rule.action == .accept,
             let destination = rule.destination
         else { return }
+        guard peer.isProved else {
+            Task { await exchange.inform(peer.device.description) }
+            return
+        }
         let candidate = Candidate(peer: peer, summary: summary, rule: rule, destination: destination)
         guard queue.enter(candidate, of: peer.device) else {
             if let unsaid = fullness.note(at: .now) {

@@ -22,6 +22,7 @@ struct NodeParts {
     let discovery: ServiceDiscovery
     let directory: PeerDirectory
     let connections: PeerConnections
+    let exchange: StateExchange
     let documents: DocumentService
     let applications: Applications
     let files: SharedFiles
@@ -48,7 +49,7 @@ struct NodeParts {
         directory = PeerDirectory(
             account: current, store: device.store, replayGuard: replayGuard, known: known, discovery: discovery,
             storage: storage, on: loop, logger: logger)
-        let exchange = StateExchange(
+        exchange = StateExchange(
             account: current, store: device.store, storage: storage, directory: directory, on: loop, logger: logger)
         connections = PeerConnections(
             context: try TLSContext(identity: TLSIdentity(device.account.identity)), account: current,

@@ -1,0 +1,70 @@
+import BatonEventLoop
+import BatonTestSupport
+import Foundation
+import Logging
+import SystemPackage
+import Testing
+
+@testable import BatonAccount
+@testable import BatonNode
+
+/// What a node does by itself with documents that a rule of the user accepts.
+@Suite("Rules that accept", .timeLimit(.minutes(5)))
+final class AutomaticAcceptanceTests {
+    private let folder = FileManager.default.temporaryDirectory.path + "/baton-acceptance-\(UUID().uuidString)"
+    private let parts: NodeParts
+    private let acceptance: AutomaticAcceptance
+    /// Where is noted what a rule has begun to take over.
+    private var takenPath: String { folder + "/taken" }
+
+    init() throws {
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+        let rules = folder + "/accept-policy"
+        try Data("accept to=\(folder)\n".utf8).write(to: URL(filePath: rules))
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: rules)
+        parts = try NodeParts(TestAccount(devices: 3))
+        let storage = try BlockingExecutor(name: "rules")
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        acceptance = AutomaticAcceptance(
+            policy: PolicyKeeper(path: FilePath(rules), userHome: nil, on: storage, logger: logger),
+            taken: TakenActivities(path: folder + "/taken", on: storage), directory: parts.directory,
+            connections: parts.connections, exchange: parts.exchange, documents: parts.documents,
+            handoffs: HandoffTable(), applications: parts.applications,
+            handoffSwitch: HandoffSwitchKeeper(path: folder + "/handoff", on: storage, logger: logger),
+            files: parts.files, deadlines: HandoffDeadlines(), bound: NodeLimits().acceptedWaiting, on: parts.loop,
+            logger: logger)
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+    private func announce(_ device: TestAccount.Device) async throws {
+        var sealer = try device.makeSealer()
+        let document = AdvertisedActivity(
+            id: [UInt8](repeating: 1, count: 16), type: "public.data", teamTag: [UInt8](repeating: 0, count: 8),
+            version: 1, flags: .document, documentSize: 10, title: "Scan")
+        let content = AdvertisementContent(port: 40_000, addresses: [], deviceName: "scanner", current: document)
+        await parts.announce(try sealer.seal(content), under: device.id.description)
+    }
+
+    /// The devices of which a rule has begun to take something over.
+    private func takenFrom() -> [String] {
+        let lines = (try? String(contentsOfFile: takenPath, encoding: .utf8)) ?? ""
+        return lines.split(separator: "\n").map { String($0.prefix { $0 != " " }) }
+    }
+
+    @Test("A rule holds for devices that a connection has shown, and for others as soon as one has")
+    func proved() async throws {
+        let running = Task { [acceptance] in await acceptance.run() }
+        let (announced, shown) = (parts.account.devices[1], parts.account.devices[2])
+        await parts.directory.prove(shown.id.description)
+        try await announce(announced)
+        try await announce(shown)
+        try await eventually("the rule holds for who was shown") { takenFrom().contains(shown.id.description) }
+        #expect(takenFrom() == [shown.id.description])
+        await parts.directory.prove(announced.id.description)
+        try await eventually("the rule holds for the other by now") { takenFrom().contains(announced.id.description) }
+        running.cancel()
+        await running.value
+        await parts.directory.stop()
+    }
+}
