@@ -31,7 +31,9 @@ struct BatonCommand: AsyncParsableCommand {
     static func main() async {
         occupyStandardDescriptors()
         do {
-            var command = try await asyncParseAsRoot(RawArguments.texts())
+            let arguments = RawArguments.texts()
+            try AccountKeyArgument.refuse(in: arguments)
+            var command = try await asyncParseAsRoot(arguments)
             // `offer` reads no secret, and what it runs for its user may have cores.
             if !(command is OfferCommand) { ProcessSecrecy.protect() }
             if var asynchronous = command as? any AsyncParsableCommand {
@@ -49,7 +51,7 @@ struct BatonCommand: AsyncParsableCommand {
 
     /// Prints what argument parsing has to say: help on standard output, wrong usage on standard error.
     private static func report(_ error: any Error) -> ExitStatus {
-        let text = hidingKeys(in: fullMessage(for: error))
+        let text = fullMessage(for: error)
         if exitCode(for: error).isSuccess {
             try? Output.line(text)
             return .success
@@ -66,12 +68,6 @@ struct BatonCommand: AsyncParsableCommand {
 }
 
 extension BatonCommand {
-    /// An account key that somebody gives as an argument, where it does not belong, is not to get into a log as well.
-    private static func hidingKeys(in text: String) -> String {
-        RawArguments.texts().filter { $0.lowercased().hasPrefix("baton1") }
-            .reduce(text) { $0.replacing($1, with: "(a key)") }
-    }
-
     /// Opens /dev/null where a standard descriptor is closed, so that no socket or file of ours gets its number and is then
     /// written to by whoever prints. Before anything else, because the event loop opens descriptors of its own.
     private static func occupyStandardDescriptors() {

@@ -88,7 +88,7 @@ extension CommandError {
     init(_ error: NodeError) {
         let (status, code): (ExitStatus, String) =
             switch error {
-            case .alreadyRunning: (.alreadyRunning, "alreadyRunning")
+            case .alreadyRunning, .accountInUse: (.alreadyRunning, "alreadyRunning")
             case .account, .identity: (.account, "account")
             case .portInUse, .portReserved: (.failed, "port")
             case .socket, .folder, .document, .threads: (.failed, "failed")

@@ -10,6 +10,17 @@ import struct SystemPackage.Errno
 
 /// What a node needs before its parts are put together.
 extension Node {
+    /// Takes the account for as long as the node runs.
+    func takeHold(of store: AccountStore) throws(NodeError) -> AccountHold {
+        do {
+            return try store.hold()
+        } catch .nodeRunning {
+            throw .accountInUse(socket: home.socketPath)
+        } catch {
+            throw .account(error)
+        }
+    }
+
     func load(
         _ store: AccountStore
     ) throws(NodeError) -> (Account, UInt64, ReplayGuard, KnownDevices) {

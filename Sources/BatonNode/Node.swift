@@ -50,6 +50,8 @@ public actor Node {
     var limits: NodeLimits { seams.limits }
     let logger: Logger
     private var parts: Parts?
+    /// From before the account is read until the last of it is written.
+    private var hold: AccountHold?
 
     /// - Parameters:
     ///   - home: where it keeps its state and its socket.
@@ -89,7 +91,7 @@ public actor Node {
             logger.warning(
                 "this kernel has no Landlock (\(error)): documents of other devices are refused until it has")
         }
-        // The socket comes first: it tells whether another node writes to this home.
+        // The socket comes first: where another node has it, that is what to say.
         let local: Listener
         do {
             local = try Listener(at: .unix(FilePath(home.socketPath)), on: controlLoop)
@@ -97,8 +99,11 @@ public actor Node {
             throw error.code == .addressInUse ? .alreadyRunning(socket: home.socketPath) : .socket(error)
         }
         do throws(NodeError) {
-            parts = try await assemble(local, controlLoop, loops, storage)
+            let store = AccountStore(folder: AccountStore.folder(in: home))
+            hold = try takeHold(of: store)
+            parts = try await assemble(store, local, controlLoop, loops, storage)
         } catch {
+            hold = nil
             local.close()
             throw error
         }
@@ -125,12 +130,13 @@ public actor Node {
         await parts.connections.stop()
         parts.discovering.cancel()
         await parts.directory.stop()
+        hold = nil
     }
 
     private func assemble(
-        _ local: Listener, _ loop: EventLoop, _ loops: EventLoopGroup, _ storage: BlockingExecutor
+        _ store: AccountStore, _ local: Listener, _ loop: EventLoop, _ loops: EventLoopGroup,
+        _ storage: BlockingExecutor
     ) async throws(NodeError) -> Parts {
-        let store = AccountStore(folder: AccountStore.folder(in: home))
         let (stored, epoch, replayGuard, known) = try load(store)
         let account = CurrentAccount(stored)
         let ledger: PartFileLedger

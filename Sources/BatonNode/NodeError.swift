@@ -9,6 +9,8 @@ public import struct SystemPackage.Errno
 public enum NodeError: Error, Sendable, CustomStringConvertible {
     /// Another node serves this home.
     case alreadyRunning(socket: String)
+    /// Another node runs on the account of this home, and does not listen at this socket.
+    case accountInUse(socket: String)
     /// The account is missing or unusable.
     case account(AccountError)
     /// The port is taken, or below 1024.
@@ -29,6 +31,9 @@ public enum NodeError: Error, Sendable, CustomStringConvertible {
         switch self {
         case .alreadyRunning(let socket):
             "a node is running here already (\(socket)): see `baton status`, or set BATON_HOME for a second one"
+        case .accountInUse(let socket):
+            "a node is running with this account already, but does not listen at \(socket): it was started with another"
+                + " XDG_RUNTIME_DIR than this one; stop it, or set BATON_HOME for a second one"
         case .account(let error):
             "\(error)"
         case .portInUse(let port):

@@ -1,8 +1,11 @@
+import Glibc
+
 /// Where a node and its applications meet, and where the node keeps what it knows.
 ///
 /// `BATON_HOME=DIR` moves everything beneath `DIR`, so that two nodes run on one machine. Otherwise the folders of
 /// the XDG Base Directory Specification hold: `$XDG_CONFIG_HOME/baton`, `$XDG_STATE_HOME/baton` and
-/// `$XDG_RUNTIME_DIR/baton`; without a run-time folder the socket is in the state folder.
+/// `$XDG_RUNTIME_DIR/baton`. Where that variable is missing, as under cron, su and sudo, `/run/user/UID` is taken, which is
+/// what it says in a session; where that is missing as well, the socket is in the state folder.
 public struct Home: Sendable, Hashable {
     /// What the user sets: 0700.
     public let configurationFolder: String
@@ -17,6 +20,11 @@ public struct Home: Sendable, Hashable {
     /// - Parameter environment: the process's environment.
     /// - Throws: ``HomeError`` where it names no home at all or a relative one.
     public init(environment: [String: String]) throws(HomeError) {
+        try self.init(environment: environment, runtimeFolders: "/run/user")
+    }
+
+    /// - Parameter runtimeFolders: where each user who is logged in has a folder, named by the user's number.
+    init(environment: [String: String], runtimeFolders: String) throws(HomeError) {
         func folder(_ name: String) throws(HomeError) -> String? {
             guard let value = environment[name], !value.isEmpty else { return nil }
             guard value.hasPrefix("/") else { throw HomeError(variable: name, isRelative: true) }
@@ -38,8 +46,16 @@ public struct Home: Sendable, Hashable {
         if let runtime = try folder("XDG_RUNTIME_DIR") {
             runtimeFolder = runtime + "/baton"
         } else {
-            runtimeFolder = stateFolder + "/run"
+            let own = "\(runtimeFolders)/\(geteuid())"
+            runtimeFolder = Self.isPrivate(own) ? own + "/baton" : stateFolder + "/run"
         }
+    }
+
+    /// Whether it is a folder of this user that nobody else may enter.
+    private static func isPrivate(_ path: String) -> Bool {
+        var status = stat()
+        guard lstat(path, &status) == 0 else { return false }
+        return status.st_mode & ~mode_t(0o7000) == S_IFDIR | 0o700 && status.st_uid == geteuid()
     }
 }
 

@@ -13,8 +13,8 @@ package enum NodeClientError: Error, Sendable, CustomStringConvertible {
         switch self {
         case .noNode: "no node is running here: start one with `baton node`"
         case .notTaken(let error):
-            "the node on this machine did not take the connection (\(error)): it may be stopping, or serve as many"
-                + " applications and commands as it can; end some, or try again"
+            "the node on this machine did not take the connection (\(error)): it may be stopping or suspended, or serve"
+                + " as many applications and commands as it can; end some, or try again"
         case .notUsable(let error): "the node on this machine cannot be used: \(error)"
         }
     }

@@ -8,6 +8,8 @@ public enum AccountError: Error, Equatable, CustomStringConvertible {
     case noAccount
     /// There is one already; `isSame` says whether the key that was given belongs to it.
     case accountExists(isSame: Bool)
+    /// A node runs on the account: what another process changed of it, the node would neither see nor keep.
+    case nodeRunning
     /// Others than the owner can read the file or folder.
     case exposed(path: FilePath, isFolder: Bool)
     /// The file or folder belongs to another user.
@@ -33,6 +35,9 @@ public enum AccountError: Error, Equatable, CustomStringConvertible {
             "this device is in that account already; to enrol it afresh, run `baton account leave` first"
         case .accountExists(isSame: false):
             "this device is in an account already: run `baton account leave` first"
+        case .nodeRunning:
+            "a node is running with this account, so nothing was changed: stop it first; where `baton status` does not"
+                + " find it, it was started with another XDG_RUNTIME_DIR than this command"
         case .exposed(let path, let isFolder):
             "others can read \(path), which holds this device's keys; run: chmod \(isFolder ? "700" : "600")"
                 + " \(shellQuoted(path))"

@@ -84,6 +84,15 @@ struct AccountFolder: ~Copyable {
         try synchronize()
     }
 
+    /// Locks the folder itself (`flock(2)`) until this value goes, or the process ends in any way. No file is left behind.
+    ///
+    /// - Returns: whether nobody else had locked it.
+    func lock() throws(AccountError) -> Bool {
+        if retrying({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 { return true }
+        guard errno == EWOULDBLOCK else { throw .system(doing: "lock", path: path, error: Errno(rawValue: errno)) }
+        return false
+    }
+
     /// Makes the names in the folder survive a power cut.
     func synchronize() throws(AccountError) {
         try check(fsync(descriptor), "write", path)

@@ -6,7 +6,7 @@ extension AccountStore {
     /// Runs `body` while no other process creates, joins or leaves here.
     ///
     /// The lock is `flock(2)` on the parent folder, which leaves no file behind and ends with the process.
-    func withExclusiveAccess<Result>(
+    func withExclusiveAccess<Result: ~Copyable>(
         _ body: () throws(AccountError) -> Result
     ) throws(AccountError) -> Result {
         try makeFolders(parent)
@@ -16,6 +16,30 @@ extension AccountStore {
         try check(retrying { flock(descriptor, LOCK_EX) }, "lock", parent)
         try removeLeftovers(in: parent)
         return try body()
+    }
+
+    /// Refuses where a node runs on the account, before a user is asked anything.
+    public func refuseNode() throws(AccountError) {
+        try withExclusiveAccess { () throws(AccountError) in try refuseNodeExclusively() }
+    }
+
+    /// The same within exclusive access, for as long as that lasts. Writers exclude each other by it, so that whoever has
+    /// locked the account's folder is a node.
+    func refuseNodeExclusively() throws(AccountError) {
+        guard let files = try AccountFolder.open(folder, checkingAccess: false) else { return }
+        guard try files.lock() else { throw .nodeRunning }
+    }
+
+    /// Takes the account for a node, for as long as the result lives; the end of the process ends it as well.
+    ///
+    /// - Throws: ``AccountError/nodeRunning`` where another node has it, whichever socket that listens at;
+    ///   ``AccountError/noAccount``.
+    public func hold() throws(AccountError) -> AccountHold {
+        try withExclusiveAccess { () throws(AccountError) in
+            let files = try openExisting()
+            guard try files.lock() else { throw .nodeRunning }
+            return AccountHold(files)
+        }
     }
 
     /// A name beside the folder that nothing has: `.<folder>.<purpose>-<random>`.
@@ -68,6 +92,15 @@ extension AccountStore {
         case let error:
             throw .system(doing: "make", path: path, error: Errno(rawValue: error))
         }
+    }
+}
+
+/// A node's hold on its account: nobody else runs on it or changes it until this goes.
+public struct AccountHold: ~Copyable, Sendable {
+    private let folder: AccountFolder
+
+    init(_ folder: consuming AccountFolder) {
+        self.folder = folder
     }
 }
 

@@ -2,7 +2,22 @@ import SystemPackage
 
 /// The account's state on disk: the signed lists and the keys of each generation.
 extension AccountStore {
-    /// Stores the state and keys of an account that took a list.
+    /// Takes lists where no node runs on the account that would.
+    ///
+    /// What is on the disk by now takes them: a node may have run since the caller read it.
+    ///
+    /// - Throws: ``AccountError``, `nodeRunning` where one runs; ``RevocationError``.
+    public func take(_ given: [GivenList]) throws {
+        _ = try withExclusiveAccess { () throws(AccountError) in
+            try refuseNodeExclusively()
+            var account = try load()
+            let taken = Result { () throws(RevocationError) in try account.take(given) }
+            if case .success(true) = taken { try save(stateOf: account) }
+            return taken
+        }.get()
+    }
+
+    /// Stores the state and keys of an account that took a list; for who has its ``hold()``.
     ///
     /// Keys first, then the lists that need them: after a crash between the two the account is what it was before.
     public func save(stateOf account: Account) throws(AccountError) {

@@ -15,8 +15,9 @@ public import SystemPackage
 /// | `replay` | what ``ReplayGuard`` knows of the other devices |
 ///
 /// The account key is in none of them. The folder appears whole or not at all, and each file is replaced atomically.
-/// Calls block on the disk: not for an event loop. The store keeps no state between calls, and create, join and leave
-/// exclude each other across processes.
+/// Calls block on the disk: not for an event loop. The store keeps no state between calls. Create, join, leave, rotate and
+/// take exclude each other across processes, and whoever runs on the account has its ``hold()``: while a node does, the
+/// others refuse.
 public struct AccountStore: Sendable {
     /// Where the account is; the folder itself is made by ``create(deviceName:)`` and ``join(_:deviceName:)``.
     public let folder: FilePath
@@ -86,6 +87,7 @@ public struct AccountStore: Sendable {
             id: secrets.accountID, identity: try DeviceIdentity(issuedBy: secrets), deviceName: old.deviceName,
             keys: [secrets.keys(generation: 0)])
         try withExclusiveAccess { () throws(AccountError) in
+            try refuseNodeExclusively()
             try place(account) { fresh throws(AccountError) in
                 try show(key)
                 let leaving = sibling("leaving")
@@ -131,7 +133,8 @@ public struct AccountStore: Sendable {
     public func leave() throws(AccountError) {
         try withExclusiveAccess { () throws(AccountError) in
             // Looked at before anything moves: a link in the folder's place is not followed, and stays.
-            guard try AccountFolder.open(folder, checkingAccess: false) != nil else { throw .noAccount }
+            guard let files = try AccountFolder.open(folder, checkingAccess: false) else { throw .noAccount }
+            guard try files.lock() else { throw .nodeRunning }
             let leaving = sibling("leaving")
             guard rename(folder, to: leaving) == 0 else {
                 let error = Errno(rawValue: systemErrorNumber())

@@ -59,12 +59,13 @@ struct AccountCreateCommand: ParsableCommand {
 extension CommandError {
     /// What is wrong with the account, or with what was said about it.
     init(_ error: AccountError) {
-        let status: ExitStatus =
+        let (status, code): (ExitStatus, String) =
             switch error {
-            case .invalidDeviceName: .usage
+            case .invalidDeviceName: (.usage, "account")
+            case .nodeRunning: (.alreadyRunning, "alreadyRunning")
             case .noAccount, .accountExists, .exposed, .foreign, .damaged, .unknownFormat, .system, .cryptography:
-                .account
+                (.account, "account")
             }
-        self.init(status, code: "account", "\(error)")
+        self.init(status, code: code, "\(error)")
     }
 }

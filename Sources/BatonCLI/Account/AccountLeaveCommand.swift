@@ -1,5 +1,4 @@
 import ArgumentParser
-import Baton
 import BatonAccount
 import SystemPackage
 
@@ -21,16 +20,17 @@ struct AccountLeaveCommand: AsyncParsableCommand {
     var yes = false
 
     func run() async throws {
-        let home = try CommandEnvironment.home()
-        if let client = try? await NodeClient.connect(to: home) {
-            await client.close()
-            throw CommandError.failed("a node is running here with this account: stop `baton node` first")
+        let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
+        do {
+            try store.refuseNode()
+        } catch {
+            throw CommandError(error)
         }
         try await Confirmation.require(
             isGiven: yes, consequence: "leaving cannot be undone without the account key",
             question: "Joining again will need the account key. Leave the account?")
         do {
-            try CommandEnvironment.accountStore(home).leave()
+            try store.leave()
         } catch {
             throw CommandError(error)
         }

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Baton
 import BatonAccount
 import SystemPackage
 
@@ -27,17 +26,13 @@ struct AccountRotateCommand: AsyncParsableCommand {
     var yes = false
 
     func run() async throws {
-        let home = try CommandEnvironment.home()
-        let store = CommandEnvironment.accountStore(home)
+        let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         let old: Account
         do {
             old = try store.load()
+            try store.refuseNode()
         } catch {
             throw CommandError(error)
-        }
-        if let client = try? await NodeClient.connect(to: home) {
-            await client.close()
-            throw CommandError.failed("a node is running here with this account: stop `baton node` first")
         }
         try await Confirmation.require(
             isGiven: yes, consequence: "the old account goes from this device, and the others have to join the new one",

@@ -3,6 +3,7 @@ import Baton
 import BatonAccount
 import BatonMessages
 import BatonNode
+import BatonTransport
 import FoundationEssentials
 
 /// `baton devices revoke`
@@ -43,7 +44,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
         let store = CommandEnvironment.accountStore(home)
         do {
             let account = try store.load()
-            let node = try? await NodeClient.connect(to: home)
+            let node = try await Self.node(of: home, store)
             let known: [KnownDevice]
             if let node {
                 known = try await node.devices().devices.map {
@@ -71,16 +72,17 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
             }
             var revoking = met
             _ = try revoking.revoke([id], with: secrets)
+            // The keys of lists signed apart come with them: the node tells those who seal with these keys.
+            let states = met.state == account.state ? [revoking] : [met, revoking]
             if let node {
-                // The keys of lists signed apart come with them: the node tells those who seal with these keys.
-                for state in met.state == account.state ? [revoking] : [met, revoking] {
+                for state in states {
                     try await state.withTravellingLists { lists throws(HandoffError) in try await node.adopt(lists) }
                 }
                 Output.say("\(chosen.shown) is revoked.")
                 try await Self.sayWhoKnows(node)
                 await node.close()
             } else {
-                try store.save(stateOf: revoking)
+                for state in states { try store.take(state.givenLists) }
                 Output.say("\(chosen.shown) is revoked.")
                 Output.say(
                     "No node is running here: the other devices learn of it when `baton node` runs and meets them.")
@@ -91,6 +93,20 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
             throw CommandError.failed("\(error)")
         } catch let error as HandoffError {
             throw CommandError(error)
+        }
+    }
+
+    /// The node that is to take the list; nil only where none runs. One that runs and is not reached would neither see nor
+    /// keep what is written beside it.
+    private static func node(of home: Home, _ store: AccountStore) async throws -> NodeClient? {
+        do {
+            return try await NodeClient.connect(to: home)
+        } catch .noNode {
+            try store.refuseNode()
+            return nil
+        } catch {
+            let failure = NodeAccess.failure(error, home)
+            throw CommandError(failure.status, code: failure.code, "nothing was revoked: \(failure.message)")
         }
     }
 

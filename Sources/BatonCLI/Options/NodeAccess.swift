@@ -14,7 +14,7 @@ enum NodeAccess {
         do {
             client = try await NodeClient.connect(to: home)
         } catch {
-            throw noNode(error, home)
+            throw failure(error, home)
         }
         do {
             let result = try await body(client)
@@ -29,17 +29,24 @@ enum NodeAccess {
         }
     }
 
-    private static func noNode(_ error: NodeClientError, _ home: Home) -> CommandError {
+    /// Why the node is not reached, for people.
+    static func failure(_ error: NodeClientError, _ home: Home) -> CommandError {
         switch error {
         case .noNode:
             var sentence = "\(error)"
             ProcessSecrecy.protect()
             do {
-                _ = try CommandEnvironment.accountStore(home).load()
+                let store = CommandEnvironment.accountStore(home)
+                _ = try store.load()
+                try store.refuseNode()
             } catch .noAccount {
                 sentence =
                     "no node is running here, and this device has no account yet: run `baton account create`, or"
                     + " `baton account join` with the key of your other device, then `baton node`"
+            } catch .nodeRunning {
+                sentence =
+                    "a node is running with this account, but does not listen at \(home.socketPath): it was started with"
+                    + " another XDG_RUNTIME_DIR than this command; set the same, or start it again"
             } catch {
                 sentence += "; it will say this first: \(error)"
             }

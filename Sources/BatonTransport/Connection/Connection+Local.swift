@@ -9,8 +9,8 @@ extension Connection {
 
     /// Connects to the node's Unix-domain socket, and says hello.
     ///
-    /// - Throws: ``TransportError``, `unreachable` where no node listens, `refused` where it is another user's: root's aside,
-    ///   whoever may write where the socket is could wait there for what is said to it.
+    /// - Throws: ``TransportError``, `unreachable` where no node listens, and for no other reason; `refused` where it is
+    ///   another user's: root's aside, whoever may write where the socket is could wait there for what is said to it.
     public static func connect(
         toLocalSocket path: String, on loop: EventLoop
     ) async throws(TransportError) -> Connection {
@@ -26,7 +26,11 @@ extension Connection {
         do {
             socket = try await Socket.connect(to: .unix(FilePath(path)), on: loop, timeout: localDeadline)
         } catch {
-            throw TransportError(dialing: error)
+            switch error.code {
+            case .notFound, .connectionRefused, .cancelled: throw TransportError(dialing: error)
+            case .timedOut: throw TransportError(.connectionLost, "\(error)")
+            case _: throw TransportError(.refused, "\(error)")
+            }
         }
         guard let node = socket.peerCredentials else {
             socket.close()

@@ -1,0 +1,116 @@
+import Foundation
+import Testing
+
+@testable import BatonCLI
+
+/// A node and commands that do not reach it, as real processes with one state folder.
+@Suite("An account that a node runs on", .timeLimit(.minutes(5)))
+struct HeldAccountTests {
+    /// A device with an account, and the id of another one that is to be revoked.
+    private final class Device: Sendable {
+        let folder = FileManager.default.temporaryDirectory.path + "/baton-held-\(UUID().uuidString)"
+        let lost: String
+
+        init() async throws {
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+            let environment = Self.environment(folder, "a")
+            let made = try await BuiltCommand.run(["account", "create"], environment: environment)
+            try #require(made.status == 0, "\(made.errors)")
+            try Data(made.output.utf8).write(to: URL(filePath: folder + "/key"))
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: folder + "/key")
+            let other = folder + "/other"
+            let joined = try await BuiltCommand.run(
+                ["account", "join", "--no-wait", "--key-file", folder + "/key"], home: other)
+            try #require(joined.status == 0, "\(joined.errors)")
+            let shown = try await BuiltCommand.run(["account", "show", "--json"], home: other)
+            lost = String(shown.output.split(separator: "\"")[11])
+        }
+
+        deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+        /// What a login has whose run-time folder is called so.
+        static func environment(_ folder: String, _ login: String) -> [String: String] {
+            [
+                "BATON_HOME": "", "HOME": folder, "XDG_CONFIG_HOME": folder + "/config",
+                "XDG_STATE_HOME": folder + "/state", "XDG_RUNTIME_DIR": folder + "/" + login,
+                "SWIFT_BACKTRACE": "enable=no", "AVAHI_COMPAT_NOWARN": "1",
+            ]
+        }
+
+        func startNode(_ login: String) throws -> BuiltNode {
+            try BuiltNode(Self.environment(folder, login), in: folder)
+        }
+
+        func run(_ login: String, _ arguments: String...) async throws -> BuiltCommand.Result {
+            try await BuiltCommand.run(arguments, environment: Self.environment(folder, login))
+        }
+
+        func revoke(_ login: String) async throws -> BuiltCommand.Result {
+            try await run(login, "devices", "revoke", lost, "--yes", "--key-file", folder + "/key")
+        }
+
+        /// The account's files and what is in them, but for what a node notes of the devices that it meets.
+        func content() throws -> [String: Data] {
+            let account = folder + "/state/baton/account"
+            return try FileManager.default.contentsOfDirectory(atPath: account).reduce(into: [:]) { files, name in
+                if name == "replay" || name == "devices" { return }
+                files[name] = try Data(contentsOf: URL(filePath: account + "/" + name))
+            }
+        }
+    }
+
+    @Test("With another run-time folder nobody runs or writes beside a node, until it is killed")
+    func otherRuntimeFolder() async throws {
+        let device = try await Device()
+        let first = try device.startNode("a")
+        try await first.ready()
+        let before = try device.content()
+
+        let second = try device.startNode("b")
+        #expect(await second.end() == ExitStatus.alreadyRunning.rawValue)
+        #expect(second.said.contains("\(device.folder)/b/"), "\(second.said)")
+        #expect(second.said.contains("XDG_RUNTIME_DIR"), "\(second.said)")
+        let status = try await device.run("b", "status")
+        #expect(status.status == ExitStatus.noNode.rawValue && status.errors.contains("XDG_RUNTIME_DIR"))
+        for refused in [
+            try await device.revoke("b"), try await device.run("b", "account", "leave", "--yes"),
+            try await device.run("b", "account", "rotate", "--yes"),
+            try await device.run("a", "account", "leave", "--yes"),
+        ] {
+            #expect(refused.status == ExitStatus.alreadyRunning.rawValue && refused.output.isEmpty)
+            #expect(refused.errors.contains("nothing was changed"), "\(refused.errors)")
+        }
+        #expect(try device.content() == before)
+        #expect(try await device.run("a", "status").status == 0)
+
+        // The kernel gives the account back, whatever the node had no time for.
+        first.send(SIGKILL)
+        #expect(await first.end() == SIGKILL)
+        let revoked = try await device.revoke("b")
+        #expect(revoked.status == 0 && revoked.errors.contains("is revoked"), "\(revoked.errors)")
+        let third = try device.startNode("b")
+        try await third.ready()
+        third.send(SIGTERM)
+        #expect(await third.end() == 0)
+        #expect(try await device.run("b", "account", "leave", "--yes").status == 0)
+    }
+
+    @Test("A revocation is not written beside a node that does not answer, and is made when it does")
+    func suspended() async throws {
+        let device = try await Device()
+        let node = try device.startNode("a")
+        try await node.ready()
+        let before = try device.content()
+
+        node.send(SIGSTOP)
+        let refused = try await device.revoke("a")
+        node.send(SIGCONT)
+        #expect(refused.status == ExitStatus.noNode.rawValue && refused.output.isEmpty)
+        #expect(refused.errors.hasPrefix("baton: nothing was revoked: the node on this machine"), "\(refused.errors)")
+        #expect(try device.content() == before)
+
+        let revoked = try await device.revoke("a")
+        #expect(revoked.status == 0 && !revoked.errors.contains("No node"), "\(revoked.errors)")
+        #expect(try device.content()["account-state"] != nil)
+    }
+}
