@@ -128,7 +128,9 @@ struct RevocationSpread {
     /// What is said of them at the end.
     var lines: [String] {
         func names(_ knows: Bool) -> String {
-            devices.filter { $0.knows == knows }.map { SafeText.escaped($0.name) }.joined(separator: ", ")
+            devices.filter { $0.knows == knows }.map {
+                SafeText.escaped($0.name) + ($0.proved ? "" : " (only announced)")
+            }.joined(separator: ", ")
         }
         var lines: [String] = []
         if devices.contains(where: \.knows) { lines.append("Known to: this device, \(names(true)).") }

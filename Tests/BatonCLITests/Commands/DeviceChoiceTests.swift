@@ -121,7 +121,7 @@ struct DeviceChoiceTests {
     @Test("after a revocation those are waited for who were there before, also who counts as absent since")
     func spread() {
         func device(_ name: String, present: Bool, knows: Bool) -> WireDevice {
-            .with { ($0.name, $0.deviceID, $0.present, $0.knows) = (name, name, present, knows) }
+            .with { ($0.name, $0.deviceID, $0.present, $0.knows, $0.proved) = (name, name, present, knows, present) }
         }
         var spread = RevocationSpread([
             device("phone", present: true, knows: true), device("desktop", present: true, knows: true),
@@ -133,14 +133,14 @@ struct DeviceChoiceTests {
         #expect(spread.isAwaited)
         #expect(
             spread.lines == [
-                "Not yet known to: desktop, asleep. They learn of it when they meet a device that knows."
+                "Not yet known to: desktop (only announced), asleep (only announced). They learn of it when they meet a device that knows."
             ])
         spread.devices = [device("desktop", present: true, knows: true), asleep]
         #expect(!spread.isAwaited)
         #expect(
             spread.lines == [
                 "Known to: this device, desktop.",
-                "Not yet known to: asleep. They learn of it when they meet a device that knows.",
+                "Not yet known to: asleep (only announced). They learn of it when they meet a device that knows.",
             ])
     }
 
