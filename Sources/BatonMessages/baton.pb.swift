@@ -1640,6 +1640,9 @@ public nonisolated struct WireDevice: Sendable {
   /// a connection with it has shown that it is there, and not only announced
   public var proved: Bool = false
 
+  /// what it was called before, where it is proved
+  public var formerNames: [String] = []
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -5195,7 +5198,7 @@ nonisolated extension WireDevicesResponse: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".Device"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{3}device_id\0\u{1}addresses\0\u{1}seen\0\u{1}knows\0\u{1}present\0\u{1}proved\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}name\0\u{3}device_id\0\u{1}addresses\0\u{1}seen\0\u{1}knows\0\u{1}present\0\u{1}proved\0\u{3}former_names\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5210,6 +5213,7 @@ nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageI
       case 5: try { try decoder.decodeSingularBoolField(value: &self.knows) }()
       case 6: try { try decoder.decodeSingularBoolField(value: &self.present) }()
       case 7: try { try decoder.decodeSingularBoolField(value: &self.proved) }()
+      case 8: try { try decoder.decodeRepeatedStringField(value: &self.formerNames) }()
       default: break
       }
     }
@@ -5237,6 +5241,9 @@ nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if self.proved != false {
       try visitor.visitSingularBoolField(value: self.proved, fieldNumber: 7)
     }
+    if !self.formerNames.isEmpty {
+      try visitor.visitRepeatedStringField(value: self.formerNames, fieldNumber: 8)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -5248,6 +5255,7 @@ nonisolated extension WireDevice: SwiftProtobuf.Message, SwiftProtobuf._MessageI
     if lhs.knows != rhs.knows {return false}
     if lhs.present != rhs.present {return false}
     if lhs.proved != rhs.proved {return false}
+    if lhs.formerNames != rhs.formerNames {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

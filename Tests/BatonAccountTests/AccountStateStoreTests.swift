@@ -161,4 +161,38 @@ import struct SystemPackage.FilePath
         try Data("[{".utf8).write(to: URL(filePath: path.string))
         #expect(try store.loadKnownDevices().entries.isEmpty)
     }
+
+    @Test func formerNamesAreReadAgain() throws {
+        // The longest that there can be: 64 devices, each name written in twice its bytes.
+        func name(_ number: Int) -> String { String(repeating: "\"", count: 61) + "\(10 + number)" }
+        var names = FormerNames()
+        for number in 0..<20 { names.add(name(number % 10)) }
+        #expect(names.other(than: "") == (0..<FormerNames.bound).map(name))
+        #expect(names.other(than: name(0)) == (1..<FormerNames.bound).map(name))
+        let devices = KnownDevices(
+            strangers(70).enumerated().map { index, id in
+                KnownDevices.Entry(
+                    deviceID: "\(id)", name: name(30), seen: .max - UInt64(index), revision: .max, isProved: true,
+                    formerNames: names)
+            })
+        try store.save(devices)
+        #expect(try store.loadKnownDevices() == devices)
+        let path = URL(filePath: store.folder.appending(AccountFile.devices).string)
+        let count = try Data(contentsOf: path).count
+        #expect((64 << 10..<96 << 10).contains(count), "\(count) bytes")
+
+        // As an earlier version wrote them; and what no device can be called, or too much of it.
+        let id = "\(strangers(1)[0])"
+        for (text, expected) in [
+            ("", [String]()),
+            (#","formerNames":["", " a", "b\n", "c", "c", "\#(String(repeating: "d", count: 64))", "e"]"#, ["c", "e"]),
+            (#","formerNames":["1","2","3","4","5","6","7","8","9"]"#, (1...8).map(String.init)),
+        ] {
+            try Data(#"[{"deviceID":"\#(id)","isProved":true,"name":"tv","revision":1,"seen":2\#(text)}]"#.utf8)
+                .write(to: path)
+            let entry = try #require(try store.loadKnownDevices().entries.first)
+            #expect(entry.deviceID == id && entry.name == "tv" && entry.isProved == true && entry.seen == 2)
+            #expect(entry.formerNames?.other(than: "") ?? [] == expected)
+        }
+    }
 }

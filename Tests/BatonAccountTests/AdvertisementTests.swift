@@ -108,6 +108,7 @@ func record(_ strings: [[UInt8]]) -> [UInt8] {
         expect(.deviceName) { $0.deviceName = "" }
         expect(.deviceName) { $0.deviceName = String(repeating: "x", count: 64) }
         expect(.deviceName) { $0.deviceName = "a\tb" }
+        expect(.deviceName) { $0.deviceName = " a" }
         expect(.activityID) { $0.current?.id = [1] }
         expect(.teamTag) { $0.current?.teamTag = [UInt8](repeating: 0, count: 9) }
         expect(.activityType) { $0.current?.type = "" }
@@ -148,7 +149,8 @@ func record(_ strings: [[UInt8]]) -> [UInt8] {
             ([50: 121], .malformed(.timeToLive)), ([49: 1], .malformed(.timeToLive)),
             ([51: 3, 52: 255], .malformed(.port)), ([70: 2], .malformed(.state)), ([71: 0], .malformed(.deviceName)),
             ([71: 64], .malformed(.deviceName)), ([72: 0xff], .malformed(.deviceName)),
-            ([72: 10], .malformed(.deviceName)), ([nameEnd: 9], .malformed(.address)),
+            ([72: 10], .malformed(.deviceName)), ([72: 0x20], .malformed(.deviceName)),
+            ([nameEnd - 1: 0x20], .malformed(.deviceName)), ([nameEnd: 9], .malformed(.address)),
             ([nameEnd + 1: 5], .malformed(.address)), ([nameEnd + 2: 0], .malformed(.address)),
             ([nameEnd + 2: 255], .malformed(.address)), ([activity + 28: 1], .malformed(.documentSize)),
             ([activity + 41: 0], .malformed(.activityType)), ([activity + 41: 97], .malformed(.activityType)),

@@ -129,11 +129,13 @@ extension LabHandoffTests {
             let lab = try await HandoffLab(["laptop", "desktop", "phone", "tablet", "watch"])
             defer { lab.down() }
             let nodes = try await startNodes(lab, 5)
+            // No connection need have shown them.
             let id = try #require(try await device("tablet", on: 1, lab).flatMap(LabEvent.init)?.deviceID)
+            let phone = try #require(try await device("phone", on: 1, lab).flatMap(LabEvent.init)?.deviceID)
             for host in [3, 4, 5] { try await nodes[host - 1].end(by: SIGTERM) }
             try lab.lab.command("link", "2", "down")
-            #expect(try await revoke(lab, on: 1, "phone").status == 0)
-            #expect(try await revoke(lab, on: 2, "tablet").status == 0)
+            #expect(try await revoke(lab, on: 1, phone).status == 0)
+            #expect(try await revoke(lab, on: 2, id).status == 0)
             try lab.lab.command("link", "2", "up")
             // Neither can open what the other announces now.
             // Who slept is told by both, and tells each what it has of the other.

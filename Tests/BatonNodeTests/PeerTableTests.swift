@@ -17,7 +17,7 @@ struct PeerTableTests {
 
     private func advertisement(
         _ number: UInt8, addresses: [String] = ["10.0.0.1"], port: UInt16 = 4000, timeToLive: UInt16 = 120,
-        activity: UInt8? = nil, age: UInt32 = 0, others: UInt8 = 0
+        activity: UInt8? = nil, age: UInt32 = 0, others: UInt8 = 0, name: String? = nil
     ) throws -> Advertisement {
         let current = activity.map {
             AdvertisedActivity(
@@ -29,7 +29,7 @@ struct PeerTableTests {
             gateNonce: [UInt8](repeating: 0, count: 16),
             content: AdvertisementContent(
                 timeToLive: timeToLive, port: port, addresses: try addresses.map { try #require(NetworkAddress($0)) },
-                deviceName: "device \(number)", current: current, otherActivities: others))
+                deviceName: name ?? "device \(number)", current: current, otherActivities: others))
     }
 
     private func receive(
@@ -141,6 +141,34 @@ struct PeerTableTests {
         // That one is proved still when it comes back.
         let gone = table.peers.keys.filter { next.peers[$0] == nil }
         #expect(gone.count == 1 && gone.allSatisfy(next.isProved))
+    }
+
+    @Test("The names that a proved device had are remembered, the first ones, also after a restart; others' are not")
+    func formerNames() throws {
+        var table = PeerTable(keys: Self.keys)
+        let (one, two) = (try device(1), try device(2))
+        func names(_ device: DeviceID) -> [String]? { table.peers[device]?.formerNames.other(than: "") }
+        func rename(_ number: UInt8, _ name: String) throws {
+            receive(try advertisement(number, name: name), in: &table, instance: "\(number)")
+        }
+        // What it was called before it was proved is nobody's word.
+        try rename(1, "early")
+        try rename(1, "host2")
+        table.prove(one)
+        for name in ["decoy", "host2"] { try rename(2, name) }
+        #expect(names(one) == [] && names(two) == [])
+        try rename(1, "host2")
+        #expect(names(one) == [])
+        try rename(1, "tv")
+        #expect(names(one) == ["host2"] && table.peers[one]?.name == "tv")
+        // Also one that it takes again, and drops again when there is no room any more.
+        try rename(1, "host2")
+        for number in 1...20 { try rename(1, "\(number)") }
+        table = PeerTable(known: table.known, keys: Self.keys)
+        try rename(1, "host2")
+        try rename(1, "last")
+        #expect(names(one) == ["host2", "tv"] + (1...6).map(String.init) && names(two) == [])
+        #expect(names(one)?.count == FormerNames.bound)
     }
 
     @Test("Where the keys change, whoever showed only the old ones is but a name, and who was proved is not")

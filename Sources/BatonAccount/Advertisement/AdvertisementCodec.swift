@@ -70,7 +70,7 @@ enum AdvertisementCodec {
         guard isTimeToLive(content.timeToLive) else { throw .invalid(.timeToLive) }
         guard content.port >= Advertisement.minimumPort else { throw .invalid(.port) }
         guard advertisement.epoch < Advertisement.maximumEpoch else { throw .invalid(.epoch) }
-        guard isText(content.deviceName, atMost: DeviceName.maximumCount) else { throw .invalid(.deviceName) }
+        guard (try? DeviceName.validated(content.deviceName)) == content.deviceName else { throw .invalid(.deviceName) }
         guard let activity = content.current else { return }
         guard activity.id.count == AdvertisedActivity.idCount else { throw .invalid(.activityID) }
         guard activity.teamTag.count == AdvertisedActivity.teamTagCount else { throw .invalid(.teamTag) }

@@ -24,6 +24,8 @@ extension AdvertisementCodec {
         let state = try reader.integer(UInt8.self)
         guard state <= 1 else { throw .malformed(.state) }
         let name = try reader.text(.deviceName, 1...DeviceName.maximumCount)
+        // As each device writes its own: a name that is not taken from disk again would be forgotten with its device.
+        guard (try? DeviceName.validated(name)) == name else { throw .malformed(.deviceName) }
         let addresses = try decodeAddresses(&reader, without: unusable)
         let activity = state == 1 ? try decodeActivity(&reader) : nil
         return Advertisement(

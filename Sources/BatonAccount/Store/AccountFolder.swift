@@ -7,7 +7,7 @@ import SystemPackage
 /// followed.
 struct AccountFolder: ~Copyable {
     /// No file here is longer, in bytes; a longer one is not ours.
-    static let maximumFileCount = 64 * 1024
+    static let maximumFileCount = 128 * 1024
 
     /// Where the folder was when it was opened; for messages.
     let path: FilePath

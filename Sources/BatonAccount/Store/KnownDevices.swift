@@ -3,7 +3,7 @@ import FoundationEssentials
 /// What this device remembers of the account's other devices, so that one of them can be named when it is not there:
 /// above all the one that was lost.
 public struct KnownDevices: Sendable, Equatable {
-    /// The most devices that are remembered; the one that was longest not seen makes room. 64 are under 16 KiB on disk.
+    /// The most devices that are remembered; the one that was longest not seen makes room. 64 are under 96 KiB on disk.
     public static let capacity = 64
 
     /// A device as it was last seen.
@@ -18,10 +18,16 @@ public struct KnownDevices: Sendable, Equatable {
         public var revision: UInt64
         /// Whether a connection has shown that it is a device of the account; nil where an earlier version wrote it down.
         public var isProved: Bool?
+        /// What it was called before, since a connection has shown it; nil where there is no such name.
+        public var formerNames: FormerNames?
 
         /// An entry; nothing is checked before it is read again.
-        public init(deviceID: String, name: String, seen: UInt64, revision: UInt64, isProved: Bool = false) {
+        public init(
+            deviceID: String, name: String, seen: UInt64, revision: UInt64, isProved: Bool = false,
+            formerNames: FormerNames = FormerNames()
+        ) {
             self.isProved = isProved
+            self.formerNames = formerNames.isEmpty ? nil : formerNames
             self.deviceID = deviceID
             self.name = name
             self.seen = seen

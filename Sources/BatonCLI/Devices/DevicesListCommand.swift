@@ -19,8 +19,10 @@ struct DevicesListCommand: AsyncParsableCommand {
             other by themselves. A third one that meets both brings them together; so does `baton devices revoke`, once \
             more, on one of the two.
 
-            In JSON, "proved" says that a connection has shown the device, and not only an announcement, which whoever has \
-            a device of the account can make up.
+            A "?" after the ID says that no connection has shown the device yet, but only an announcement, which whoever \
+            has a device of the account can make up; in JSON, "proved" is false.
+
+            BEFORE shows the names that a device had here before: who renames a stolen one is found by them.
 
             EXAMPLES:
               baton devices
@@ -44,6 +46,7 @@ struct DevicesListCommand: AsyncParsableCommand {
             Output.say("No other device has been seen yet: run `baton node` there, on the same network and account.")
             return
         }
+        if let unproved = DeviceRendering.unproved(devices) { Output.say(unproved) }
         let width = Terminal.width(of: .standardOutput)
         for line in DeviceRendering.lines(devices, width: width, now: Date().timeIntervalSince1970) {
             try Output.line(line)
@@ -79,27 +82,42 @@ enum DeviceRendering {
             """
     }
 
+    /// What the mark behind an id means; nil where there is none.
+    static func unproved(_ devices: [WireDevice]) -> String? {
+        guard devices.contains(where: { !$0.proved }) else { return nil }
+        return "? after an ID: it was announced, but no connection has shown yet that it is a device of the account."
+    }
+
     static func json(_ device: WireDevice) -> String {
-        JSONValue.object([
+        var members = [
             JSONValue.Member("name", .string(device.name)),
             JSONValue.Member("deviceID", .string(device.deviceID)),
             JSONValue.Member("addresses", .array(device.addresses.map(JSONValue.string))),
             JSONValue.Member("seen", ISO8601.format(seconds: device.seen).map(JSONValue.string) ?? .null),
             JSONValue.Member("knows", .boolean(device.knows)), JSONValue.Member("proved", .boolean(device.proved)),
-        ]).text
+        ]
+        if !device.formerNames.isEmpty {
+            members.append(JSONValue.Member("formerNames", .array(device.formerNames.map(JSONValue.string))))
+        }
+        return JSONValue.object(members).text
     }
 
     static func lines(_ devices: [WireDevice], width: Int, now: Double) -> [String] {
-        var table = Table([
-            Table.Column("NAME", minimum: 8), Table.Column("ID"), Table.Column("ADDRESSES", minimum: 15),
-            Table.Column("KNOWS"), Table.Column("SEEN", alignsRight: true),
-        ])
+        let hasFormer = devices.contains { !$0.formerNames.isEmpty }
+        let former = hasFormer ? [Table.Column("BEFORE", minimum: 8)] : []
+        let others = [
+            Table.Column("ID"), Table.Column("ADDRESSES", minimum: 15), Table.Column("KNOWS"),
+            Table.Column("SEEN", alignsRight: true),
+        ]
+        var table = Table([Table.Column("NAME", minimum: 8)] + former + others)
         table.rows = devices.map { device in
-            [
-                SafeText.escaped(device.name), SafeText.escaped(device.deviceID.prefix(8)),
+            let names = hasFormer ? [device.name, device.formerNames.joined(separator: ", ")] : [device.name]
+            let facts = [
+                SafeText.escaped(device.deviceID.prefix(8)) + (device.proved ? "" : " ?"),
                 SafeText.escaped(device.addresses.joined(separator: " ")), device.knows ? "yes" : "no",
                 Moment.age(of: device.seen, now: now),
             ]
+            return names.map { SafeText.escaped($0) } + facts
         }
         return table.lines(width: width)
     }

@@ -16,6 +16,10 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
             account's other devices do the same as soon as they meet this one, or another that knows. It cannot be taken \
             back: the device joins again as a new one, with the account key.
 
+            A name that the device had before does as well, so that a thief who renames it is not lost sight of. What was \
+            only announced, and no connection has shown to be a device of the account, goes by its whole id alone: whoever \
+            has one of your devices can announce any name.
+
             Asks for the account key, as `baton account join` does. Where the key itself may have leaked, use `baton \
             account rotate`: whoever has the key can add devices.
 
@@ -25,7 +29,8 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
               baton devices revoke phone --yes --key-file key  # for scripts
             """)
 
-    @Argument(help: ArgumentHelp("The device's name, or the beginning of its id.", valueName: "name"))
+    @Argument(
+        help: ArgumentHelp("The device's name, one that it had before, or the beginning of its id.", valueName: "name"))
     var device: String
 
     @Flag(name: .shortAndLong, help: "Do not ask.")
@@ -47,13 +52,9 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
             let node = try await Self.node(of: home, store)
             let known: [KnownDevice]
             if let node {
-                known = try await node.devices().devices.map {
-                    KnownDevice(id: $0.deviceID, name: $0.name, isProved: $0.proved)
-                }
+                known = try await node.devices().devices.map(KnownDevice.init)
             } else {
-                known = try store.loadKnownDevices().entries.map {
-                    KnownDevice(id: $0.deviceID, name: $0.name, isProved: $0.isProved ?? false)
-                }
+                known = try store.loadKnownDevices().entries.map(KnownDevice.init)
             }
             let chosen = try DeviceChoice(
                 ownID: account.identity.id.description, ownName: account.deviceName, known: known,
@@ -75,11 +76,14 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
             // The keys of lists signed apart come with them: the node tells those who seal with these keys.
             let states = met.state == account.state ? [revoking] : [met, revoking]
             if let node {
+                // Asked before: what no connection has shown does not count as present under the old keys afterwards.
+                var spread = RevocationSpread(try await node.devices().devices)
                 for state in states {
                     try await state.withTravellingLists { lists throws(HandoffError) in try await node.adopt(lists) }
                 }
                 Output.say("\(chosen.shown) is revoked.")
-                try await Self.sayWhoKnows(node)
+                try await Self.follow(&spread, node)
+                for line in spread.lines { Output.say(line) }
                 await node.close()
             } else {
                 for state in states { try store.take(state.givenLists) }
@@ -110,21 +114,46 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
         }
     }
 
-    /// Waits a while for those who are there.
-    private static func sayWhoKnows(_ node: NodeClient) async throws {
+    /// Waits a while for those who were there.
+    private static func follow(_ spread: inout RevocationSpread, _ node: NodeClient) async throws {
         let deadline = ContinuousClock.now + spreading
-        var devices = try await node.devices().devices
-        while devices.contains(where: { $0.present && !$0.knows }), ContinuousClock.now < deadline {
+        spread.devices = try await node.devices().devices
+        while spread.isAwaited, ContinuousClock.now < deadline {
             try await Task.sleep(for: .milliseconds(100))
-            devices = try await node.devices().devices
+            spread.devices = try await node.devices().devices
         }
+    }
+}
+
+/// Which of the account's devices know of a revocation.
+struct RevocationSpread {
+    /// Ids of those that were there before it was made, whether a connection has shown them or not.
+    private let present: Set<String>
+    /// The devices as they are now.
+    var devices: [WireDevice]
+
+    /// - Parameter devices: the devices as they are before the revocation.
+    init(_ devices: [WireDevice]) {
+        present = Set(devices.filter(\.present).map(\.deviceID))
+        self.devices = devices
+    }
+
+    /// Whether one that was there does not know yet.
+    var isAwaited: Bool { devices.contains { present.contains($0.deviceID) && !$0.knows } }
+
+    /// What is said of them at the end.
+    var lines: [String] {
         func names(_ knows: Bool) -> String {
-            devices.filter { $0.knows == knows }.map { SafeText.escaped($0.name) }.joined(separator: ", ")
+            devices.filter { $0.knows == knows }.map {
+                SafeText.escaped($0.name) + ($0.proved ? "" : " (only announced)")
+            }.joined(separator: ", ")
         }
-        if devices.contains(where: \.knows) { Output.say("Known to: this device, \(names(true)).") }
+        var lines: [String] = []
+        if devices.contains(where: \.knows) { lines.append("Known to: this device, \(names(true)).") }
         if devices.contains(where: { !$0.knows }) {
-            Output.say("Not yet known to: \(names(false)). They learn of it when they meet a device that knows.")
+            lines.append("Not yet known to: \(names(false)). They learn of it when they meet a device that knows.")
         }
+<<<<<<< HEAD
     }
 }
 
@@ -196,5 +225,8 @@ struct DeviceChoice {
 
     static func noSuchDevice(_ text: String) -> String {
         "no device \"\(SafeText.escaped(text))\" is known here: see `baton devices`, or give its whole id"
+=======
+        return lines
+>>>>>>> 569ca85323c584c4d815229835eb4373437594ce
     }
 }

@@ -118,6 +118,7 @@ struct ControlService: Sendable {
                     $0.knows = peer.knows(current)
                     $0.present = peer.isPresent
                     $0.proved = peer.isProved
+                    $0.formerNames = peer.formerNames.other(than: peer.name)
                 })
         }
         await stream.finish()

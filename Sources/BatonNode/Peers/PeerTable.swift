@@ -24,6 +24,8 @@ struct Peer: Sendable {
     /// A connection has shown that it is a device of the account. An advertisement shows only that whoever made it has the
     /// account's keys.
     var isProved = false
+    /// What it was called before, since it is proved.
+    var formerNames = FormerNames()
 
     /// Instances that show its advertisement now; none when it has gone.
     fileprivate(set) var instances: Set<String> = []
@@ -44,7 +46,7 @@ struct Peer: Sendable {
 struct PeerTable {
     /// Devices that are remembered; the one that was gone longest makes room. One that is proved does only where all are, and
     /// it is not announced: so whoever makes himself names pushes out one such device and then his own. 64 entries are
-    /// under 64 KiB.
+    /// under 128 KiB.
     static var bound: Int { 64 }
     static var undialled: Set<NetworkAddress.Scope> { [.invalid, .loopback] }
 
@@ -72,7 +74,8 @@ struct PeerTable {
             peers[device] = Peer(
                 device: device, name: entry.name, addresses: [], gateNonce: [], keys: keys, others: 0,
                 seen: entry.seen, currentSince: entry.seen, revision: entry.revision,
-                isProved: entry.isProved ?? false, expiresAt: .init(nanoseconds: 0))
+                isProved: entry.isProved ?? false, formerNames: entry.formerNames ?? FormerNames(),
+                expiresAt: .init(nanoseconds: 0))
         }
     }
 
@@ -82,7 +85,7 @@ struct PeerTable {
             peers.values.map {
                 KnownDevices.Entry(
                     deviceID: $0.device.description, name: $0.name, seen: $0.seen, revision: $0.revision,
-                    isProved: $0.isProved)
+                    isProved: $0.isProved, formerNames: $0.formerNames)
             })
     }
 
@@ -115,6 +118,9 @@ struct PeerTable {
             revision: known?.revision ?? 0, isProved: isProved(advertisement.device),
             expiresAt: now + .seconds(Int(secondsLeft ?? content.timeToLive)))
         peer.news = (known?.news ?? 0) + 1
+        peer.formerNames = known?.formerNames ?? FormerNames()
+        // Of what no connection has shown none is remembered: whoever has the account's keys can make it up.
+        if let known, known.isProved, known.name != peer.name { peer.formerNames.add(known.name) }
         // The age is in whole seconds: the same activity keeps the time it was first seen with.
         if let known, let before = known.current, before.id == content.current?.id {
             peer.currentSince = known.currentSince

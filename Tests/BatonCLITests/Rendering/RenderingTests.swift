@@ -72,6 +72,23 @@ struct RenderingTests {
             DeviceRendering.json(device)
                 == #"{"name":"laptop","deviceID":"x","addresses":["192.0.2.1:7","[2001:db8::1]:7"],"#
                 + #""seen":"1970-01-01T00:00:00Z","knows":false,"proved":false}"#)
+        #expect(DeviceRendering.unproved([device])?.contains("no connection has shown") == true)
+        #expect(
+            DeviceRendering.lines([device], width: 80, now: 1).map { $0.split(separator: /[ ]{2,}/).map(String.init) }
+                == [
+                    ["NAME", "ID", "ADDRESSES", "KNOWS", "SEEN"],
+                    ["laptop", "x ?", "192.0.2.1:7 [2001:db8::1]:7", "no", "now"],
+                ])
+        var tv = device
+        (tv.name, tv.proved, tv.formerNames) = ("tv", true, ["host2", "a\u{202E}b"])
+        #expect(DeviceRendering.unproved([tv]) == nil)
+        #expect(DeviceRendering.json(tv).hasSuffix(#","proved":true,"formerNames":["host2","a\u202eb"]}"#))
+        #expect(
+            DeviceRendering.lines([tv], width: 100, now: 1).map { $0.split(separator: /[ ]{2,}/).map(String.init) }
+                == [
+                    ["NAME", "BEFORE", "ID", "ADDRESSES", "KNOWS", "SEEN"],
+                    ["tv", #"host2, a\u{202e}b"#, "x", "192.0.2.1:7 [2001:db8::1]:7", "no", "now"],
+                ])
         #expect(DeviceRendering.unmet([device], hasList: false) == nil)
         #expect(
             DeviceRendering.unmet([device], hasList: true)
