@@ -141,6 +141,19 @@ struct InventedDeviceAttacks {
         }
     }
 
+    @Test("A stolen device that took another name, and one that does not exist under its old one")
+    func renamed() async {
+        let stolen = KnownDevice(
+            id: String(repeating: "z", count: 32), name: "tv", formerNames: ["phone"], isProved: true)
+        let decoy = KnownDevice(id: String(repeating: "x", count: 32), name: "phone")
+        await attack("a revocation meets what a thief announces under the name of the stolen device") { defence in
+            let choice = DeviceChoice(
+                ownID: String(repeating: "m", count: 32), ownName: "laptop", known: [decoy, stolen], revoked: [],
+                checks: defence.isOn ? .all : .all.subtracting(.proved))
+            return Outcome(succeeds: (try? choice.find("phone")) != stolen)
+        }
+    }
+
     @Test("Devices that are only announced, called as the one that is to be revoked")
     func inventedNames() async {
         let phone = KnownDevice(id: String(repeating: "z", count: 32), name: "phone", isProved: true)
