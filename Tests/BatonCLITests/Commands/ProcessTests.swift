@@ -177,6 +177,9 @@ struct ProcessTests {
         }
         let device = ["devices", "revoke", "baton1", "--yes", "--key-file", "/home/user/key"]
         #expect(try await BuiltCommand.run(device).status == ExitStatus.account.rawValue)
+        try AccountKeyArgument.refuse(in: [
+            "accept", "--from", "baton1", "--type", "text", "--last", "9000", "--name", "area", "--late", "years",
+        ])
     }
 
     @Test("a key that is mistyped, missing or open to others is refused, and nothing is made")

@@ -1,0 +1,51 @@
+import BatonAccount
+import BatonNode
+import BatonTransport
+import FoundationEssentials
+import Logging
+import Testing
+
+/// A node has its account from its start to its end.
+@Suite("An account that a node runs on", .timeLimit(.minutes(5)))
+struct HeldAccountTests {
+    @Test("A node lets its account go when it stops, and when it cannot start")
+    func letGo() async throws {
+        let folder = FileManager.default.temporaryDirectory.path + "/baton-node-hold-\(UInt64.random(in: 0 ... .max))"
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        func home(_ login: String) throws -> Home {
+            try Home(environment: ["HOME": folder, "XDG_RUNTIME_DIR": folder + "/" + login])
+        }
+        func makeNode(_ login: String, port: UInt16 = 0) throws -> Node {
+            var configuration = NodeConfiguration()
+            configuration.port = port
+            return Node(
+                home: try home(login), configuration: configuration,
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        }
+        let store = AccountStore(folder: AccountStore.folder(in: try home("a")))
+        _ = try store.create(deviceName: "node")
+        let node = try makeNode("a")
+        try await node.start()
+        await #expect {
+            try await makeNode("b").start()
+        } throws: {
+            guard case .accountInUse(let socket)? = $0 as? NodeError else { return false }
+            return socket.hasPrefix(folder + "/b/")
+        }
+        #expect(throws: AccountError.nodeRunning) { try store.refuseNode() }
+
+        await node.stop()
+        try store.refuseNode()
+
+        let neighbour = try Home(environment: ["BATON_HOME": folder + "/neighbour"])
+        _ = try AccountStore(folder: AccountStore.folder(in: neighbour)).create(deviceName: "neighbour")
+        let listening = Node(home: neighbour, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        try await listening.start()
+        let late = try makeNode("a", port: try #require(await listening.port))
+        await #expect(throws: NodeError.self) { try await late.start() }
+        try store.refuseNode()
+        await listening.stop()
+        try await late.start()
+        await late.stop()
+    }
+}
