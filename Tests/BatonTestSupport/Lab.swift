@@ -166,9 +166,22 @@ public final class LabProgram: Sendable {
         try? input.fileHandleForWriting.close()
     }
 
-    /// Sends it a signal.
+    /// Sends it a signal. One that stops it has done so when this returns: each of its threads goes on until it notices.
     public func signal(_ number: Int32) {
-        if process.isRunning { kill(process.processIdentifier, number) }
+        guard process.isRunning else { return }
+        kill(process.processIdentifier, number)
+        guard number == SIGSTOP else { return }
+        for _ in 0..<10_000 where !isStopped { usleep(1000) }
+    }
+
+    private var isStopped: Bool {
+        let tasks = "/proc/\(process.processIdentifier)/task"
+        let threads = (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []
+        return threads.allSatisfy { thread in
+            // The state stands behind the name, which is in parentheses.
+            let status = (try? String(contentsOfFile: "\(tasks)/\(thread)/stat", encoding: .utf8)) ?? ""
+            return status[(status.lastIndex(of: ")") ?? status.startIndex)...].dropFirst().hasPrefix(" T")
+        }
     }
 
     /// Waits for a line that `isWanted` takes, from line `start` on, and returns its index and text.
