@@ -297,7 +297,9 @@ struct NodeLimitsTests {
         let scene = try await Scene(devices: 2, limits)
         // The first message of a client that says no more: the node has answered it and waits.
         var silent: [Socket] = []
+        #expect(NodeLimits().handshakesPerAddress == 4)
         for _ in 0..<limits.handshakesPerAddress { silent.append(try await scene.hello(1)) }
+        for socket in silent { #expect(try await !scene.wasSentAway(socket)) }
         try await eventually("one more is not served") { await !scene.isServed(try await scene.connect(1)) }
         // Until the silent ones have had their time.
         try await eventually("there is room again", within: .seconds(60)) {
@@ -315,7 +317,9 @@ struct NodeLimitsTests {
         limits.handshakeDeadline = .seconds(3)
         let scene = try await Scene(devices: 2, limits)
         var silent: [Socket] = []
+        #expect(NodeLimits().handshakes == 16)
         for _ in 0..<limits.handshakes { silent.append(try await scene.hello(1)) }
+        for socket in silent { #expect(try await !scene.wasSentAway(socket)) }
         try await eventually("one more is not served") { await !scene.isServed(try await scene.connect(1)) }
         try await eventually("there is room again", within: .seconds(60)) {
             await scene.isServed(try await scene.connect(1))
