@@ -241,6 +241,29 @@ struct DocumentLimitsTests {
         await serving.value
     }
 
+    @Test(
+        "Who sends a document waits so long to hear which bytes are there, and how far it is", arguments: [true, false])
+    func silentReceiver(hasSignatures: Bool) async throws {
+        #expect(DocumentService.commitDeadline == .seconds(60))
+        let (near, far) = try await connectedPair(on: EventLoop(name: "receiver"))
+        let asking = Task { try? await near.request(.documentRanges(.with { $0.pieceSize = 16_384 })) }
+        let incoming = far.incoming.makeAsyncIterator()
+        let stream = try #require(await incoming.next()).stream
+        let error = await #expect(throws: HandoffError.self) {
+            let short = Duration.milliseconds(200)
+            let upstream = UpstreamRecords(stream, stallDeadline: hasSignatures ? short : .seconds(3600))
+            if hasSignatures {
+                _ = try await upstream.signatures(pieceSize: 16_384)
+            } else {
+                _ = try await upstream.report(deadline: short)
+            }
+        }
+        #expect(error?.code == .timedOut)
+        await near.close()
+        await far.close()
+        _ = await asking.value
+    }
+
     @Test("So many older copies of a document can be named")
     func olderCopies() throws {
         func request(_ copies: Int) -> WireAcceptRequest {
