@@ -16,7 +16,7 @@ struct PeerTableTests {
     }
 
     private func advertisement(
-        _ number: UInt8, addresses: [String] = ["10.0.0.1"], port: UInt16 = 4000, timeToLive: UInt16 = 120,
+        _ number: UInt8, addresses: [String]? = nil, port: UInt16 = 4000, timeToLive: UInt16 = 120,
         activity: UInt8? = nil, age: UInt32 = 0, others: UInt8 = 0, name: String? = nil
     ) throws -> Advertisement {
         let current = activity.map {
@@ -28,7 +28,8 @@ struct PeerTableTests {
             device: try device(number), publicKey: [UInt8](repeating: number, count: 32), epoch: 1, sequence: 1,
             gateNonce: [UInt8](repeating: 0, count: 16),
             content: AdvertisementContent(
-                timeToLive: timeToLive, port: port, addresses: try addresses.map { try #require(NetworkAddress($0)) },
+                timeToLive: timeToLive, port: port,
+                addresses: try (addresses ?? ["10.0.0.\(number)"]).map { try #require(NetworkAddress($0)) },
                 deviceName: name ?? "device \(number)", current: current, otherActivities: others))
     }
 
@@ -94,6 +95,20 @@ struct PeerTableTests {
         table.expire(now: end)
         table.receiveAgain(advertised, instance: "b", interface: 2, now: end)
         #expect(table.present.isEmpty)
+    }
+
+    @Test("Ever new devices at one address push out no other that nothing has proved")
+    func oneAddress() throws {
+        var table = PeerTable(keys: Self.keys)
+        receive(try advertisement(1), in: &table, unixTime: 1)
+        let longest = try advertisement(2, addresses: ["192.0.2.7"])
+        for _ in 0..<2 { receive(longest, in: &table, unixTime: 1) }
+        for number in UInt8(10)..<250 {
+            receive(try advertisement(number, addresses: ["192.0.2.7"]), in: &table, unixTime: UInt64(number))
+        }
+        #expect(table.peers.count == 1 + PeerTable.boundUnprovedAtAddress)
+        // Who has said more than they stays as well.
+        #expect(try table.peers[device(1)] != nil && table.peers[device(2)] != nil && table.peers[device(249)] != nil)
     }
 
     @Test("A connection that is there before the first advertisement proves the device as well")

@@ -17,6 +17,8 @@ struct OutdatedDevices {
     /// Those that wait; under 64 KiB. One more is heard again later, unless it had no turn and takes the place of one that
     /// had.
     static var waitingBound: Int { 32 }
+    /// Those of them that name the same address: whoever makes up ever new ones at his own keeps nobody else from the line.
+    static var waitingBoundAtAddress: Int { 4 }
     /// Devices of which is remembered that they had a turn, 32 bytes each; beyond it the one is forgotten whose was longest
     /// ago.
     static var servedBound: Int { 256 }
@@ -29,6 +31,11 @@ struct OutdatedDevices {
         let interface: UInt32
         let at: Instant
         let unixTime: UInt64
+
+        /// Whether it names an address that another one names as well.
+        func isAtAddress(of other: Heard) -> Bool {
+            advertisement.content.addresses.contains(where: other.advertisement.content.addresses.contains)
+        }
 
         /// Whether it is older than another: sent again by somebody else.
         func isOlder(than other: Heard) -> Bool {
@@ -108,6 +115,8 @@ struct OutdatedDevices {
         let device = heard.advertisement.device
         if let place = waiting.firstIndex(where: { $0.advertisement.device == device }) {
             if !heard.isOlder(than: waiting[place]) { waiting[place] = heard }
+        } else if waiting.count(where: heard.isAtAddress) >= Self.waitingBoundAtAddress {
+            return
         } else if waiting.count < Self.waitingBound {
             waiting.append(heard)
         } else if !served.contains(device), let last = waiting.lastIndex(where: hadTurn) {

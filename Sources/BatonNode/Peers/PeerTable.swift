@@ -48,6 +48,9 @@ struct PeerTable {
     /// it is not announced: so whoever makes himself names pushes out one such device and then his own. 64 entries are
     /// under 128 KiB.
     static var bound: Int { 64 }
+    /// Devices that no connection has shown and that name the same address; one more takes the place of the one of them that
+    /// has said least: whoever makes up ever new ones at his own address pushes out no other.
+    static var boundUnprovedAtAddress: Int { 8 }
     static var undialled: Set<NetworkAddress.Scope> { [.invalid, .loopback] }
 
     private(set) var peers: [DeviceID: Peer] = [:]
@@ -129,7 +132,7 @@ struct PeerTable {
         peer.interfaces = (known?.interfaces ?? []).union([interface])
         peer.addresses = Self.addresses(
             of: content, interfaces: peer.interfaces, lowestPort: lowestPort, undialled: undialled)
-        guard known != nil || makeRoom() else { return }
+        guard known != nil || makeRoom(for: peer) else { return }
         peers[advertisement.device] = peer
         provedBeside.removeAll { $0 == advertisement.device }
     }
@@ -201,8 +204,19 @@ struct PeerTable {
         peers[device]?.others = 0
     }
 
-    /// - Returns: whether there is room for a device that nothing has proved yet.
-    private mutating func makeRoom() -> Bool {
+    /// - Returns: whether there is room for a device that is not in the table yet.
+    private mutating func makeRoom(for peer: Peer) -> Bool {
+        if !peer.isProved {
+            let hosts = Set(peer.addresses.compactMap(\.ipAddress))
+            let neighbours = peers.values.filter { other in
+                !other.isProved && other.addresses.contains { $0.ipAddress.map(hosts.contains) ?? false }
+            }
+            if neighbours.count >= Self.boundUnprovedAtAddress,
+                let briefest = neighbours.min(by: { ($0.news, $0.seen) < ($1.news, $1.seen) })
+            {
+                peers[briefest.device] = nil
+            }
+        }
         guard peers.count >= Self.bound else { return true }
         let longestGone = peers.values.filter { !$0.isProved || !$0.isPresent }.min { left, right in
             (left.isProved ? 1 : 0, left.isPresent ? 1 : 0, left.seen)
