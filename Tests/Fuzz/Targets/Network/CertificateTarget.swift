@@ -1,3 +1,4 @@
+@testable import BatonAccount
 @testable import BatonTLS
 
 /// The certificate that the other side of a connection shows: who has a token of the account reaches it.
