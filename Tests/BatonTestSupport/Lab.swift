@@ -166,12 +166,13 @@ public final class LabProgram: Sendable {
         try? input.fileHandleForWriting.close()
     }
 
-    /// Sends it a signal. One that stops it has done so when this returns: each of its threads goes on until it notices.
+    /// Sends it a signal. One that stops it has done so when this returns: each of its threads goes on until it notices. What
+    /// waits for a disk meanwhile stops behind that, and goes nowhere before.
     public func signal(_ number: Int32) {
         guard process.isRunning else { return }
         kill(process.processIdentifier, number)
         guard number == SIGSTOP else { return }
-        for _ in 0..<10_000 where !isStopped { usleep(1000) }
+        for _ in 0..<1000 where !isStopped { usleep(1000) }
     }
 
     private var isStopped: Bool {
@@ -180,7 +181,8 @@ public final class LabProgram: Sendable {
         return threads.allSatisfy { thread in
             // The state stands behind the name, which is in parentheses.
             let status = (try? String(contentsOfFile: "\(tasks)/\(thread)/stat", encoding: .utf8)) ?? ""
-            return status[(status.lastIndex(of: ")") ?? status.startIndex)...].dropFirst().hasPrefix(" T")
+            let state = status[(status.lastIndex(of: ")") ?? status.startIndex)...].dropFirst(2).first
+            return state != "R" && state != "S"
         }
     }
 
