@@ -166,24 +166,20 @@ public final class LabProgram: Sendable {
         try? input.fileHandleForWriting.close()
     }
 
-    /// Sends it a signal. One that stops it has done so when this returns: each of its threads goes on until it notices. What
-    /// waits for a disk meanwhile stops behind that, and goes nowhere before.
+    /// Sends it a signal. One that stops it has done so when this returns: each of its threads goes on until it notices.
     public func signal(_ number: Int32) {
         guard process.isRunning else { return }
         kill(process.processIdentifier, number)
         guard number == SIGSTOP else { return }
+        // What waits for a disk stops late, and does nothing else before.
         for _ in 0..<1000 where !isStopped { usleep(1000) }
     }
 
+    /// Whether it, which is this process's child, has stopped with all its threads (`waitid(2)`).
     private var isStopped: Bool {
-        let tasks = "/proc/\(process.processIdentifier)/task"
-        let threads = (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []
-        return threads.allSatisfy { thread in
-            // The state stands behind the name, which is in parentheses.
-            let status = (try? String(contentsOfFile: "\(tasks)/\(thread)/stat", encoding: .utf8)) ?? ""
-            let state = status[(status.lastIndex(of: ")") ?? status.startIndex)...].dropFirst(2).first
-            return state != "R" && state != "S"
-        }
+        var change = siginfo_t()
+        let options = WSTOPPED | WNOWAIT | WNOHANG
+        return waitid(P_PID, id_t(process.processIdentifier), &change, options) == 0 && change.si_signo == SIGCHLD
     }
 
     /// Waits for a line that `isWanted` takes, from line `start` on, and returns its index and text.
