@@ -154,7 +154,10 @@ let package = Package(
                 "BatonProtocol", "BatonTLS", "BatonTransport", "BatonWeb", "document-probe", "library-probe", logging,
                 protobuf, system,
             ],
-            exclude: ["Applications/client.py", "Applications/service-manager.sh"]),
+            exclude: [
+                "Applications/client.py", "Applications/service-manager.sh",
+                "Support/without-calls.py",
+            ]),
         // The attacks, each with its defence and without: they reach into every room.
         .testTarget(
             name: "BatonAttackTests",

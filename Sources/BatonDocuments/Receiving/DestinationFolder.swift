@@ -103,10 +103,13 @@ public final class DestinationFolder: Sendable {
         try Landlock.confineThread(receivingIn: file, recordingIn: records, readingIn: copies)
     }
 
-    /// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs and overlays take RENAME_NOREPLACE since Linux 3.15 or their birth.
+    /// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs and overlays take RENAME_NOREPLACE since Linux 3.15 or their birth. The call
+    /// itself may be missing all the same, where a container's filter forbids it: no file is called "", and only who has
+    /// the call says that.
     private static func isKnownToName(_ file: borrowing OwnedDescriptor) -> Bool {
         let known: [UInt32] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994, 0x794C_7630]
         return known.contains(baton_file_system(file.rawValue))
+            && baton_rename_without_replacing(file.rawValue, "", "") == -ENOENT
     }
 
     /// Where a name in the folder is, by the user's path.
