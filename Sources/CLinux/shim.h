@@ -252,6 +252,13 @@ static inline int baton_is_dumpable(void) {
     return baton_result(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0));
 }
 
+/// Overwrites what functions that have returned left on the stack, 32 KiB below the caller. Not inlined, or it would be
+/// the caller's own frame that grows; explicit_bzero(3), or the compiler would leave it out.
+__attribute__((noinline)) static void baton_wipe_stack(void) {
+    unsigned char left[32 << 10];
+    explicit_bzero(left, sizeof left);
+}
+
 /// mallopt(3), which is glibc's and no system call: blocks of this size and more are mapped apart, and what is free at the
 /// end of a heap beyond it goes back to the system. Fixed from then on.
 static inline void baton_map_blocks_from(int size) {

@@ -1,7 +1,43 @@
 import BatonAccount
 import Foundation
+import Glibc
 import SystemPackage
 import Testing
+
+/// Pages of a file that are put beneath a secret, so that they can be looked at when it has gone and unmapped them.
+private final class LastingPages {
+    private let file: FileDescriptor
+    private let size: Int
+
+    /// - Parameter count: bytes of the secret.
+    init(for count: Int) throws {
+        let page = Int(getpagesize())
+        size = max(1, (count + page - 1) / page) * page
+        let path = FilePath(FileManager.default.temporaryDirectory.path).appending("baton-pages-\(UUID().uuidString)")
+        file = try FileDescriptor.open(
+            path, .readWrite, options: [.create, .exclusiveCreate], permissions: .ownerReadWrite)
+        unlink(path.string)
+        try file.resize(to: Int64(size))
+    }
+
+    deinit { try? file.close() }
+
+    /// Puts the pages in the place of those that a secret lies in, with its content.
+    func lay(beneath bytes: UnsafeRawBufferPointer) throws(Errno) {
+        guard let start = bytes.baseAddress, pwrite(file.rawValue, start, bytes.count, 0) == bytes.count else {
+            throw .ioError
+        }
+        let place = UnsafeMutableRawPointer(mutating: start)
+        let laid = mmap(place, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file.rawValue, 0)
+        guard laid == place else { throw .noMemory }
+    }
+
+    /// What is in them now.
+    var content: [UInt8] {
+        var content = [UInt8](repeating: 0xFF, count: size)
+        return pread(file.rawValue, &content, size, 0) == size ? content : []
+    }
+}
 
 @Suite struct SecretBytesTests {
     @Test func equalityComparesEveryByte() {
@@ -46,6 +82,29 @@ import Testing
             if isInside, line.hasPrefix("VmFlags:") { flags = line }
         }
         #expect(try #require(flags).split(separator: " ").contains("dd"))
+    }
+
+    @Test(arguments: [20, 32, 4096, 5000]) func itsMemoryIsWipedWhenItGoes(count: Int) throws {
+        let pages = try LastingPages(for: count)
+        var secret: SecretBytes? = .random(count: count)
+        try secret?.withUnsafeBytes { (bytes) throws(Errno) in try pages.lay(beneath: bytes) }
+        let isThere = secret?.withUnsafeBytes { pages.content.starts(with: $0) } == true
+        #expect(isThere && !pages.content.allSatisfy { $0 == 0 })
+        secret = nil
+        #expect(!pages.content.isEmpty && pages.content.allSatisfy { $0 == 0 })
+    }
+
+    @Test func whatAFailingFillWroteIsWiped() throws {
+        let pages = try LastingPages(for: 4)
+        #expect(throws: Errno.ioError) {
+            try SecretBytes(count: 4) { bytes throws(Errno) in
+                bytes.copyBytes(from: [1, 2, 3, 4])
+                try pages.lay(beneath: UnsafeRawBufferPointer(bytes))
+                guard pages.content.starts(with: [1, 2, 3, 4]) else { return }
+                throw .ioError
+            }
+        }
+        #expect(!pages.content.isEmpty && pages.content.allSatisfy { $0 == 0 })
     }
 
     @Test func aFailingFillThrowsItsError() {

@@ -24,8 +24,12 @@ public struct DeviceIdentity: Sendable {
             let publicKey = try Array(CertificateProfile.signingKey(seed).publicKey.rawRepresentation)
             self.id = DeviceID(ed25519PublicKey: publicKey)
             self.publicKey = publicKey
-            self.certificate = try CertificateProfile.device(publicKey: publicKey, authoritySeed: authoritySeed)
-            self.authorityCertificate = try CertificateProfile.authority(seed: authoritySeed)
+            (certificate, authorityCertificate) = try withWipedStack { () throws in
+                (
+                    try CertificateProfile.device(publicKey: publicKey, authoritySeed: authoritySeed),
+                    try CertificateProfile.authority(seed: authoritySeed)
+                )
+            }
             self.seed = seed
         } catch {
             throw .cryptography("\(error)")

@@ -1,6 +1,5 @@
 import Crypto
 import FoundationEssentials
-import Glibc
 
 /// What an account key is good for: everything that the devices of an account share is derived from it.
 ///
@@ -18,12 +17,7 @@ public struct AccountSecrets: Sendable {
 
     /// Derives the secrets of a key.
     public init(_ key: AccountKey) {
-        // HKDF-Extract is HMAC with the salt as its key (RFC 5869, section 2.2).
-        var code = key.secret.withUnsafeBytes {
-            HMAC<SHA256>.authenticationCode(for: $0, using: SymmetricKey(data: Array("baton/1".utf8)))
-        }
-        self.pseudoRandomKey = code.withUnsafeBytes { SecretBytes(copying: $0) }
-        withUnsafeMutableBytes(of: &code) { explicit_bzero($0.baseAddress!, $0.count) }
+        pseudoRandomKey = SecretDerivation.extract(key.secret, salt: Array("baton/1".utf8))
     }
 
     /// The seed of the Ed25519 key that signs the certificates of the account's devices.
@@ -31,7 +25,9 @@ public struct AccountSecrets: Sendable {
 
     /// Signs with the authority's key (Ed25519, RFC 8032); 64 bytes.
     func sign(_ message: [UInt8]) throws -> [UInt8] {
-        try Array(CertificateProfile.signingKey(certificateAuthoritySeed).signature(for: message))
+        try withWipedStack { () throws in
+            try Array(CertificateProfile.signingKey(certificateAuthoritySeed).signature(for: message))
+        }
     }
 
     /// What tells one account from another on this device; never sent.
@@ -55,12 +51,7 @@ public struct AccountSecrets: Sendable {
     func joiningKey(generation: UInt32) -> SecretBytes { expand("joining/\(generation)") }
 
     /// HKDF-Expand to 32 bytes.
-    private func expand(_ label: String) -> SecretBytes {
-        pseudoRandomKey.withUnsafeBytes { key in
-            HKDF<SHA256>.expand(pseudoRandomKey: key, info: Array(label.utf8), outputByteCount: 32)
-                .withUnsafeBytes { SecretBytes(copying: $0) }
-        }
-    }
+    private func expand(_ label: String) -> SecretBytes { SecretDerivation.expand(pseudoRandomKey, label) }
 }
 
 /// Eight bytes that tell one account from another, on this device only: they never cross the network.

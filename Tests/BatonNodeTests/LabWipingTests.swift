@@ -1,0 +1,78 @@
+import BatonTestSupport
+import Foundation
+import Testing
+
+/// Commands that handle the account key have it in their memory for as long as they need it, and no longer: what is left
+/// when they end would be found in a page that nobody has wiped, or on a disk that it was swapped to.
+///
+/// `Support/memory-search.py` looks through all of it: for the key as text and as bytes, for the key that everything is
+/// derived from, also as the hash takes it, and for the key of the account's authority.
+@Suite(
+    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(5)))
+struct LabWipingTests {
+    private static let search = [
+        "python3",
+        URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Support/memory-search.py").path,
+    ]
+
+    /// What is in the memory of a command now.
+    private func found(in command: HostCommand) async throws -> Set<Substring> {
+        let told = command.program.lines.count
+        command.program.send("look")
+        let line = try await command.program.line(from: told, within: .seconds(60)) { $0.hasPrefix("found") }
+        return Set(line.text.split(separator: " ").dropFirst())
+    }
+
+    /// Waits for the end of a command, and for nothing of the key to be left in its memory then.
+    private func expectWiped(_ command: HostCommand) async throws {
+        let ended = try await command.end(within: .seconds(60))
+        #expect(ended.status == 0, "\(ended)")
+        #expect(ended.lines.last == "left", "\(ended.lines.filter { !$0.hasPrefix("printed") })")
+    }
+
+    @Test("Of the key that a command made nothing is in its memory when it ends, and it is before")
+    func create() async throws {
+        let lab = try await HandoffLab(["laptop"])
+        defer { lab.down() }
+        let home = lab.folder.appendingPathComponent("made")
+        let making = try lab.start(1, "account", "create", home: home, wrapper: Self.search)
+        // Its output is full, so that it stands there.
+        try await eventually("it has the key to print", within: .seconds(60)) {
+            try await found(in: making).isSuperset(of: ["text", "secret"])
+        }
+        making.program.send("drain")
+        try await expectWiped(making)
+        #expect(making.program.lines.contains { $0.hasPrefix("printed baton1-") })
+    }
+
+    @Test("Of the key that was typed nothing is in a command's memory when it ends, and it is while it is needed")
+    func typed() async throws {
+        let lab = try await HandoffLab(["laptop"])
+        defer { lab.down() }
+        let key = try String(contentsOf: lab.keyFile, encoding: .utf8).trimmingCharacters(in: .newlines)
+        let home = lab.folder.appendingPathComponent("joined")
+        let joining = try lab.start(1, "account", "join", "--name", "phone", home: home, wrapper: Self.search)
+        joining.program.send("type \(key)")
+        try await eventually("it has what was typed", within: .seconds(60)) {
+            try await found(in: joining).contains("text")
+        }
+        joining.program.send("enter")
+        // For the ten seconds in which it looks for other devices it needs what opens their announcements, and no more: what
+        // was typed has been wiped, and the authority's key as soon as the certificate was signed.
+        try await eventually("it has the key that opens what they announce, and nothing else") {
+            try await found(in: joining) == ["root"]
+        }
+        try await expectWiped(joining)
+
+        let shown = try await lab.run(1, "account", "show", "--json", home: home)
+        let phone = try #require(shown.events.first?.deviceID)
+        let revoking = try lab.start(1, "devices", "revoke", phone, "--yes", wrapper: Self.search)
+        revoking.program.send("type \(key)")
+        try await eventually("it has what was typed", within: .seconds(60)) {
+            try await found(in: revoking).contains("text")
+        }
+        revoking.program.send("enter")
+        try await expectWiped(revoking)
+        #expect(revoking.errors.contains("is revoked"), "\(revoking.errors)")
+    }
+}
