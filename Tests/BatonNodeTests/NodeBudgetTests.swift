@@ -31,6 +31,22 @@ struct NodeBudgetTests {
         #expect(second.whole.held <= second.whole.bytes)
     }
 
+    @Test("Continuation streams together get no more than their ceiling, however many there are")
+    func streams() {
+        let budget = NodeBudget(NodeLimits())
+        let ceiling = BufferLimits().streams.ceiling
+        #expect(ceiling == 12 << 20)
+        let others = budget.whole.common
+        var rooms = (0..<200).map { _ in budget.streams.lease(atMost: 256 << 10) }
+        let held = rooms.reduce(0) { $0 + $1.bytes }
+        // Each leaves as much as it gets, so that the last byte is nobody's.
+        #expect(held == ceiling - 1 && budget.streams.held == held)
+        #expect(rooms.last?.bytes == 0 && rooms.first?.bytes == 256 << 10)
+        #expect(others - budget.whole.common == held - BufferLimits().streams.reserved)
+        rooms.removeFirst()
+        #expect(budget.streams.lease(atMost: 256 << 10).bytes == 128 << 10)
+    }
+
     @Test("One budget, as documented: what is reserved fits it, and every connection has its floor")
     func documented() {
         let limits = NodeLimits()

@@ -24,8 +24,8 @@ public struct AccountLookup: Sendable {
 
     /// How long the search goes on for devices under other lists, after the first has answered.
     private static let grace = Duration.seconds(1)
-    /// How long one device may take to be reached and to answer.
-    private static let answerDeadline = Duration.seconds(5)
+    /// How long one device may take to be reached, and to answer then. Default 5 s.
+    var answerDeadline = Duration.seconds(5)
 
     private let account: Account
     private let secrets: AccountSecrets
@@ -72,8 +72,9 @@ public struct AccountLookup: Sendable {
                     }
                     guard asked.insert(opened.advertisement.device, under: opened.keys.generation) else { continue }
                     let own = outcome.account
+                    let addresses = PeerTable.addresses(of: opened.advertisement.content, interfaces: [interface])
                     group.addTask {
-                        let answer = await ask(opened, seenOn: interface, through: context, on: loop, having: own)
+                        let answer = await ask(opened, at: addresses, through: context, on: loop, having: own)
                         notice.yield(.answer(answer))
                     }
                 case .discovery(.responder(.unavailable(let reason, _))):
@@ -102,20 +103,22 @@ public struct AccountLookup: Sendable {
         case answer(Answer?)
     }
 
-    private struct Answer {
+    /// What a device has.
+    struct Answer: Sendable {
         let device: KnownDevices.Entry
         let lists: [GivenList]
     }
 
-    private func ask(
-        _ opened: (advertisement: Advertisement, keys: GenerationKeys), seenOn interface: UInt32,
+    /// Asks a device what it has.
+    ///
+    /// - Returns: nil when it could not be asked, or did not answer in time.
+    func ask(
+        _ opened: (advertisement: Advertisement, keys: GenerationKeys), at addresses: [SocketAddress],
         through context: TLSContext, on loop: EventLoop, having own: Account
     ) async -> Answer? {
         let advertisement = opened.advertisement
         do {
-            let socket = try await Socket.connect(
-                toAnyOf: PeerTable.addresses(of: advertisement.content, interfaces: [interface]), on: loop,
-                timeout: Self.answerDeadline)
+            let socket = try await Socket.connect(toAnyOf: addresses, on: loop, timeout: answerDeadline)
             let session = try TLSSession(
                 client: context,
                 serverName: GateToken.serverName(
@@ -127,7 +130,7 @@ public struct AccountLookup: Sendable {
             await connection.start()
             let answer: (revision: UInt64, lists: [WireSignedList])
             do {
-                answer = try await connection.accountState(asking: own.state.revision, within: Self.answerDeadline)
+                answer = try await connection.accountState(asking: own.state.revision, within: answerDeadline)
             } catch {
                 await connection.abort()
                 throw error

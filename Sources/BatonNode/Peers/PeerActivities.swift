@@ -12,8 +12,6 @@ import SwiftProtobuf
 ///
 /// Lives on the node's control loop. Only a user's listing or accepting calls it, because asking makes a connection.
 actor PeerActivities {
-    /// How long one device may take to tell its activities.
-    private static let answerDeadline = Duration.seconds(3)
     /// How often who watches asks a device again that changes more often than it may announce.
     private static let watchInterval = Duration.seconds(1)
 
@@ -41,6 +39,8 @@ actor PeerActivities {
     private let policy: PolicyKeeper
     private let handoffSwitch: HandoffSwitchKeeper
     private let applications: Applications
+    /// How long one device may take to be reached and to tell its activities. Default 3 s.
+    let answerDeadline: Duration
     private var answers: [DeviceID: Answer] = [:]
     private var told = ToldActivities()
     /// Devices whose advertisements (by ``Peer/news``) are of activities that they offer no more, as they said when asked.
@@ -48,8 +48,10 @@ actor PeerActivities {
 
     init(
         directory: PeerDirectory, connections: PeerConnections, policy: PolicyKeeper,
-        handoffSwitch: HandoffSwitchKeeper, applications: Applications, on loop: EventLoop
+        handoffSwitch: HandoffSwitchKeeper, applications: Applications, answerDeadline: Duration = .seconds(3),
+        on loop: EventLoop
     ) {
+        self.answerDeadline = answerDeadline
         self.handoffSwitch = handoffSwitch
         self.applications = applications
         self.loop = loop
@@ -177,7 +179,7 @@ actor PeerActivities {
         }
         let device = peer.device.description
         let connections = connections
-        let summaries = try? await withDeadline(Self.answerDeadline, "\(peer.name) did not list its activities") {
+        let summaries = try? await withDeadline(answerDeadline, "\(peer.name) did not list its activities") {
             try await connections.connection(to: device, isWanted: isNamed).offeredActivities()
         }
         if let summaries {

@@ -1,0 +1,154 @@
+import BatonDiscovery
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTLS
+import BatonTestSupport
+import BatonTransport
+import FoundationEssentials
+import Logging
+import SwiftProtobuf
+import Testing
+
+import struct SystemPackage.FilePath
+
+@testable import BatonAccount
+@testable import BatonNode
+
+/// Devices that are asked and say nothing.
+@Suite("Waiting for the answers of devices", .timeLimit(.minutes(5)))
+struct AnswerDeadlineTests {
+    /// What a device announces: one activity, and that it has others.
+    private func content() throws -> AdvertisementContent {
+        AdvertisementContent(
+            port: 40_000, addresses: [try #require(NetworkAddress("192.0.2.7"))], deviceName: "phone",
+            current: AdvertisedActivity(
+                id: [UInt8](repeating: 1, count: 16), type: "org.example.note",
+                teamTag: [UInt8](repeating: 0, count: 8), version: 1, title: "Announced"),
+            otherActivities: 3)
+    }
+
+    @Test("A device that does not list its activities is waited for so long, and listed as it is announced")
+    func listing() async throws {
+        let parts = try NodeParts(TestAccount(devices: 2))
+        let storage = try BlockingExecutor(name: "storage")
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let files = parts.account.root.appending("configuration").string
+        func activities(_ deadline: Duration?) -> PeerActivities {
+            let policy = PolicyKeeper(path: FilePath(files + "/policy"), userHome: nil, on: storage, logger: logger)
+            let handoffSwitch = HandoffSwitchKeeper(path: files + "/handoff", on: storage, logger: logger)
+            guard let deadline else {
+                return PeerActivities(
+                    directory: parts.directory, connections: parts.connections, policy: policy,
+                    handoffSwitch: handoffSwitch, applications: parts.applications, on: parts.loop)
+            }
+            return PeerActivities(
+                directory: parts.directory, connections: parts.connections, policy: policy,
+                handoffSwitch: handoffSwitch, applications: parts.applications, answerDeadline: deadline, on: parts.loop
+            )
+        }
+        #expect(await activities(nil).answerDeadline == .seconds(3))
+        let device = parts.account.devices[1]
+        var sealer = try device.makeSealer()
+        await parts.announce(try sealer.seal(content()), under: "phone")
+        let (near, far) = try await connectedPair(on: parts.loop)
+        try await parts.connections.adopt(near, of: device.id.description)
+        let (asked, ask) = AsyncStream<BatonTransport.Stream>.makeStream()
+        let serving = Task { for await incoming in far.incoming { ask.yield(incoming.stream) } }
+        var streams = asked.makeAsyncIterator()
+
+        let silent = await activities(.milliseconds(200)).all(for: .look)
+        #expect(silent.map(\.activity.title) == ["Announced"] && silent.map(\.incomplete) == [true])
+        // Nobody waits for its answer any more.
+        let given = try #require(await streams.next())
+        await given.gone()
+
+        // One that answers in time, however late that is, is listed as it says.
+        let patient = activities(.seconds(120))
+        let listing = Task { await patient.all(for: .look) }
+        let stream = try #require(await streams.next())
+        try await stream.respond(.activityList(.init()))
+        for number in 0..<2 {
+            try await stream.send(
+                record: WireActivitySummary.with {
+                    $0.id = Data(repeating: UInt8(number), count: 16)
+                    $0.type = "org.example.note"
+                    $0.title = "Told \(number)"
+                })
+        }
+        await stream.finish()
+        let told = await listing.value
+        #expect(told.map(\.activity.title) == ["Told 0", "Told 1"] && told.allSatisfy { !$0.incomplete })
+        await near.close()
+        await far.close()
+        await serving.value
+        await parts.connections.stop()
+    }
+
+    /// What a device does that is dialled while the account key is at hand.
+    enum Reaction: CaseIterable { case unreachable, unanswered, answered }
+
+    @Test("A device that is looked up is waited for so long, to be reached and to answer", arguments: Reaction.allCases)
+    func lookup(_ reaction: Reaction) async throws {
+        let account = try TestAccount(devices: 2)
+        let (own, other) = (account.devices[0], account.devices[1])
+        let loop = EventLoop(name: "other")
+        // With one connection the kernel's queue is full: the next waits for an answer.
+        let listener = try Listener(
+            at: .ip(.ipv4Loopback, port: 0), on: loop, backlog: reaction == .unreachable ? 0 : Listener.defaultBacklog)
+        defer { listener.close() }
+        let address = SocketAddress.ip(.ipv4Loopback, port: try #require(listener.localAddress.port))
+        let filler = reaction == .unreachable ? try await Socket.connect(to: address, on: loop) : nil
+        let context = try TLSContext(identity: TLSIdentity(other.account.identity))
+        let (accepted, accept) = AsyncStream<Socket>.makeStream()
+        if reaction != .unreachable { listener.start { accept.yield($0) } }
+        let serving = Task {
+            try await withThrowingDiscardingTaskGroup { group in
+                for await socket in accepted {
+                    let channel = TLSChannel(try TLSSession(server: context), isClient: false)
+                    let connection = Connection(socket: socket, channel: channel, role: .acceptor, on: loop)
+                    await connection.start()
+                    group.addTask {
+                        for await incoming in connection.incoming {
+                            if reaction == .answered {
+                                try await incoming.stream.answer(.accountState(.init()), following: [WireSignedList]())
+                            } else {
+                                await incoming.stream.gone()
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        var sealer = try other.makeSealer()
+        let strings = try sealer.seal(content())
+        let opened = try JoiningOpener(secrets: AccountSecrets(account.key), ownDevice: own.id)
+            .open(strings.flatMap { [UInt8($0.count)] + $0 })
+        let identity = try TLSContext(identity: TLSIdentity(own.account.identity))
+        let asking = EventLoop(name: "own")
+        @Sendable func ask(within deadline: Duration?) async -> AccountLookup.Answer? {
+            var lookup = AccountLookup(for: own.account, with: AccountSecrets(account.key))
+            #expect(lookup.answerDeadline == .seconds(5))
+            if let deadline { lookup.answerDeadline = deadline }
+            return await lookup.ask(opened, at: [address], through: identity, on: asking, having: own.account)
+        }
+        if reaction == .answered {
+            #expect(await ask(within: .seconds(120))?.device.deviceID == other.id.description)
+        } else {
+            // It is the deadline that ends it: who has more time still waits then.
+            let isOver = Lock(false)
+            let patient = Task {
+                let answer = await ask(within: .seconds(3600))
+                isOver.withLock { $0 = true }
+                return answer
+            }
+            #expect(await ask(within: .milliseconds(300)) == nil)
+            #expect(!isOver.withLock { $0 })
+            patient.cancel()
+            #expect(await patient.value == nil)
+        }
+        accept.finish()
+        serving.cancel()
+        withExtendedLifetime(filler) {}
+    }
+}

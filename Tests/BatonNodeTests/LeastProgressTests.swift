@@ -1,0 +1,133 @@
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTestSupport
+import BatonTransport
+import FoundationEssentials
+import SwiftProtobuf
+import Testing
+
+import struct SystemPackage.FilePath
+
+@testable import BatonDocuments
+@testable import BatonNode
+
+/// An origin that drips: what comes of its document in the time has to be ``NodeLimits/leastProgress``.
+@Suite("The least that has to come of a document", .timeLimit(.minutes(5)))
+struct LeastProgressTests {
+    private static let bound = NodeLimits().leastProgress
+    private let content: [UInt8]
+    private let tree: DocumentTree
+    /// The document as it travels.
+    private let records: [UInt8]
+
+    init() throws {
+        var generator = SeededGenerator(seed: 61)
+        content = generator.bytes(64 << 10)
+        tree = try DocumentTree(file: .init(size: UInt64(content.count)), called: DocumentLabel(Array("report".utf8)))
+        let checksum = content.withUnsafeBytes { ChunkChecksum(of: $0) }
+        var records = [0, 0] + content
+        withUnsafeBytes(of: checksum.high.bigEndian) { records += $0 }
+        withUnsafeBytes(of: checksum.low.bigEndian) { records += $0 }
+        self.records = records
+    }
+
+    /// Answers who asks for the document: with pieces of so many bytes, a pause behind each, and the rest.
+    private func serve(
+        _ connection: Connection, pieces: [Int], pause: @escaping @Sendable (BatonTransport.Stream) async throws -> Void
+    ) -> Task<Void, Never> {
+        Task {
+            for await incoming in connection.incoming {
+                let stream = incoming.stream
+                do {
+                    try await stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
+                    var rest = records[...]
+                    for piece in pieces {
+                        try await stream.write(Buffer(copying: rest.prefix(piece)))
+                        rest = rest.dropFirst(piece)
+                        try await pause(stream)
+                    }
+                    try await stream.write(Buffer(copying: rest))
+                    await stream.finish()
+                } catch {
+                    // It was given up.
+                    await stream.reset(.cancelled)
+                }
+            }
+        }
+    }
+
+    @Test("A document of which so much came in the time is fetched on, and one of which a byte less did is given up")
+    func fetched() async throws {
+        #expect(Self.bound == 16 << 10)
+        for missing in [0, 1] {
+            let parts = try NodeParts(TestAccount(devices: 1))
+            let inbox = parts.account.root.appending("inbox")
+            try FileManager.default.createDirectory(atPath: inbox.string, withIntermediateDirectories: true)
+            var service = parts.documents
+            // Longer than the first bytes are on their way on a busy machine.
+            service.stallDeadline = .seconds(3)
+            let (near, far) = try await connectedPair(on: parts.loop)
+            let serving = serve(far, pieces: [Self.bound - missing]) { stream in
+                // The other side says how far it is, now that the time is over.
+                var reports = stream.records(of: WireDocumentUpstream.self).makeAsyncIterator()
+                _ = try await reports.next()
+            }
+            let order = DocumentOrder(title: "report", origin: "phone", folder: try await DestinationFolder.open(inbox))
+            let fetching = Task { [service, tree] in
+                try await service.fetch(
+                    DocumentDescription(tree: tree), for: order, from: near, claim: ClaimID(), progress: { _ in })
+            }
+            if missing == 0 {
+                _ = try await fetching.value
+                #expect(FileManager.default.contents(atPath: inbox.appending("report").string) == Data(content))
+            } else {
+                let error = await #expect(throws: HandoffError.self) { try await fetching.value }
+                #expect(error?.code == .timedOut && error?.message.contains("only \(Self.bound - 1) bytes") == true)
+            }
+            await near.close()
+            await far.close()
+            await serving.value
+        }
+    }
+
+    @Test("What an application looks at meanwhile is held to the same")
+    func read() async throws {
+        // What came is held against the bound when more comes and the time is over: two bytes later here. A machine that was
+        // too busy for one of them has more time.
+        var isRead = false
+        for stall in [1.0, 5, 25] where !isRead {
+            isRead = try await read(first: Self.bound - 2, stallDeadline: .seconds(stall)) == content
+        }
+        #expect(isRead)
+        #expect(try await read(first: Self.bound - 3, stallDeadline: .seconds(1)) == nil)
+    }
+
+    /// - Returns: what an application got of it, or nil where that was given up.
+    private func read(first: Int, stallDeadline: Duration) async throws -> [UInt8]? {
+        let parts = try NodeParts(TestAccount(devices: 1))
+        var service = parts.documents
+        service.stallDeadline = stallDeadline
+        let (near, far) = try await connectedPair(on: parts.loop)
+        let serving = serve(far, pieces: [first, 1, 1]) { _ in try await Task.sleep(for: stallDeadline * 0.6) }
+        let (node, application) = try await connectedPair(on: parts.loop)
+        let stream = try await application.open([])
+        let incoming = try #require(await node.incoming.makeAsyncIterator().next())
+        let relaying = Task { [service, tree] in
+            try await service.read(
+                0..<tree.size, of: tree, from: near, claim: ClaimID(), to: incoming.stream)
+        }
+        var read: [UInt8]? = []
+        do {
+            _ = try await stream.response()
+            while let buffer = try await stream.read() { buffer.withBytes { read?.append(contentsOf: $0) } }
+        } catch {
+            #expect(error.code == .reset(.timeout))
+            read = nil
+        }
+        try await relaying.value
+        for connection in [near, far, node, application] { await connection.close() }
+        await serving.value
+        return read
+    }
+}
