@@ -86,7 +86,7 @@ extension Connection {
 
 extension Stream {
     /// Bytes of records that may wait to be sent before ``send(record:)`` waits: one record of the greatest size.
-    static let recordQueueBound = MessageLimits.size
+    public static let recordQueueBound = MessageLimits.size
 
     /// Answers the request that opened the stream.
     public func respond(_ kind: WireResponse.OneOf_Kind) async throws(HandoffError) {

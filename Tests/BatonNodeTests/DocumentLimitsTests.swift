@@ -128,7 +128,7 @@ struct DocumentLimitsTests {
         #expect(error?.code == .timedOut)
         // No more than what is reserved for it waits here.
         let queued = try await incoming.stream.drained(to: .max)
-        #expect(queued <= 2 * DocumentService.entriesQueueBound)
+        #expect(queued <= 2 * BatonTransport.Stream.recordQueueBound)
         try await limit.begin(for: desktop, .description)
         withExtendedLifetime((asked, events)) {}
         for connection in [near, far, node, application] { await connection.close() }

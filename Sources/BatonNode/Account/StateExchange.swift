@@ -236,7 +236,7 @@ actor StateExchange {
     /// Meets a device that is announced, which shows that it is of the account, and gives it the chance to take over what it
     /// lacks.
     ///
-    /// - Parameter isWanted: whether a user has named it; see ``DialPlaces``.
+    /// - Parameter isWanted: whether a user has named it, or a list has just come; see ``DialPlaces``.
     func inform(_ device: String, isWanted: Bool = false) async {
         // Lists may have come while it was told of others.
         while await tell(device, isWanted: isWanted) {}

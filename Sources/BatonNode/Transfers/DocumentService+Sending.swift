@@ -46,7 +46,8 @@ extension DocumentService {
         _ document: ScannedDocument, at place: CarriedURL?, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
         do {
-            try await stream.reserve(2 * Self.entriesQueueBound)
+            // What waits to be sent, and the record behind it.
+            try await stream.reserve(2 * BatonTransport.Stream.recordQueueBound)
         } catch {
             throw HandoffError(error)
         }
@@ -65,8 +66,7 @@ extension DocumentService {
             let first = index
             index = try await withDeadline(stallDeadline, "the other side did not read") {
                 var (next, bytes) = (first, 0)
-                while next < document.tree.entryCount, next - first < Self.entriesAtOnce,
-                    bytes < Self.entriesQueueBound / 2
+                while next < document.tree.entryCount, next - first < Self.entriesAtOnce, bytes < Self.entryBytesAtOnce
                 {
                     let entry = document.tree[next]
                     try await stream.send(record: WireDocumentEntry(entry, of: document.tree))
@@ -74,7 +74,6 @@ extension DocumentService {
                     if case .link(let target) = entry.kind { bytes += target.bytes.count }
                     next += 1
                 }
-                try await stream.drained(to: Self.entriesQueueBound)
                 return next
             }
         }

@@ -14,10 +14,11 @@ struct DocumentService: Sendable {
     /// How long the other side may take to say that what it has received is in place.
     static let commitDeadline = Duration.seconds(60)
 
-    /// Entries of a description that are queued before it is seen how many have gone.
+    /// Entries of a description that have to go in one ``stallDeadline``.
     static let entriesAtOnce = 256
-    /// Bytes of a description that wait to be sent.
-    static let entriesQueueBound = 64 << 10
+    /// Bytes of a description that have to go in one ``stallDeadline``: each record waits for those before it, and over a
+    /// slow link 256 of the longest, which are 2 MiB, would be late.
+    static let entryBytesAtOnce = 32 << 10
     /// Buffers of one transfer that are on their way at once: 3.
     static let buffersOfTransfer = 3
 
