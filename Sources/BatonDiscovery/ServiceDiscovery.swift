@@ -32,7 +32,7 @@ public actor ServiceDiscovery {
     private var nextSlot: SlotID = 0
     private var isStarted = false
     private var isStopped = false
-    private var backoff = ReconnectBackoff()
+    private var backoff: ReconnectBackoff
     private var reconnecting: Timer?
 
     // Advertising.
@@ -80,6 +80,7 @@ public actor ServiceDiscovery {
         limits.probing = probes
         limits.turn = configuration.probeTurn
         budget = QueryBudget(limits: limits)
+        backoff = ReconnectBackoff(first: configuration.firstRetry)
         self.loop = loop
         self.executor = executor
         pacer = UpdatePacer(now: Self.now)

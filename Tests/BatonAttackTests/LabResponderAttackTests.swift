@@ -178,6 +178,9 @@ extension LabAttackTests {
             }
         }
 
+        /// Fills fresh memory with a pattern, so that what the library leaves uninitialised is found.
+        private static let perturbed = ["env", "MALLOC_PERTURB_=90", "GLIBC_TUNABLES=glibc.malloc.tcache_count=0"]
+
         /// The state in which the responder ends.
         enum Moment: String, CaseIterable {
             case starting = "while the node starts"
@@ -186,32 +189,69 @@ extension LabAttackTests {
             case withoutBus = "together with its D-Bus, with a change waiting"
         }
 
+        /// A device that lost its responder for good would be found by nobody until its user starts the node again: the
+        /// defence is that it tries again, and asks and announces all anew.
         @Test("Killed in any state", arguments: Moment.allCases)
         func killed(_ moment: Moment) async throws {
+            try await attack("Avahi is killed \(moment.rawValue)") { defence in
+                try await withNode(meeting: moment, defence.isOn ? [] : ["--without", "retry"]) { lab, laptop, watch in
+                    #expect(laptop.program.isRunning)
+                    return Outcome(succeeds: try await !isListed(on: lab, by: watch, defence))
+                }
+            }
+        }
+
+        /// Whether the laptop's next activity is seen by the desktop.
+        private func isListed(on lab: HandoffLab, by watch: HostCommand, _ defence: Defence) async throws -> Bool {
+            let offer = try await lab.offer(1, "--url", "https://example.org/2", "--title", "Late")
+            do {
+                try await watch.listed("Late", within: .seconds(defence.isOn ? 30 : 10))
+            } catch is Lab.Failure {
+                return false
+            }
+            try await offer.command.end(by: SIGTERM)
+            return true
+        }
+
+        /// Kills the responder of a laptop's node at a moment, and starts it again.
+        ///
+        /// - Parameters:
+        ///   - options: of the node that meets it.
+        ///   - body: gets the node, and what follows the activities on another host.
+        private func withNode(
+            meeting moment: Moment, _ options: [String],
+            _ body: (HandoffLab, HostCommand, HostCommand) async throws -> Outcome
+        ) async throws -> Outcome {
             let lab = try await HandoffLab()
             defer { lab.down() }
             let desktop = try await lab.startNode(2).command
-            // Fresh memory is filled with a pattern, so that what the library leaves uninitialised is found.
-            let wrapper = ["env", "MALLOC_PERTURB_=90"]
-            var laptop = try await lab.startNode(1, wrapper: wrapper).command
+            @Sendable func start() async throws -> HostCommand {
+                let node = try lab.startProgram(1, Self.perturbed + [Lab.product("node-probe")] + options)
+                try await node.event("ready")
+                return node
+            }
+            let laptop: HostCommand
             switch moment {
             case .starting:
-                try await laptop.end(by: SIGTERM)
-                let starting = Task { try await lab.startNode(1, wrapper: wrapper).command }
+                let starting = Task { try await start() }
                 try lab.lab.command("avahi", "1", "kill")
                 laptop = try await starting.value
             case .announcing:
+                laptop = try await start()
                 try await lab.awaitPeers(1, on: 1)
                 let offer = try await lab.offer(1, "--url", "https://example.org/1", "--title", "Early")
                 try lab.lab.command("avahi", "1", "kill")
-                try await offer.command.end(by: SIGTERM)
+                // Of a node that has ended there is nothing to withdraw.
+                _ = try? await offer.command.end(by: SIGTERM)
             case .stopping:
+                let stopping = try await lab.startNode(1, wrapper: Self.perturbed).command
                 try await lab.awaitPeers(1, on: 1)
-                laptop.program.signal(SIGTERM)
+                stopping.program.signal(SIGTERM)
                 try lab.lab.command("avahi", "1", "kill")
-                #expect(try await laptop.end().status == 0)
-                laptop = try await lab.startNode(1, wrapper: wrapper).command
+                #expect(try await stopping.end().status == 0)
+                laptop = try await start()
             case .withoutBus:
+                laptop = try await start()
                 try await lab.awaitPeers(1, on: 1)
                 try lab.lab.command("bus", "1", "kill")
                 let offer = try await lab.offer(1, "--url", "https://example.org/1", "--title", "Early")
@@ -219,11 +259,9 @@ extension LabAttackTests {
                 try lab.lab.command("bus", "1", "start")
             }
             try lab.lab.command("avahi", "1", "start")
-            let watch = try lab.watch(2)
-            let offer = try await lab.offer(1, "--url", "https://example.org/2", "--title", "Late")
-            try await watch.listed("Late")
-            #expect(laptop.program.isRunning && desktop.program.isRunning)
-            try await offer.command.end(by: SIGTERM)
+            let outcome = try await body(lab, laptop, try lab.watch(2))
+            #expect(desktop.program.isRunning)
+            return outcome
         }
     }
 }

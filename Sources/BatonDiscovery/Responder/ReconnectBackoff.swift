@@ -5,8 +5,15 @@ struct ReconnectBackoff {
     /// A responder that ran for less than this has not recovered: the next failure waits longer than the last.
     static let recovery: Duration = .seconds(10)
 
-    private var next = shortest
+    /// What it begins with.
+    private let first: Duration
+    private var next: Duration
     private var runningSince: Duration?
+
+    init(first: Duration = shortest) {
+        self.first = first
+        next = first
+    }
 
     /// The responder answers.
     mutating func succeed(now: Duration) {
@@ -15,7 +22,7 @@ struct ReconnectBackoff {
 
     /// The responder failed, or still does. Returns the time to wait.
     mutating func fail(now: Duration) -> Duration {
-        if let runningSince, now - runningSince >= Self.recovery { next = Self.shortest }
+        if let runningSince, now - runningSince >= Self.recovery { next = first }
         runningSince = nil
         defer { next = min(next * 2, Self.longest) }
         return next
