@@ -29,7 +29,7 @@ public struct DocumentLabel: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// A label of bytes that nobody has looked at: for tests, which see what the look is good for.
-    init(unchecked bytes: [UInt8]) {
+    package init(unchecked bytes: [UInt8]) {
         self.bytes = bytes
     }
 

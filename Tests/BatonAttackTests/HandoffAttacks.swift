@@ -44,43 +44,57 @@ struct HandoffAttacks {
 
     /// The names of the other suite once more, all the way from the manifest to the disk.
     ///
-    /// No one defence can be switched off to see them succeed: a name that nobody had looked at would still meet a thread
-    /// that can reach nothing but the destination, and files that are opened beneath it only.
-    @Test("Names in a manifest that are none: nothing is made anywhere")
-    func namesInManifest() async throws {
-        _ = try scratch.folder("inner")
-        for name in [
-            "../a", "/tmp/baton-attack-absolute", "a/b", "../inner/a", "..", "", String(repeating: "a", count: 300),
-        ] {
+    /// A part is called by the name of its document and more, which here is in a folder: that is there, as an earlier
+    /// document can have brought it.
+    @Test(
+        "Names in a manifest that lead elsewhere",
+        arguments: ["../victim", "../inner/victim", "inner/victim", "/an/absolute/path"])
+    func namesInManifest(name: String) async throws {
+        func escapes(with checks: ReceivingChecks) async throws -> Bool {
+            let place = try scratch.folder("place-\(UUID().uuidString)")
+            let folder = place.appendingPathComponent("destination")
+            let label = name.hasPrefix("/") ? place.path + "/victim" : name
+            let part = folder.path + "/." + (label as NSString).deletingLastPathComponent
+            for path in [place.path + "/inner", folder.path + "/inner", part] {
+                try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+            }
+            // Shown with a dot as well, since some of these begin with one.
+            try await HostileOrigin(name: label, records: HostileOrigin.records("evil")).tryToFetch(
+                title: ".report", into: folder, checks: checks)
+            return FileManager.default.fileExists(atPath: name.hasPrefix("/") ? label : folder.path + "/" + name)
+        }
+        // Out of the destination, the kernel refuses it as well: each of the two alone.
+        let defences: ReceivingChecks = name == "inner/victim" ? .label : [.label, .confined]
+        try await attack("a document called \(name), on its whole way") { defence in
+            Outcome(succeeds: try await escapes(with: defence.isOn ? .all : .all.subtracting(defences)))
+        }
+        for single in [ReceivingChecks.label, .confined] where defences.contains(single) {
+            #expect(try await !escapes(with: .all.subtracting(defences).union(single)))
+        }
+    }
+
+    /// They are no attacks: the kernel refuses them as well, where nobody has looked.
+    @Test("Names in a manifest that are none", arguments: ["..", "", String(repeating: "a", count: 300)])
+    func noNamesInManifest(name: String) async throws {
+        for checks in [ReceivingChecks.all, .all.subtracting([.label, .confined])] {
             let folder = try scratch.folder("names-\(UUID().uuidString)")
             let origin = HostileOrigin(name: name, records: HostileOrigin.records("evil"))
-            await #expect(throws: HandoffError.self, "\(name)") { try await origin.fetch(title: "a", into: folder) }
-            let ledger = try PartFileLedger(stateFolder: FilePath(scratch.url.appendingPathComponent("parts").path))
-            await #expect(throws: DocumentError.self, "\(name), looked at by nobody") {
-                let tree = try DocumentTree(
-                    file: .init(size: 4), called: DocumentLabel(unchecked: Array(name.utf8)))
-                let writer = try await DocumentWriter.create(
-                    tree, from: "hostile", in: DestinationFolder.open(FilePath(folder.path)), ledger: ledger)
-                try await writer.begin([tree.layout.allChunks])
-                try await writer.write(Buffer(copying: HostileOrigin.records("evil")))
-                _ = try await writer.commit()
+            await #expect(throws: HandoffError.self) {
+                try await origin.fetch(title: ".report", into: folder, checks: checks)
             }
             // What could not be named is kept as a part, in the folder and nowhere else.
-            #expect(try contents(of: folder).allSatisfy { $0.hasSuffix(".baton-part") }, "\(name)")
+            #expect(try contents(of: folder).allSatisfy { $0.hasSuffix(".baton-part") })
         }
-        #expect(try contents(of: scratch.url.appendingPathComponent("inner")).isEmpty)
-        #expect(!FileManager.default.fileExists(atPath: scratch.url.appendingPathComponent("a").path))
-        #expect(!FileManager.default.fileExists(atPath: "/tmp/baton-attack-absolute"))
     }
 
     /// An entry of a folder, as the manifest tells it.
     private static func entry(
-        _ path: String, _ kind: WireDocumentEntryKind, to target: String = ""
+        _ path: String, _ kind: WireDocumentEntryKind, to target: String = "", size: UInt64 = 4
     ) -> WireDocumentEntry {
         .with {
             $0.name = Data(path.utf8)
             $0.kind = kind
-            $0.size = kind == .file ? 4 : 0
+            $0.size = kind == .file ? size : 0
             $0.linkTarget = Data(target.utf8)
         }
     }
@@ -94,24 +108,29 @@ struct HandoffAttacks {
     /// 2018) had shown of archives. Each folder on the way is in the manifest: all is in a folder that came before.
     @Test(
         "Path traversal in what is in a folder",
-        arguments: [["..", "../x"], ["a", "a/..", "a/../..", "a/../../x"]])
+        arguments: [
+            ["..", "../x"], ["a", "a/..", "a/../..", "a/../../x"], ["..", "../..", "../../x"],
+            ["a", "a/..", "a/../..", "a/../../..", "a/../../../x"],
+        ])
     func entryPaths(paths: [String]) async throws {
         let last = try #require(paths.last)
         let origin = Self.folder(paths.dropLast().map { Self.entry($0, .folder) } + [Self.entry(last, .file)])
-        /// Whether something comes to lie beside the folder, where the thread that writes may reach: no defence is
-        /// switched off that keeps it from reaching more.
+        // Beside the folder, where the thread that writes may reach, or beside the destination, where it may not.
+        let leaves = last.hasSuffix("../../x") && !last.hasPrefix("a") || last.hasSuffix("../../../x")
+        let defences: ReceivingChecks = leaves ? [.entryPaths, .beneath, .confined] : [.entryPaths, .beneath]
         func escapes(with checks: ReceivingChecks) async throws -> Bool {
-            let folder = try scratch.folder("beside-\(UUID().uuidString)")
+            let place = try scratch.folder("beside-\(UUID().uuidString)")
+            let folder = place.appendingPathComponent("destination")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
             try await origin.tryToFetch(title: "holiday", into: folder, checks: checks)
-            return try contents(of: folder).contains("x")
+            return try contents(of: leaves ? place : folder).contains("x")
         }
-        // Two defences refuse this, and each of them alone.
+        // Each of these refuses it alone.
         try await attack("a file in a folder, at \(last)") { defence in
-            let checks: ReceivingChecks = defence.isOn ? .all : .all.subtracting([.entryPaths, .beneath])
-            return Outcome(succeeds: try await escapes(with: checks))
+            Outcome(succeeds: try await escapes(with: defence.isOn ? .all : .all.subtracting(defences)))
         }
-        for check in [ReceivingChecks.entryPaths, .beneath] {
-            #expect(try await !escapes(with: .all.subtracting(check)))
+        for single in [ReceivingChecks.entryPaths, .beneath, .confined] where defences.contains(single) {
+            #expect(try await !escapes(with: .all.subtracting(defences).union(single)))
         }
     }
 
@@ -130,17 +149,28 @@ struct HandoffAttacks {
 
     /// The other half of the same: what comes after the link is written through it.
     ///
-    /// No one defence can be switched off to see it succeed: a link is no folder that others are in, files are found
-    /// through no link, and links are made when all files are there.
-    @Test("A link in a folder, and a file in the link: nothing is written through it")
-    func fileBehindLink() async throws {
-        let origin = Self.folder([Self.entry("out", .link, to: ".."), Self.entry("out/x", .file)])
-        for checks in [ReceivingChecks.all, .all.subtracting([.linksInside, .entryPaths, .beneath])] {
-            let folder = try scratch.folder("behind-\(UUID().uuidString)")
-            await #expect(throws: HandoffError.self) {
-                try await origin.fetch(title: "holiday", into: folder, checks: checks)
-            }
-            #expect(try contents(of: folder).isEmpty)
+    /// Each of these refuses it alone: links lead nowhere outside, a link is no folder that others are in, files are found
+    /// through no link, links are made when all files are there, and the kernel lets the thread out of the destination
+    /// nowhere. A file of no bytes, because it is made with the links, and any other before them.
+    @Test("A link in a folder, and a file in the link", arguments: ["..", "../.."])
+    func fileBehindLink(target: String) async throws {
+        let origin = Self.folder([Self.entry("out", .link, to: target), Self.entry("out/x", .file, size: 0)])
+        let leaves = target == "../.."
+        var defences: ReceivingChecks = [.linksInside, .folders, .beneath, .linksLast]
+        if leaves { defences.insert(.confined) }
+        func escapes(with checks: ReceivingChecks) async throws -> Bool {
+            let place = try scratch.folder("behind-\(UUID().uuidString)")
+            let folder = place.appendingPathComponent("destination")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+            try await origin.tryToFetch(title: "holiday", into: folder, checks: checks)
+            return try contents(of: leaves ? place : folder).contains("x")
+        }
+        try await attack("a file in a link to \(target)") { defence in
+            Outcome(succeeds: try await escapes(with: defence.isOn ? .all : .all.subtracting(defences)))
+        }
+        for single in [ReceivingChecks.linksInside, .folders, .beneath, .linksLast, .confined]
+        where defences.contains(single) {
+            #expect(try await !escapes(with: .all.subtracting(defences).union(single)))
         }
     }
 
@@ -170,12 +200,12 @@ struct HandoffAttacks {
                 title: "report.pdf", into: folder, checks: defence.isOn ? .all : .all.subtracting(.checksums))
             return Outcome(succeeds: try contents(of: folder) == ["report.pdf"])
         }
-        let lies = [
+        let wrongSizes = [
             ("more than the manifest says", HostileOrigin(records: whole + [0])),
             ("less than all of it", HostileOrigin(records: Array(whole.dropLast()))),
             ("a size that is more than what comes", HostileOrigin(size: 5, records: whole)),
         ]
-        for (name, lie) in lies {
+        for (name, lie) in wrongSizes {
             try await attack("a document with \(name)") { defence in
                 let folder = try scratch.folder("\(name)-\(defence)")
                 try await lie.tryToFetch(
@@ -191,18 +221,47 @@ struct HandoffAttacks {
                 checks: defence.isOn ? .all : .all.subtracting([.whole, .checksums]))
             return Outcome(succeeds: try contents(of: folder) == ["report.pdf"])
         }
-        // What the kernel or the protocol refuses as well.
-        let others: [HostileOrigin] = [
-            HostileOrigin(size: 1 << 62, records: whole),
-            HostileOrigin(size: .max, records: whole), HostileOrigin(entries: 2, records: whole),
-            HostileOrigin(entries: 0, records: whole),
+        // The second file would be written in the place of the first.
+        try await attack("a document of one file with another in it") { defence in
+            let folder = try scratch.folder("two-\(defence)")
+            try await HostileOrigin(entries: 2, records: HostileOrigin.records("good") + whole).tryToFetch(
+                title: "report.pdf", into: folder, checks: defence.isOn ? .all : .all.subtracting(.folders))
+            return Outcome(succeeds: try contents(of: folder) == ["report.pdf"])
+        }
+        // Nothing can be switched off: without a description there is no document, and in numbers of bytes that are no
+        // offsets nobody can count. The same origin stands in, with a description.
+        let lies = [
+            ("nothing that describes it", HostileOrigin(entries: 0, records: whole)),
+            ("a size of 2^64 - 1", HostileOrigin(size: .max, records: whole)),
         ]
-        for lie in others {
-            let folder = try scratch.folder("lie-\(UUID().uuidString)")
-            await #expect(throws: HandoffError.self, "\(lie)") {
-                try await lie.fetch(title: "report.pdf", into: folder)
+        for (name, lie) in lies {
+            try await attack("a document with \(name)", proof: .control) { defence in
+                let folder = try scratch.folder("\(name)-\(defence)")
+                try await (defence.isOn ? lie : HostileOrigin(records: whole)).tryToFetch(
+                    title: "report.pdf", into: folder, checks: .all)
+                return Outcome(succeeds: try contents(of: folder) == ["report.pdf"])
             }
-            #expect(try contents(of: folder).isEmpty, "\(lie)")
+        }
+    }
+
+    /// A size that no disk has: the file has it, or the disk is full for everybody. Few file systems make such a file, so
+    /// this one is in memory.
+    @Test("A document of 2^62 bytes, of which four come")
+    func liesAboutSize() async throws {
+        let memory = try Scratch(in: URL(filePath: "/dev/shm"))
+        // Each of the two refuses it alone.
+        let defences: ReceivingChecks = [.room, .whole]
+        func isTaken(with checks: ReceivingChecks) async throws -> Bool {
+            let folder = try memory.folder(UUID().uuidString)
+            try await HostileOrigin(size: 1 << 62, records: HostileOrigin.records("evil")).tryToFetch(
+                title: "report.pdf", into: folder, checks: checks)
+            return try contents(of: folder) == ["report.pdf"]
+        }
+        try await attack("a document of 2^62 bytes, of which four come") { defence in
+            Outcome(succeeds: try await isTaken(with: defence.isOn ? .all : .all.subtracting(defences)))
+        }
+        for single in [ReceivingChecks.room, .whole] {
+            #expect(try await !isTaken(with: .all.subtracting(defences).union(single)))
         }
     }
 

@@ -100,6 +100,7 @@ public final class DestinationFolder: Sendable {
     func confineThread(
         recordingIn records: borrowing OwnedDescriptor, readingIn copies: [BasisFolder] = []
     ) throws(Errno) {
+        guard checks.contains(.confined) else { return }
         try Landlock.confineThread(receivingIn: file, recordingIn: records, readingIn: copies)
     }
 

@@ -26,7 +26,8 @@ struct FolderFinishing {
             switch entry.kind {
             case .file(let file): try at(entry) { (step) throws(Errno) in try step.finish(file, entry) }
             case .folder: try at(entry) { (step) throws(Errno) in try step.make(entry) }
-            case .link: links.append(index)
+            case .link where part.destination.checks.contains(.linksLast): links.append(index)
+            case .link(let target): try at(entry) { (step) throws(Errno) in try step.link(entry, to: target) }
             }
         }
         for index in links {

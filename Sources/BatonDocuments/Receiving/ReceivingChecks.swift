@@ -29,8 +29,20 @@ package struct ReceivingChecks: OptionSet, Sendable {
     /// What a rule of the user has accepted is held against it again when it is described.
     package static let rule = ReceivingChecks(rawValue: 256)
 
+    /// The name of a document is one name, and no path.
+    package static let label = ReceivingChecks(rawValue: 512)
+    /// What is in a document is in a folder of it.
+    package static let folders = ReceivingChecks(rawValue: 1024)
+    /// Links are made when all files are there.
+    package static let linksLast = ReceivingChecks(rawValue: 2048)
+    /// The disk has room for what is said to come.
+    package static let room = ReceivingChecks(rawValue: 4096)
+    /// The kernel lets the thread that writes reach nothing but the folder, whatever it is told to.
+    package static let confined = ReceivingChecks(rawValue: 8192)
+
     package static let all: ReceivingChecks = [
-        .newFile, .freeName, .checksums, .shownName, .whole, .entryPaths, .beneath, .linksInside, .rule,
+        .newFile, .freeName, .checksums, .shownName, .whole, .entryPaths, .beneath, .linksInside, .rule, .label,
+        .folders, .linksLast, .room, .confined,
     ]
 }
 

@@ -76,6 +76,8 @@ public struct DocumentTree: Sendable {
 
         private let label: DocumentLabel
         private let room: GrowingRoom?
+        /// See ``ReceivingChecks/folders``.
+        private let requiresFolders: Bool
         /// What there is room for, and what that takes.
         private var capacity = (entries: 0, names: 0)
         private var names: [UInt8] = []
@@ -90,8 +92,16 @@ public struct DocumentTree: Sendable {
         ///
         /// - Parameter room: what the tree takes of a budget, taken as it grows; nil, the default, takes nothing.
         public init(_ label: DocumentLabel, room: GrowingRoom? = nil) {
+            self.init(label, room: room, checks: .all)
+        }
+
+        /// The same.
+        ///
+        /// - Parameter checks: what is looked at.
+        package init(_ label: DocumentLabel, room: GrowingRoom?, checks: ReceivingChecks) {
             self.label = label
             self.room = room
+            requiresFolders = checks.contains(.folders)
         }
 
         /// Takes the next entry: first the document itself, then what is in it, in the order of
@@ -151,7 +161,9 @@ public struct DocumentTree: Sendable {
                 if case .link = entry.kind { return false }
                 return entry.path.isRoot
             }
-            guard entries[0].shape == .folder, entry.path.follows(last) else { return false }
+            guard entry.path.follows(last) else { return false }
+            guard requiresFolders else { return true }
+            guard entries[0].shape == .folder else { return false }
             let parent = entry.path.parent
             // Whatever is open at this point lies on the way to the last entry.
             if parent == last { return lastIsFolder }

@@ -76,7 +76,9 @@ extension DocumentTree {
         guard let root = try await records.next() else {
             throw HandoffError(.internal, "the other side described no document")
         }
-        var builder = Builder(try DocumentLabel(root.name), room: room)
+        let label =
+            checks.contains(.label) ? try DocumentLabel(root.name) : DocumentLabel(unchecked: Array(root.name))
+        var builder = Builder(label, room: room, checks: checks)
         try builder.append(root.entry(at: .root))
         while let record = try await records.next() {
             let path =

@@ -29,8 +29,9 @@ enum Proof: Sendable {
     case withoutDefence
     /// Nothing can be switched off, because the defence is that there is no such code, which nobody shall add to see what
     /// it does: something else stands in for what would be attacked. It shows only that the test would see the attack
-    /// succeed, and is counted apart. Three are left: the account key in a stolen folder, SRV records that are believed, and
-    /// work that grows with the square of the keys.
+    /// succeed, and is counted apart. Five are left: the account key in a stolen folder, SRV records that are believed, work
+    /// that grows with the square of the keys, bytes for what is no TLS (six times), and documents that cannot be described
+    /// (two).
     case control
 }
 
