@@ -179,18 +179,26 @@ struct AdvertisementAttacks {
             receive(Self.record(try sealer.seal(Self.content("Genuine"))), &replayGuard, &table)
             return Outcome(succeeds: table.peers[laptop.id]?.current?.title != "Genuine")
         }
+        // Seal and signature each keep the bits as they are: only an account whose devices use neither is fooled.
         try await attack("a stranger turns bits until the counter is ahead") { defence in
-            // Seal and signature each keep the bits as they are: an account whose devices use neither.
-            let guards: AdvertisementGuards = defence.isOn ? .all : [.size]
-            var sealer = try laptop.makeSealer(guards)
-            let record = Self.record(try sealer.seal(Self.content("Genuine")))
-            let opener = AdvertisementOpener(keys: desktop.account.keys, ownDevice: desktop.id, guards: guards)
-            let isAccepted = (8..<record.count).contains { index in
-                var changed = record
-                changed[index] ^= 0x40
-                return (try? opener.open(changed)).map { $0.advertisement.epoch > 1 << 60 } ?? false
-            }
-            return Outcome(succeeds: isAccepted)
+            Outcome(succeeds: try isPushedByTurningBits(under: defence.isOn ? .all : [.size]))
+        }
+        for single in [AdvertisementGuards.seal, .signature] {
+            #expect(try !isPushedByTurningBits(under: [.size, single]))
+        }
+    }
+
+    /// Whether a bit of a record can be turned so that it counts as far ahead, in an account with these guards.
+    private func isPushedByTurningBits(under guards: AdvertisementGuards) throws -> Bool {
+        var sealer = try laptop.makeSealer(guards)
+        let record = Self.record(try sealer.seal(Self.content("Genuine")))
+        let opener = AdvertisementOpener(keys: desktop.account.keys, ownDevice: desktop.id, guards: guards)
+        // As it came, it is accepted: what refuses it is what was turned.
+        #expect((try? opener.open(record)) != nil)
+        return (8..<record.count).contains { index in
+            var changed = record
+            changed[index] ^= 0x40
+            return (try? opener.open(changed)).map { $0.advertisement.epoch > 1 << 60 } ?? false
         }
     }
 

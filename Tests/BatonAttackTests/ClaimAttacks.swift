@@ -141,7 +141,7 @@ struct ClaimAttacks {
     @Test("Requests of the local socket, sent by another device")
     func localRequests() async throws {
         let local = try await LocalService()
-        let (origin, open) = (try await Origin(), try await Origin(local: local))
+        let (origin, open) = (try await Origin(), try await Origin(localRequests: local.serve))
         let requests: [(name: String, kind: WireRequest.OneOf_Kind)] = [
             ("status", .status(.init())), ("devices", .devices(.init())), ("activities", .activities(.init())),
             ("offer", .offer(.with { $0.type = "org.example.note" })), ("withdraw", .withdraw(.init())),
@@ -151,23 +151,33 @@ struct ClaimAttacks {
         ]
         for (name, kind) in requests {
             try await attack("\(name), which is for the user's own programs") { defence in
-                let answer = try await (defence.isOn ? origin : open).answer(to: kind, from: thief).answer
-                guard case .failure(let failure) = answer else { return .succeeded }
-                // What is served may still be refused for what it asks.
-                return Outcome(succeeds: failure.code != .unsupported)
+                try await outcome(kind, at: defence.isOn ? origin : open)
             }
         }
         await local.close()
-        // What a node asks of an application is served by none.
-        for kind in [.willSave(.init()), .willContinue(.init()), .continueActivity(.init()), .didFail(.init())]
-            as [WireRequest.OneOf_Kind]
-        {
-            guard case .failure(let failure) = try await origin.answer(to: kind, from: thief).answer else {
-                Issue.record("\(kind) was granted")
-                continue
-            }
-            #expect(failure.code == .unsupported)
-        }
         #expect(await origin.offers.count == 1)
+    }
+
+    /// The other direction: what a node asks of its user's applications, and tells them, said by a device. It would read
+    /// what the user is about to do, and put its own activity into the user's hands without the user's yes.
+    @Test("Requests to the user's applications, sent by another device")
+    func applicationRequests() async throws {
+        let application = try await LocalApplication()
+        let (origin, open) = (try await Origin(), try await Origin(localRequests: application.serve))
+        for (name, kind) in await application.requests {
+            try await attack("\(name), which a node asks of its own applications") { defence in
+                try await outcome(kind, at: defence.isOn ? origin : open)
+            }
+        }
+        await application.close()
+        #expect(await origin.offers.count == 1)
+    }
+
+    /// What became of a request that no device is served. What is served may still be refused for what it asks.
+    private func outcome(_ kind: WireRequest.OneOf_Kind, at origin: Origin) async throws -> Outcome {
+        guard case .failure(let failure) = try await origin.answer(to: kind, from: thief).answer else {
+            return .succeeded
+        }
+        return Outcome(succeeds: failure.code != .unsupported)
     }
 }

@@ -133,21 +133,49 @@ struct GateAttacks {
         }
     }
 
-    /// What is no TLS at all gets nothing either. There is nothing to switch off: OpenSSL has no alert for it. It ends as
-    /// silently as a refused token, so that nobody tells the two apart by what comes.
-    @Test("Noise, another protocol and an end at once get no byte")
-    func noise() async throws {
-        var generator = SeededGenerator(seed: 41)
-        for message in [
-            Array("GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8), Array("SSH-2.0-x\r\n".utf8), generator.bytes(221),
-            [UInt8](repeating: 0x16, count: 20_000), Array("BATN".utf8) + generator.bytes(60),
-        ] {
-            for defence in [Defence.on, .off] {
-                let visit = try await silentDoor(defence).connect()
-                try visit.send(message)
-                #expect(try await visit.reaction() == .closed)
+    enum Noise: String, CaseIterable {
+        case http = "a request of HTTP"
+        case ssh = "a greeting of SSH"
+        case random = "221 bytes of noise"
+        case repeated = "20,000 bytes that are all the same"
+        case plain = "Baton's own hello, without TLS"
+        case nothing = "an end at once"
+
+        var bytes: [UInt8] {
+            var generator = SeededGenerator(seed: 41)
+            return switch self {
+            case .http: Array("GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8)
+            case .ssh: Array("SSH-2.0-x\r\n".utf8)
+            case .random: generator.bytes(221)
+            case .repeated: [UInt8](repeating: 0x16, count: 20_000)
+            case .plain: Frame.hello()
+            case .nothing: []
             }
         }
+    }
+
+    /// What is no TLS at all gets nothing either, and ends as silently as a refused token, so that nobody tells the two
+    /// apart by what comes.
+    ///
+    /// There is nothing to switch off: OpenSSL has no alert for it, also where nobody mutes it. A service that greets
+    /// whoever comes, as SSH's and mail's do, stands in.
+    @Test("Noise, another protocol and an end at once get no byte", arguments: Noise.allCases)
+    func noise(_ noise: Noise) async throws {
+        try await attack("a byte for \(noise.rawValue)", proof: .control) { defence in
+            guard defence.isOn else {
+                return Outcome(succeeds: try await reaction(to: noise, of: Greeter().connect()) == .answered)
+            }
+            for door in try [door(.on), silentDoor(.off)] {
+                guard try await reaction(to: noise, of: door.connect()) == .closed else { return .succeeded }
+            }
+            return .refused
+        }
+    }
+
+    private func reaction(to noise: Noise, of visit: Visit) async throws -> Visit.Reaction {
+        try visit.send(noise.bytes)
+        if noise == .nothing { visit.end() }
+        return try await visit.reaction()
     }
 
     /// Shadowsocks fell to replayed first packets (IMC 2020, section 3.2): a recorded message must be good once.

@@ -1,8 +1,8 @@
-import BatonAccount
 import BatonTestSupport
 import COpenSSL
 import Testing
 
+@testable import BatonAccount
 @testable import BatonTLS
 
 /// The machine in the middle, and devices that are not whom they say.
@@ -64,9 +64,27 @@ struct IdentityAttacks {
             try laptopServes(
                 stranger.context(checks: []), checks: defence.isOn ? .all : .all.subtracting(.account))
         }
+        // Nobody else's certificate can name the device that was dialled: each of the two looks refuses it.
         try await attack("a machine in the middle with a certificate of another account") { defence in
-            // Nobody else's certificate can name the device that was dialled, so that check would refuse it as well.
             try laptopTells(stranger.context(checks: []), checks: defence.isOn ? .all : [.otherDevice])
+        }
+        for single in [PeerChecks.account, .expectedPeer] {
+            let outcome = try laptopTells(stranger.context(checks: []), checks: [.otherDevice, single])
+            #expect(outcome == .refused)
+        }
+    }
+
+    /// Here the device is the one that was dialled, key and all: nothing but the account tells that it is none of the
+    /// user's any more.
+    @Test("The right device, with a certificate of another account")
+    func otherAuthority() async throws {
+        let other = AccountSecrets(try TestAccount(devices: 1).key)
+        let key = try #require(Ed25519DER.seed(privateKey: desktop.tlsMaterial.privateKey))
+        let turned = try DeviceIdentity(issuedBy: other, seed: key)
+        #expect(turned.id == desktop.id)
+        try await attack("the device that was dialled, with a certificate of another account") { defence in
+            try laptopTells(
+                turned.tlsMaterial.context(checks: []), checks: defence.isOn ? .all : .all.subtracting(.account))
         }
     }
 

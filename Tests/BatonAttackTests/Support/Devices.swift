@@ -11,11 +11,20 @@ extension TestAccount.Device {
         gate: TLSContext.Gate? = nil, refuses: @escaping @Sendable (String) -> Bool = { _ in false },
         checks: PeerChecks = .all
     ) throws -> TLSContext {
-        let material = tlsMaterial
-        return try TLSContext(
-            identity: material.certificate.withUnsafeBytes { certificate in
-                try material.authorityCertificate.withUnsafeBytes { authority in
-                    try material.privateKey.withUnsafeBytes { key in
+        try tlsMaterial.context(gate: gate, refuses: refuses, checks: checks)
+    }
+}
+
+extension TLSMaterial {
+    /// A TLS context of whoever has it; as that of a device.
+    func context(
+        gate: TLSContext.Gate? = nil, refuses: @escaping @Sendable (String) -> Bool = { _ in false },
+        checks: PeerChecks = .all
+    ) throws -> TLSContext {
+        try TLSContext(
+            identity: certificate.withUnsafeBytes { certificate in
+                try authorityCertificate.withUnsafeBytes { authority in
+                    try privateKey.withUnsafeBytes { key in
                         try TLSIdentity(certificate: certificate, privateKey: key, accountCA: authority)
                     }
                 }

@@ -40,13 +40,30 @@ final class Door: Sendable {
 
     /// Connects as a stranger does.
     func connect(to address: IPAddress = .ipv4Loopback) async throws -> Visit {
-        let port = try #require(listener.localAddress.port)
-        let socket = try await Socket.connect(to: .ip(address, port: port), on: loop, timeout: .seconds(30))
-        return Visit(socket, to: self)
+        try await Visit(listener, at: address, of: self, on: loop)
     }
 }
 
-/// One connection to the door, which is there for as long as somebody visits.
+/// A service that greets whoever connects, before anybody has shown anything.
+final class Greeter: Sendable {
+    private let loop = EventLoop(name: "greeter")
+    private let listener: Listener
+    private let sockets = Lock<[Socket]>([])
+
+    init() throws {
+        listener = try Listener.onAllAddresses(port: 0, on: loop)
+        listener.start { [weak self] socket in
+            _ = try? Array("220 ready\r\n".utf8).withUnsafeBytes { try socket.write($0) }
+            self?.sockets.withLock { $0.append(socket) }
+        }
+    }
+
+    deinit { listener.close() }
+
+    func connect() async throws -> Visit { try await Visit(listener, at: .ipv4Loopback, of: self, on: loop) }
+}
+
+/// One connection to a service, which is there for as long as somebody visits.
 final class Visit: Sendable {
     /// How a visit went on.
     enum Reaction: Sendable, Hashable {
@@ -54,14 +71,20 @@ final class Visit: Sendable {
     }
 
     private let socket: Socket
-    private let door: Door
+    private let service: any AnyObject & Sendable
 
-    init(_ socket: Socket, to door: Door) {
-        self.socket = socket
-        self.door = door
+    fileprivate init(
+        _ listener: Listener, at address: IPAddress, of service: any AnyObject & Sendable, on loop: EventLoop
+    ) async throws {
+        let port = try #require(listener.localAddress.port)
+        socket = try await Socket.connect(to: .ip(address, port: port), on: loop, timeout: .seconds(30))
+        self.service = service
     }
 
     deinit { socket.close() }
+
+    /// Says that nothing more comes.
+    func end() { socket.shutdownWrite() }
 
     func send(_ bytes: [UInt8]) throws {
         #expect(try bytes.withUnsafeBytes { try socket.write($0) } == bytes.count)

@@ -18,8 +18,9 @@ import Testing
 final class Scratch: Sendable {
     let url: URL
 
-    init() throws {
-        url = FileManager.default.temporaryDirectory.appendingPathComponent("baton-attack-\(UUID().uuidString)")
+    /// - Parameter place: where it is made.
+    init(in place: URL = FileManager.default.temporaryDirectory) throws {
+        url = place.appendingPathComponent("baton-attack-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
     }
 
@@ -65,11 +66,12 @@ final class Origin: Sendable {
     ///   - descriptions: what is in the documents of its claims takes room here; it is unbounded if nil.
     ///   - stallDeadline: how long a device may read nothing of it.
     ///   - checks: what it looks at of a claim.
-    ///   - local: serves what is for this user's own programs; nobody does if nil.
+    ///   - localRequests: serves what is for this user's own programs, or asked of them; nobody does if nil.
     ///   - exchange: of revocation lists; of an account that has none if nil.
     init(
         bytes: Int = 0, isFolder: Bool = false, descriptions: SharedPart? = nil,
-        stallDeadline: Duration = .seconds(30), checks: ClaimChecks = .all, local: LocalService? = nil,
+        stallDeadline: Duration = .seconds(30), checks: ClaimChecks = .all,
+        localRequests: PeerService.LocalRequests? = nil,
         exchange: StateExchange? = nil
     ) async throws {
         scratch = try Scratch()
@@ -88,7 +90,7 @@ final class Origin: Sendable {
         service = PeerService(
             offers: offers, documents: documents, exchange: try exchange ?? Self.exchange(account.devices[0], on: loop),
             streams: ByteBudget(bytes: 4 << 20).part(reserved: 0, ceiling: 4 << 20), checks: checks,
-            localRequests: local?.serve)
+            localRequests: localRequests)
         application = try await connectedPair(on: loop)
         _ = try await offers.offer(activity, from: application.node)
     }
