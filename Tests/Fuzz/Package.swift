@@ -76,7 +76,8 @@ let package = Package(
             name: "BatonFuzz",
             dependencies: [
                 "BatonNode", "Baton", "BatonWeb", "BatonDocuments", "BatonDiscovery", "BatonAccount", "BatonMessages",
-                "BatonTLS", "BatonProtocol", "BatonEventLoop", "BatonApplications", logging, protobuf, system,
+                "BatonTLS", "BatonProtocol", "BatonEventLoop", "BatonApplications", "COpenSSL", logging, protobuf,
+                system,
             ],
             path: "Targets",
             swiftSettings: language + [

@@ -40,7 +40,7 @@ enum ReplayGuardTarget: FuzzTarget {
     }
 
     static func seeds() -> [[UInt8]] {
-        [0, 1, 3, 100].map { count in
+        [0, 1, 3, 90].map { count in
             var replays = ReplayGuard()
             for number in 0..<UInt8(count) {
                 _ = replays.judge(
