@@ -22,7 +22,9 @@ struct NodeCommand: AsyncParsableCommand {
               BATON_HOME=/tmp/second baton node
             """)
 
-    @Option(name: .long, help: "The TCP port for other devices, 1024 to 65535. (default: any free one)")
+    @Option(
+        name: .long,
+        help: "The TCP port for other devices, 1024 to 65535. (default: any free one, another every 15 minutes)")
     var port: UInt16?
 
     @Flag(
@@ -78,7 +80,8 @@ struct NodeCommand: AsyncParsableCommand {
         if output.json {
             try? Output.line(EventLine.text("ready", [JSONValue.Member("port", .integer(Int64(port)))]))
         } else {
-            Output.say("ready on port \(port): offer with `baton offer`, take with `baton accept`; ^C stops")
+            let time = self.port == nil ? " for now" : ""
+            Output.say("ready on port \(port)\(time): offer with `baton offer`, take with `baton accept`; ^C stops")
         }
     }
 }

@@ -39,10 +39,13 @@ extension Node {
         }
     }
 
-    func listen(on loop: EventLoop) throws(NodeError) -> Listener {
+    func listen(on loop: EventLoop, over loops: EventLoopGroup) throws(NodeError) -> PeerListeners {
+        let (port, deadline) = (configuration.port, limits.visitDeadline)
         do {
-            return try Listener.onAllAddresses(
-                port: configuration.port, on: loop, defersAccept: limits.visitDeadline)
+            return try PeerListeners(isFixed: port != 0, on: loop, over: loops, logger: logger) {
+                () throws(SocketError) in
+                try Listener.onAllAddresses(port: port, on: loop, defersAccept: deadline)
+            }
         } catch {
             throw error.code == .addressInUse ? .portInUse(configuration.port) : .socket(error)
         }

@@ -23,7 +23,7 @@ public actor Node {
 
     /// The parts of a running node.
     private struct Parts {
-        let listener: Listener
+        let listeners: PeerListeners
         let control: ControlServer
         let discovery: ServiceDiscovery
         let directory: PeerDirectory
@@ -70,8 +70,8 @@ public actor Node {
         self.logger = logger
     }
 
-    /// The port that other devices dial; `nil` when the node does not run.
-    public var port: UInt16? { parts?.listener.localAddress.port }
+    /// The port that other devices dial in this period of its announcements; `nil` when the node does not run.
+    public var port: UInt16? { parts?.listeners.port }
 
     /// Starts every part.
     public func start() async throws(NodeError) {
@@ -113,7 +113,7 @@ public actor Node {
     public func stop() async {
         guard let parts else { return }
         self.parts = nil
-        parts.listener.close()
+        parts.listeners.close()
         parts.accepting.doorkeeper.close()
         parts.accepting.admitted.finish()
         parts.automatic.cancel()
@@ -149,8 +149,7 @@ public actor Node {
         let (rotations, rotationWanted) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         let gate = GateKeeper(of: stored.identity.id, clockDelay: seams.clockDelay) { rotationWanted.yield() }
         let context = try context(account, gate)
-        let listener = try listen(on: loop)
-        let port = listener.localAddress.port ?? 0
+        let listeners = try listen(on: loop, over: loops)
 
         let discovery = ServiceDiscovery(
             configuration: seams.discovery, loop: loop, executor: try Self.executor("baton-discovery"))
@@ -178,7 +177,7 @@ public actor Node {
             service: PeerService(offers: offers, documents: documents, exchange: exchange, streams: budget.streams),
             offers: offers, loops: loops, limits: limits, budget: budget.devices, on: loop, logger: logger)
         let announcer = Announcer(
-            account: stored, epoch: epoch, port: port, gate: gate, offers: offers, discovery: discovery,
+            account: stored, epoch: epoch, listeners: listeners, gate: gate, offers: offers, discovery: discovery,
             guards: seams.guards, on: loop, logger: logger)
         let handoffs = HandoffTable()
         let control = ControlServer(
@@ -203,7 +202,7 @@ public actor Node {
 
         await control.start(
             ControlService(
-                account: account, port: port, offers: offers, directory: directory, connections: connections,
+                account: account, listeners: listeners, offers: offers, directory: directory, connections: connections,
                 exchange: exchange,
                 activities: PeerActivities(
                     directory: directory, connections: connections, policy: policy, handoffSwitch: handoffSwitch,
@@ -212,7 +211,7 @@ public actor Node {
                 handoffSwitch: handoffSwitch, files: files, deadlines: seams.handoffs, streams: budget.streams))
         await exchange.start(connections: connections, announcer: announcer)
         let accepting = accept(
-            from: listener, over: loops, by: context, seams.hasGate ? gate : nil, for: account, into: connections)
+            from: listeners, by: context, seams.hasGate ? gate : nil, for: account, into: connections)
         let discovering = Task { [logger] in
             await withDiscardingTaskGroup { group in
                 group.addTask {
@@ -247,7 +246,7 @@ public actor Node {
             }
         }
         return Parts(
-            listener: listener, control: control, discovery: discovery, directory: directory, announcer: announcer,
+            listeners: listeners, control: control, discovery: discovery, directory: directory, announcer: announcer,
             offers: offers, connections: connections, handoffs: handoffs, sending: sending,
             monitor: monitor(on: loop, announcer), discovering: discovering,
             automatic: Task { await automatic.run() }, accepting: accepting)
@@ -283,17 +282,14 @@ public actor Node {
     }
 
     private func accept(
-        from listener: Listener, over loops: EventLoopGroup, by context: TLSContext, _ gate: GateKeeper?,
-        for account: CurrentAccount, into connections: PeerConnections
+        from listeners: PeerListeners, by context: TLSContext, _ gate: GateKeeper?, for account: CurrentAccount,
+        into connections: PeerConnections
     ) -> Accepting {
         let (admitted, continuation) = AsyncStream<Connection>.makeStream(bufferingPolicy: .bufferingNewest(64))
         let doorkeeper = Doorkeeper(
-            account, context: context, gate: gate, limits: limits, budget: connections.budget, on: listener.loop
+            account, context: context, gate: gate, limits: limits, budget: connections.budget, on: listeners.loop
         ) { continuation.yield($0) }
-        listener.start(
-            socketsOn: loops,
-            onTrouble: { [logger] in logger.warning("other devices cannot connect at the moment: \($0)") },
-            onAccept: { doorkeeper.receive($0) })
+        listeners.start { doorkeeper.receive($0) }
         Task {
             await withDiscardingTaskGroup { group in
                 for await connection in admitted {

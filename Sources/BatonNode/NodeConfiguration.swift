@@ -2,7 +2,8 @@ public import BatonWeb
 
 /// What a user may set of a node.
 public struct NodeConfiguration: Sendable {
-    /// The TCP port that other devices dial; 0, the default, takes any free one. Below 1024 none is advertised.
+    /// The TCP port that other devices dial; 0, the default, takes any free one, another in each period of its
+    /// announcements. Below 1024 none is advertised.
     public var port: UInt16 = 0
 
     /// Where applications are found (`XDG_DATA_DIRS`, `PATH`), and what those that it launches inherit. Empty by default:

@@ -48,7 +48,8 @@ struct LabAttackTests {
         let lab = try await HandoffLab(names, members: 2)
         defer { lab.down() }
         let tap = try await Tap(lab, host: 1)
-        let (laptop, port) = try await lab.startNode(1)
+        // The same for as long as it is probed.
+        let (laptop, port) = try await lab.startNode(1, "--port", "47100")
         _ = try await lab.startNode(2)
         try await lab.awaitPeers(1, on: 2)
         try await lab.awaitPeers(1, on: 1)

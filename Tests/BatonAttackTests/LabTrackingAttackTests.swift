@@ -1,3 +1,4 @@
+import BatonAccount
 import BatonTestSupport
 import Foundation
 import Testing
@@ -158,6 +159,38 @@ extension LabAttackTests {
             try await eventually("\(title) is announced") { isEnough(try tap.now()) }
             try await offer.command.end(by: SIGTERM)
             return try tap.now()
+        }
+
+        @Test("Nobody who scans ports finds one again that he found some periods ago")
+        func ports() async throws {
+            try await attack("following a device from one network to another by its port") { defence in
+                let lab = try await HandoffLab(["laptop", "stranger"], members: 1)
+                defer { lab.down() }
+                let tap = try await Tap(lab, host: 1)
+                // One that the user has chosen stays.
+                let options = defence.isOn ? [] : ["--port", "47100"]
+                try await lab.startProgram(1, [Lab.product("node-probe")] + options).event("ready")
+                try await eventually("it is announced") { try tap.now().textsByName.count == 1 }
+                let first = try await openPorts(in: lab)
+                // The last of them is one too many for the first.
+                for number in 1...Gate.periodBound {
+                    try await changeNetwork(of: lab, number.isMultiple(of: 2) ? "del" : "add")
+                    try await eventually("there is another name") { try tap.now().textsByName.count == number + 1 }
+                }
+                let second = try await openPorts(in: lab)
+                _ = try await tap.end()
+                #expect(first.count == 1 && second.count == (defence.isOn ? Gate.periodBound : 1))
+                #expect(second.contains(try #require(try await lab.status(1)?.port)))
+                return Outcome(succeeds: !first.isDisjoint(with: second))
+            }
+        }
+
+        /// The ports on which the first host takes connections of the second.
+        private func openPorts(in lab: HandoffLab) async throws -> Set<Int> {
+            let scanner = try lab.startProgram(2, ["python3", "-c", HostilePrograms.scanner, "10.77.0.1"])
+            let scanned = try await scanner.end(within: .seconds(60))
+            #expect(scanned.status == 0, "\(scanned.errors)")
+            return Set(scanned.lines.compactMap { Int($0) })
         }
 
         @Test("An address that comes or goes begins another period at once")

@@ -23,8 +23,11 @@ struct AnnouncerTests {
         let offers = Offers(
             on: list, files: SharedFiles(path: "/nonexistent/roots", userHome: nil, on: executor, logger: logger)
         ) { _ in }
+        let listeners = try PeerListeners(
+            isFixed: false, on: loop, over: EventLoopGroup(name: "connections", count: 1), logger: logger
+        ) { () throws(SocketError) in try Listener.onAllAddresses(port: 0, on: loop) }
         let announcer = Announcer(
-            account: device.account, epoch: 1, port: 4242, gate: GateKeeper(of: device.id) {}, offers: offers,
+            account: device.account, epoch: 1, listeners: listeners, gate: GateKeeper(of: device.id) {}, offers: offers,
             discovery: discovery, guards: .all, on: loop, logger: logger)
         func salt() async throws -> [UInt8] {
             var record = try #require(await discovery.record)

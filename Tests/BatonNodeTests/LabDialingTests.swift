@@ -65,5 +65,26 @@ extension LabHandoffTests {
             #expect(time < .seconds(10))
             try await first.command.end(by: SIGTERM)
         }
+
+        @Test("Who has heard of the period before and not of this one reaches a device at the port of that one")
+        func olderPeriod() async throws {
+            let lab = try await HandoffLab()
+            defer { lab.down() }
+            _ = try await lab.startNodes()
+            let port = try await lab.status(1)?.port
+            let offer = try await lab.offer(1, "--url", "https://example.org/1", "--title", "Page")
+            try await lab.watch(2).listed("Page")
+            #expect(try await lab.status(1)?.port == port)
+            // It hears nothing more, and believes what it has heard for as long as that counts.
+            try lab.lab.command("avahi", "2", "stop")
+            let change = try lab.startProgram(1, ["ip", "address", "add", "10.78.0.1/24", "dev", "eth0"])
+            #expect(try await change.end().status == 0, "\(change.errors)")
+            try await eventually("there is another period") { try await lab.status(1)?.port != port }
+            let status = try await lab.run(2, "status").lines
+            #expect(status.contains { $0.hasPrefix("connections") && $0.hasSuffix(" 0") }, "\(status)")
+            let accepted = try await lab.run(2, "accept", "--print", offer.id)
+            #expect(accepted.lines == ["https://example.org/1"], "\(accepted.errors)")
+            try await offer.command.end(by: SIGTERM)
+        }
     }
 }

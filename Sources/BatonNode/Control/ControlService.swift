@@ -9,7 +9,7 @@ import SwiftProtobuf
 /// Serves the applications and commands of this user over the local socket.
 struct ControlService: Sendable {
     let account: CurrentAccount
-    let port: UInt16
+    let listeners: PeerListeners
     let offers: Offers
     let directory: PeerDirectory
     let connections: PeerConnections
@@ -87,7 +87,7 @@ struct ControlService: Sendable {
         var status = WireStatusResponse()
         status.device = account.value.deviceName
         status.deviceID = account.value.identity.id.description
-        status.port = UInt32(port)
+        status.port = UInt32(listeners.port)
         status.responder = await directory.responderDescription
         status.peers = UInt32(await directory.present.count)
         status.offers = UInt32(await offers.count)

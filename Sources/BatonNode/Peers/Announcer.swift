@@ -10,7 +10,7 @@ import Logging
 /// Keeps this device's sealed advertisement up to date.
 ///
 /// Lives on the node's control loop. It renews at half the time to live, follows changes of the machine's addresses,
-/// and seals afresh, under a new salt and a new instance name, in each rotation period.
+/// and seals afresh, under a new salt and a new instance name and with a new port, in each rotation period.
 actor Announcer {
     /// What is true now.
     private struct Sealed {
@@ -28,7 +28,7 @@ actor Announcer {
     private let offers: Offers
     private let gate: GateKeeper
     private let deviceName: String
-    private let port: UInt16
+    private let listeners: PeerListeners
     private let logger: Logger
     private var sealer: AdvertisementSealer
     /// What others were told of last, or may ask for since.
@@ -37,13 +37,13 @@ actor Announcer {
     private var isStopped = false
 
     init(
-        account: Account, epoch: UInt64, port: UInt16, gate: GateKeeper, offers: Offers,
+        account: Account, epoch: UInt64, listeners: PeerListeners, gate: GateKeeper, offers: Offers,
         discovery: ServiceDiscovery, guards: AdvertisementGuards, on loop: EventLoop, logger: Logger
     ) {
         self.loop = loop
         self.discovery = discovery
         self.offers = offers
-        self.port = port
+        self.listeners = listeners
         self.gate = gate
         self.logger = logger
         deviceName = account.deviceName
@@ -63,7 +63,7 @@ actor Announcer {
         armRenewal()
     }
 
-    /// Begins a new period: a new salt, gate nonce and instance name.
+    /// Begins a new period: a new salt, gate nonce, port and instance name.
     func rotate() async {
         await announceAnew { $0.beginPeriod() }
     }
@@ -94,11 +94,12 @@ actor Announcer {
         if let begin {
             begin(&sealer)
             gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
+            listeners.beginPeriod()
         }
         let before = told
         told = Set(visible.map(\.id))
         var content = AdvertisementContent(
-            port: port, addresses: Self.ownAddresses(), deviceName: deviceName,
+            port: listeners.port, addresses: Self.ownAddresses(), deviceName: deviceName,
             current: visible.last.map { AdvertisedActivity($0) },
             otherActivities: UInt8(clamping: visible.dropLast().count))
         do {

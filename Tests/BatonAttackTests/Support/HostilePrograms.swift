@@ -13,6 +13,16 @@ enum HostilePrograms {
             out.write(struct.pack(">I", len(frame)) + frame)
         """
 
+    /// Prints the ports on which an address takes connections, of those that a program may have that is no service of the
+    /// system. Argument: the address.
+    static let scanner = """
+        import socket, sys
+        for port in range(1024, 1 << 16):
+            with socket.socket() as s:
+                s.settimeout(10)
+                if not s.connect_ex((sys.argv[1], port)): print(port, flush=True)
+        """
+
     /// Sends each message (a line of hexadecimal digits on standard input) to an address, and prints how many bytes came
     /// back before the end.
     static let prober = """
