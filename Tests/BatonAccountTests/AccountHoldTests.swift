@@ -1,7 +1,9 @@
 import BatonTestSupport
 import FoundationEssentials
+import Glibc
 import Testing
 
+import struct SystemPackage.FileDescriptor
 import struct SystemPackage.FilePath
 
 @testable import BatonAccount
@@ -60,6 +62,19 @@ import struct SystemPackage.FilePath
         #expect(try store.load().isRevoked(account.devices[1].id))
         _ = try store.rotate { _ in }
         try store.leave()
+    }
+
+    @Test("Whoever has locked the folder around an account is waited for, for so long and no longer")
+    func busy() throws {
+        let parent = store.folder.removingLastComponent()
+        let other = try FileDescriptor.open(parent, .readOnly)
+        try other.closeAfter {
+            #expect(flock(other.rawValue, LOCK_EX) == 0)
+            let began = ContinuousClock.now
+            #expect(throws: AccountError.busy(path: parent, seconds: 5)) { _ = try store.hold() }
+            #expect(ContinuousClock.now - began >= .seconds(5))
+        }
+        _ = try store.hold()
     }
 
     @Test("Lists are taken by what is on the disk then, not by what it was when they were made")

@@ -10,6 +10,8 @@ public enum AccountError: Error, Equatable, CustomStringConvertible {
     case accountExists(isSame: Bool)
     /// A node runs on the account: what another process changed of it, the node would neither see nor keep.
     case nodeRunning
+    /// Another process has locked the folder that the account is in, as commands do while they write.
+    case busy(path: FilePath, seconds: Int)
     /// Others than the owner can read the file or folder.
     case exposed(path: FilePath, isFolder: Bool)
     /// The file or folder belongs to another user.
@@ -38,6 +40,9 @@ public enum AccountError: Error, Equatable, CustomStringConvertible {
         case .nodeRunning:
             "a node is running with this account, so nothing was changed: stop it first; where `baton status` does not"
                 + " find it, it was started with another XDG_RUNTIME_DIR than this command"
+        case .busy(let path, let seconds):
+            "another program has kept \(path) locked for \(seconds) seconds: try again when that `baton account` or `baton"
+                + " devices revoke` is over, or end it"
         case .exposed(let path, let isFolder):
             "others can read \(path), which holds this device's keys; run: chmod \(isFolder ? "700" : "600")"
                 + " \(shellQuoted(path))"

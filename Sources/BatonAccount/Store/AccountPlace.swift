@@ -3,9 +3,16 @@ import SystemPackage
 
 /// The folder around the account: making it, excluding other processes, and removing what a crash left.
 extension AccountStore {
+    /// For how many seconds another process is waited for: many times as long as a few small files take on any disk, and
+    /// short enough that nobody wonders what a command or a node does that says nothing meanwhile.
+    static var patience: Int { 5 }
+
     /// Runs `body` while no other process creates, joins or leaves here.
     ///
-    /// The lock is `flock(2)` on the parent folder, which leaves no file behind and ends with the process.
+    /// The lock is `flock(2)` on the parent folder, which leaves no file behind and ends with the process. Whoever has it
+    /// writes a few small files, and is waited for until ``patience`` is over.
+    ///
+    /// - Throws: ``AccountError/busy(path:seconds:)``.
     func withExclusiveAccess<Result: ~Copyable>(
         _ body: () throws(AccountError) -> Result
     ) throws(AccountError) -> Result {
@@ -13,9 +20,20 @@ extension AccountStore {
         let descriptor = retrying { open(parent.string, O_RDONLY | O_DIRECTORY | O_CLOEXEC) }
         try check(descriptor, "open", parent)
         defer { _ = close(descriptor) }
-        try check(retrying { flock(descriptor, LOCK_EX) }, "lock", parent)
+        try lock(descriptor)
         try removeLeftovers(in: parent)
         return try body()
+    }
+
+    private func lock(_ descriptor: Int32) throws(AccountError) {
+        let deadline = ContinuousClock.now + .seconds(Self.patience)
+        while retrying({ flock(descriptor, LOCK_EX | LOCK_NB) }) != 0 {
+            guard errno == EWOULDBLOCK else {
+                throw .system(doing: "lock", path: parent, error: Errno(rawValue: errno))
+            }
+            guard ContinuousClock.now < deadline else { throw .busy(path: parent, seconds: Self.patience) }
+            poll(nil, 0, 10)
+        }
     }
 
     /// Refuses where a node runs on the account, before a user is asked anything.

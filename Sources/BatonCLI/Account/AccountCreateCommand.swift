@@ -63,7 +63,8 @@ extension CommandError {
             switch error {
             case .invalidDeviceName: (.usage, "account")
             case .nodeRunning: (.alreadyRunning, "alreadyRunning")
-            case .noAccount, .accountExists, .exposed, .foreign, .damaged, .unknownFormat, .system, .cryptography:
+            case .noAccount, .accountExists, .busy, .exposed, .foreign, .damaged, .unknownFormat, .system,
+                .cryptography:
                 (.account, "account")
             }
         self.init(status, code: code, "\(error)")

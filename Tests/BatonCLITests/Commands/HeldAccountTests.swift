@@ -95,6 +95,24 @@ struct HeldAccountTests {
         #expect(try await device.run("b", "account", "leave", "--yes").status == 0)
     }
 
+    @Test("A node that is kept from its account by another program's lock says so and ends")
+    func locked() async throws {
+        let device = try await Device()
+        let around = device.folder + "/state/baton"
+        let other = open(around, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        defer { close(other) }
+        try #require(flock(other, LOCK_EX) == 0)
+        let node = try device.startNode("a")
+        #expect(await node.end() == ExitStatus.account.rawValue)
+        #expect(node.said.contains("another program has kept \(around) locked"), "\(node.said)")
+
+        flock(other, LOCK_UN)
+        let next = try device.startNode("a")
+        try await next.ready()
+        next.send(SIGTERM)
+        #expect(await next.end() == 0)
+    }
+
     @Test("A revocation is not written beside a node that does not answer, and is made when it does")
     func suspended() async throws {
         let device = try await Device()
