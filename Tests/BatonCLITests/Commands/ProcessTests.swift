@@ -155,7 +155,7 @@ struct ProcessTests {
         [key], ["help", key], ["account", "create", "--name", key], ["account", "join", "--key-file", key],
         ["account", "join", "--key-file=\(key)"], ["account", "join", "--\(key)"], ["devices", "revoke", key],
         ["offer", key], ["offer", "--type", "a", "--user-info", "{\"a\":\"\(key)\"}"], ["withdraw", key],
-        ["accept", key],
+        ["accept", key], ["offer", "--url", "https://swift.org", "--title", key.dropLast() + "q"],
     ]
 
     @Test(
@@ -180,6 +180,10 @@ struct ProcessTests {
         try AccountKeyArgument.refuse(in: [
             "accept", "--from", "baton1", "--type", "text", "--last", "9000", "--name", "area", "--late", "years",
         ])
+        for title in ["baton1 was that the last name here", "baton1 quit and then read the rest that they left"] {
+            let offer = ["offer", "--url", "https://swift.org", "--title", title]
+            #expect(try await BuiltCommand.run(offer).status == ExitStatus.noNode.rawValue)
+        }
     }
 
     @Test("a key that is mistyped, missing or open to others is refused, and nothing is made")
