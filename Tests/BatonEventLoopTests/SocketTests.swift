@@ -51,6 +51,24 @@ struct SocketTests {
         await eventually("all was sent") { await dialer.hasSentAll }
     }
 
+    @Test("A reader that awaits so many bytes is woken by them or by the end, and not by fewer")
+    func awaitedBytes() async throws {
+        let (dialer, acceptor) = try await tcpPair()
+        acceptor.socket.awaitBytes(10)
+        await dialer.send(pattern(9))
+        // Time for a wrong call: a round trip over another connection.
+        let (other, otherEnd) = try await tcpPair()
+        await other.send([1])
+        await eventually("came") { await otherEnd.receivedCount == 1 }
+        #expect(await acceptor.readCalls == 0)
+        await dialer.send([1])
+        await eventually("all came") { await acceptor.receivedCount == 10 }
+        #expect(await acceptor.readCalls == 1)
+        await dialer.send([1], thenEnd: true)
+        await eventually("the end came") { await acceptor.isEnded }
+        #expect(await acceptor.receivedCount == 11)
+    }
+
     @Test("An idle socket with room to write causes no calls and no work")
     func idle() async throws {
         let (dialer, acceptor) = try await tcpPair()
@@ -184,6 +202,7 @@ struct SocketTests {
         dialer.socket.pauseReading(true)
         dialer.socket.pauseReading(false)
         dialer.socket.limitUnsent(to: 1)
+        dialer.socket.awaitBytes(1)
         dialer.socket.start(onReadable: {}, onWritable: {})
         #expect(dialer.socket.peerCredentials == nil)
         await eventually("the other side sees the end") { await acceptor.isEnded }

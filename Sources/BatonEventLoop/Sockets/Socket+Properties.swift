@@ -26,6 +26,15 @@ extension Socket {
         _ = withDescriptor { SystemCall.setOption($0, Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, value) }
     }
 
+    /// Has the read handler run when so many bytes wait, and not for fewer, or when no more will come (`SO_RCVLOWAT`,
+    /// socket(7)). At first: 1. Reading takes what there is all the same. Nothing for a Unix-domain socket.
+    ///
+    /// - Parameter count: at least 1, and at most what the kernel keeps for one connection, some 64 KiB.
+    public func awaitBytes(_ count: Int) {
+        guard localAddress.port != nil else { return }
+        _ = withDescriptor { SystemCall.setOption($0, SOL_SOCKET, SO_RCVLOWAT, Int32(clamping: max(count, 1))) }
+    }
+
     /// Two Unix-domain sockets that are connected to each other, for tests and for programs that run in one process.
     ///
     /// - Throws: `outOfResources` where no descriptor is free.

@@ -8,7 +8,8 @@ import BatonTransport
 ///
 /// Most of those who knock on a port are strangers, so this is cheap: a connection is read where it was accepted, without
 /// a task or a source of events, and is closed there unless the gate admits it. Only one whose first message has not come
-/// whole waits, in a bounded number and for a bounded time; the kernel keeps those that have said nothing at all.
+/// whole waits, in a bounded number and for a bounded time; the kernel keeps those that have said nothing at all, and wakes
+/// nobody for less than what is missing of a message of which the length has come.
 ///
 /// All who wait have one timer: a Dispatch timer of each would be made, armed and taken away again for every stranger whose
 /// message came in two pieces, and each of that wakes a thread, which costs more than all else that is done for him.
@@ -183,6 +184,8 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
                         let verdict = try hear(
                             UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
                         if let verdict { return verdict }
+                        // There was no more than that: to ask would be a call for each stranger.
+                        if count < buffer.count, received < bound { return .unclear }
                     case .wouldBlock:
                         return .unclear
                     case .endOfFile:
@@ -202,8 +205,9 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
         if !kept.isEmpty { kept += bytes }
         let message = kept.isEmpty ? FirstMessage(bytes) : kept.withUnsafeBytes { FirstMessage($0) }
         switch message {
-        case .unclear:
+        case .unclear(let count):
             if kept.isEmpty { kept += bytes }
+            socket.awaitBytes(min(count, bound) - received)
             return nil
         case .stranger: return .refused
         case .token(let name): guard gate.wouldAdmit(name, from: address) else { return .refused }
@@ -212,6 +216,7 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
         guard !kept.isEmpty else { return try hand(bytes) }
         let all = kept
         kept = []
+        socket.awaitBytes(1)
         return try all.withUnsafeBufferPointer { (all) throws(TLSError) in try hand(UnsafeRawBufferPointer(all)) }
     }
 

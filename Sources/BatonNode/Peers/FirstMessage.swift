@@ -6,8 +6,8 @@ import Glibc
 ///
 /// It lets nobody in. What it does not refuse TLS reads as ever, and the gate judges what TLS has read.
 enum FirstMessage: Equatable {
-    /// Not all of it has come.
-    case unclear
+    /// Not all of it has come. No more is known of it until it has so many bytes in all.
+    case unclear(until: Int)
     /// No ClientHello, or one without a token.
     case stranger
     /// A whole ClientHello in one record, with a name in it that has a token's form.
@@ -26,7 +26,7 @@ enum FirstMessage: Equatable {
             return
         }
         guard bytes.count >= Self.headers else {
-            self = .unclear
+            self = .unclear(until: Self.headers)
             return
         }
         let record = Int(bytes[3]) << 8 | Int(bytes[4])
@@ -36,7 +36,7 @@ enum FirstMessage: Equatable {
             return
         }
         guard bytes.count >= record + 5 else {
-            self = .unclear
+            self = .unclear(until: record + 5)
             return
         }
         self = Self.token(in: UnsafeRawBufferPointer(rebasing: bytes[Self.headers..<record + 5]))
