@@ -21,6 +21,8 @@ ATTEMPTS = 12
 #: What has arrived before it could be cut is sent anew over a link so many times slower, one after the other.
 SLOWER = (1, 3, 9)
 ATTEMPT_SECONDS = 120
+#: What one cut may cost: a chunk of each range that is open at the most (`NodeLimits.openRanges`).
+CUT_BYTES = 8 * documents.MEGABYTE
 PART = re.compile(rb"^\..*\.[a-z2-7]{8}\.baton-part$", re.DOTALL)
 
 
@@ -177,6 +179,10 @@ class Transfer:
             code = self.accept(cut_at=None)
         self.sent = self.origin.sent_bytes() - before
         self.sent_twice = max(0, self.sent - sum(self.distinct.values()))
+        # What the interface counts besides: segments that TCP sent again, frames, records, announcements.
+        beside = documents.MEGABYTE + self.sent // 20
+        if self.sent_twice > (self.interruptions + len(self.codes)) * CUT_BYTES + beside:
+            raise Lost(f"{self.sent_twice} bytes were sent twice, which is more than its cuts may cost")
         self.compare()
 
     def limit_link(self, slower: int) -> None:
