@@ -17,7 +17,7 @@ struct OpenRangesTests {
         let (origin, receiver) = try await connectedPair(
             on: EventLoop(name: "origin"), limits: NodeLimits().session)
         let asked = try await receiver.open([1])
-        var arrivals = origin.incoming.makeAsyncIterator()
+        let arrivals = origin.incoming.makeAsyncIterator()
         let answered = try #require(await arrivals.next()).stream
         try await answered.respond([2])
         _ = try await asked.response()
