@@ -352,15 +352,27 @@ struct DocumentLimitsTests {
         #expect(devices.count == MetDevices.bound - 1)
     }
 
-    @Test("So many devices of each generation are asked while the account key is at hand, each once")
+    @Test("So many devices of each generation are asked while the account key is at hand, each by the newest it says")
     func lookedUp() throws {
-        var asked = AskedDevices()
-        for number in 0..<AskedDevices.bound {
-            #expect(asked.insert(try Self.device(number), under: 0))
-            #expect(!asked.insert(try Self.device(number), under: 0))
+        var asked = AskedDevices<UInt64>()
+        let bound = AskedDevices<UInt64>.bound
+        func begin(_ number: Int, _ sequence: UInt64, under generation: UInt32 = 0) throws -> Bool {
+            asked.begin(sequence, of: try Self.device(number), (1, sequence), under: generation)
         }
-        #expect(!asked.insert(try Self.device(AskedDevices.bound), under: 0))
-        #expect(asked.insert(try Self.device(AskedDevices.bound), under: 1))
+        for number in 0..<bound {
+            #expect(try begin(number, 5))
+            // Sent again, or older.
+            #expect(try !begin(number, 5) && !begin(number, 4))
+        }
+        #expect(try !begin(bound, 5))
+        #expect(try begin(bound, 5, under: 1))
+        // Two at once, and the newest when one of them has ended.
+        #expect(AskedDevices<UInt64>.boundAtOnce == 2)
+        #expect(try begin(0, 6) && !begin(0, 7) && !begin(0, 8))
+        let device = try Self.device(0)
+        #expect(asked.end(device, under: 0) == 8)
+        #expect(asked.end(device, under: 0) == nil)
+        #expect(try begin(0, 9) && !begin(0, 8))
     }
 
     @Test("So many activities are remembered that were held against the rules, and the oldest make room")

@@ -62,7 +62,14 @@ public struct AccountLookup: Sendable {
         let end = Timer(on: loop) { notice.finish() }
         end.schedule(after: limit)
         await withDiscardingTaskGroup { group in
-            var asked = AskedDevices()
+            var asked = AskedDevices<Heard>()
+            let context = context
+            func question(_ heard: Heard, having own: Account) {
+                group.addTask {
+                    let answer = await ask(heard.opened, at: heard.addresses, through: context, on: loop, having: own)
+                    notice.yield(.answer(answer, to: heard))
+                }
+            }
             for await next in notices {
                 switch next {
                 case .discovery(.record(let instance, let interface, let txt)):
@@ -70,19 +77,24 @@ public struct AccountLookup: Sendable {
                         discovery.reject(instance)
                         continue
                     }
-                    guard asked.insert(opened.advertisement.device, under: opened.keys.generation) else { continue }
-                    let own = outcome.account
-                    let addresses = PeerTable.addresses(of: opened.advertisement.content, interfaces: [interface])
-                    group.addTask {
-                        let answer = await ask(opened, at: addresses, through: context, on: loop, having: own)
-                        notice.yield(.answer(answer))
-                    }
+                    let advertisement = opened.advertisement
+                    let heard = Heard(
+                        opened: opened,
+                        addresses: PeerTable.addresses(of: advertisement.content, interfaces: [interface]))
+                    let isNew = asked.begin(
+                        heard, of: advertisement.device, (advertisement.epoch, advertisement.sequence),
+                        under: opened.keys.generation)
+                    if isNew { question(heard, having: outcome.account) }
                 case .discovery(.responder(.unavailable(let reason, _))):
                     outcome.trouble = reason
                     notice.finish()
                 case .discovery:
                     continue
-                case .answer(let answer):
+                case .answer(let answer, let heard):
+                    let opened = heard.opened
+                    if let next = asked.end(opened.advertisement.device, under: opened.keys.generation), answer == nil {
+                        question(next, having: outcome.account)
+                    }
                     guard let answer else { continue }
                     outcome.met.append(answer.device)
                     _ = try? outcome.account.take(answer.lists)
@@ -100,7 +112,13 @@ public struct AccountLookup: Sendable {
     private enum Notice: Sendable {
         case discovery(DiscoveryEvent)
         /// What a device has; nil when it could not be asked.
-        case answer(Answer?)
+        case answer(Answer?, to: Heard)
+    }
+
+    /// What a device announces.
+    private struct Heard: Sendable {
+        let opened: (advertisement: Advertisement, keys: GenerationKeys)
+        let addresses: [SocketAddress]
     }
 
     /// What a device has.
