@@ -14,17 +14,18 @@ final class AutomaticAcceptanceTests {
     private let folder = FileManager.default.temporaryDirectory.path + "/baton-acceptance-\(UUID().uuidString)"
     private let parts: NodeParts
     private let acceptance: AutomaticAcceptance
+    private let log = LineRecorder()
+    private var rules: String { folder + "/accept-policy" }
     /// Where is noted what a rule has begun to take over.
     private var takenPath: String { folder + "/taken" }
 
     init() throws {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
         let rules = folder + "/accept-policy"
-        try Data("accept to=\(folder)\n".utf8).write(to: URL(filePath: rules))
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: rules)
+        try Self.write("accept to=\(folder)\n", to: rules)
         parts = try NodeParts(TestAccount(devices: 3))
         let storage = try BlockingExecutor(name: "rules")
-        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let logger = Logger(label: "test") { [log] _ in log }
         acceptance = AutomaticAcceptance(
             policy: PolicyKeeper(path: FilePath(rules), userHome: nil, on: storage, logger: logger),
             taken: TakenActivities(path: folder + "/taken", on: storage), directory: parts.directory,
@@ -37,10 +38,15 @@ final class AutomaticAcceptanceTests {
 
     deinit { try? FileManager.default.removeItem(atPath: folder) }
 
-    private func announce(_ device: TestAccount.Device) async throws {
+    private static func write(_ text: String, to path: String) throws {
+        try Data(text.utf8).write(to: URL(filePath: path))
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+    }
+
+    private func announce(_ device: TestAccount.Device, activity: UInt8 = 1) async throws {
         var sealer = try device.makeSealer()
         let document = AdvertisedActivity(
-            id: [UInt8](repeating: 1, count: 16), type: "public.data", teamTag: [UInt8](repeating: 0, count: 8),
+            id: [UInt8](repeating: activity, count: 16), type: "public.data", teamTag: [UInt8](repeating: 0, count: 8),
             version: 1, flags: .document, documentSize: 10, title: "Scan")
         let content = AdvertisementContent(port: 40_000, addresses: [], deviceName: "scanner", current: document)
         await parts.announce(try sealer.seal(content), under: device.id.description)
@@ -50,6 +56,26 @@ final class AutomaticAcceptanceTests {
     private func takenFrom() -> [String] {
         let lines = (try? String(contentsOfFile: takenPath, encoding: .utf8)) ?? ""
         return lines.split(separator: "\n").map { String($0.prefix { $0 != " " }) }
+    }
+
+    /// The device's first document does not come, so that its second one waits for ten seconds.
+    @Test("What has waited for its turn is held against the rules that are there then")
+    func changedRules() async throws {
+        let running = Task { [acceptance] in await acceptance.run() }
+        let device = parts.account.devices[1]
+        await parts.directory.prove(device.id.description)
+        try await announce(device)
+        try await eventually("the first has failed") { log.lines.contains { $0.contains("was not taken over") } }
+        try await announce(device, activity: 2)
+        let other = folder + "/other"
+        try FileManager.default.createDirectory(atPath: other, withIntermediateDirectories: false)
+        try Self.write("accept to=\(other)\n", to: rules)
+        try await eventually("the second one's turn has come", within: .seconds(60)) { takenFrom().count == 2 }
+        #expect(log.lines.filter { $0.hasSuffix("is taken over into \(folder)") }.count == 1)
+        #expect(log.lines.filter { $0.hasSuffix("is taken over into \(other)") }.count == 1)
+        running.cancel()
+        await running.value
+        await parts.directory.stop()
     }
 
     @Test("A rule holds for devices that a connection has shown, and for others as soon as one has")

@@ -25,8 +25,7 @@ actor AutomaticAcceptance {
     private struct Candidate {
         let peer: Peer
         let summary: WireActivitySummary
-        let rule: AcceptPolicy.Rule
-        let destination: FilePath
+        let subject: AcceptPolicy.Subject
     }
 
     nonisolated let loop: EventLoop
@@ -91,14 +90,12 @@ actor AutomaticAcceptance {
         else { return }
         let summary = WireActivitySummary(current, since: peer.currentSince)
         let subject = AcceptPolicy.Subject(peer, type: summary.type, size: summary.documentSize)
-        guard let rule = await policy.current().rule(for: subject), rule.action == .accept,
-            let destination = rule.destination
-        else { return }
+        guard await policy.current().acceptance(of: subject) != nil else { return }
         guard peer.isProved else {
             Task { await exchange.inform(peer.device.description) }
             return
         }
-        let candidate = Candidate(peer: peer, summary: summary, rule: rule, destination: destination)
+        let candidate = Candidate(peer: peer, summary: summary, subject: subject)
         guard queue.enter(candidate, of: peer.device) else {
             if let unsaid = fullness.note(at: .now) {
                 logger.warning(
@@ -127,14 +124,16 @@ actor AutomaticAcceptance {
 
     /// - Returns: whether it is here now.
     private func take(_ candidate: Candidate) async -> Bool {
-        let (peer, summary, rule) = (candidate.peer, candidate.summary, candidate.rule)
+        let (peer, summary) = (candidate.peer, candidate.summary)
+        // The user may have changed the rules while it waited for its turn.
+        guard let (rule, place) = await policy.current().acceptance(of: candidate.subject) else { return true }
         let what = "accept policy, line \(rule.line): “\(summary.title)” from \(peer.name)"
         do {
-            let destination = try await documents.openDestination(candidate.destination)
+            let destination = try await documents.openDestination(place)
             guard let id = ActivityID(summary.id), try await taken.insert(id, of: peer.device.description) else {
                 return true
             }
-            logger.notice("\(what) is taken over into \(candidate.destination)")
+            logger.notice("\(what) is taken over into \(place)")
             let handoff = Handoff(
                 Handoff.Plan(activity: summary, origin: peer.peerName, destination: destination, rule: rule),
                 connections: connections, documents: documents, applications: applications, files: files,
@@ -170,6 +169,16 @@ actor AutomaticAcceptance {
             }
         }
         return isHere
+    }
+}
+
+extension AcceptPolicy {
+    /// The rule that accepts something, and where to; `nil` where none does.
+    fileprivate func acceptance(of subject: Subject) -> (rule: Rule, destination: FilePath)? {
+        guard let rule = rule(for: subject), rule.action == .accept, let destination = rule.destination else {
+            return nil
+        }
+        return (rule, destination)
     }
 }
 
