@@ -223,6 +223,21 @@ struct OutdatedDevicesTests {
         Issue.record("it has no turn")
     }
 
+    @Test("A thief's devices that name the address of an honest one keep it from no turn", arguments: [4, 8, 12, 40])
+    func sameAddress(count: Int) {
+        var line = Line()
+        let honest = 5000
+        var turns = 0
+        for second in 0..<3600 {
+            let sequence = UInt64(second)
+            for number in 0..<count { _ = line.hear(number, at: second, sequence: sequence, host: "10.9.9.9") }
+            if second % 30 == 10 { _ = line.hear(honest, at: second, sequence: sequence, host: "10.9.9.9") }
+            if line.hasTurn(honest) { turns += 1 }
+        }
+        // About as many as each of the others has.
+        #expect(turns >= 3600 * OutdatedDevices.bound / (count + 1) / 3, "\(turns) of 3600 seconds")
+    }
+
     @Test("It is remembered of so many devices that they had a turn")
     func memory() {
         var line = Line()

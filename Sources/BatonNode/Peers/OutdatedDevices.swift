@@ -14,10 +14,11 @@ struct OutdatedDevices {
     static var bound: Int { 4 }
     /// How long each has for it before another may.
     static var turn: Duration { .seconds(20) }
-    /// Those that wait; under 64 KiB. One more is heard again later, unless it had no turn and takes the place of one that
-    /// had.
+    /// Those that wait; under 64 KiB. One more is heard again later, unless it had no turn, or one longer ago, and takes the
+    /// place of one that had.
     static var waitingBound: Int { 32 }
-    /// Those of them that name the same address: whoever makes up ever new ones at his own keeps nobody else from the line.
+    /// Those of them that name the same address, likewise: whoever makes up ever new ones at his own keeps nobody else from
+    /// the line.
     static var waitingBoundAtAddress: Int { 4 }
     /// Devices of which is remembered that they had a turn, 32 bytes each; beyond it the one is forgotten whose was longest
     /// ago.
@@ -115,14 +116,19 @@ struct OutdatedDevices {
         let device = heard.advertisement.device
         if let place = waiting.firstIndex(where: { $0.advertisement.device == device }) {
             if !heard.isOlder(than: waiting[place]) { waiting[place] = heard }
-        } else if waiting.count(where: heard.isAtAddress) >= Self.waitingBoundAtAddress {
             return
-        } else if waiting.count < Self.waitingBound {
-            waiting.append(heard)
-        } else if !served.contains(device), let last = waiting.lastIndex(where: hadTurn) {
-            waiting.remove(at: last)
-            waiting.append(heard)
         }
+        let neighbours = waiting.indices.filter { heard.isAtAddress(of: waiting[$0]) }
+        let isShareFull = neighbours.count >= Self.waitingBoundAtAddress
+        guard isShareFull || waiting.count >= Self.waitingBound else { return waiting.append(heard) }
+        // Whose turn was last makes room for who had none, or one that is longer ago: no thief's identities keep the line
+        // to themselves, whatever addresses they name.
+        let others = isShareFull ? neighbours : Array(waiting.indices)
+        guard let last = others.max(by: { lastTurn(waiting[$0]) < lastTurn(waiting[$1]) }),
+            lastTurn(waiting[last]) > lastTurn(heard)
+        else { return }
+        waiting.remove(at: last)
+        waiting.append(heard)
     }
 
     /// The place in the line of who is next: the first that had no turn, else whose turn was longest ago.
@@ -131,8 +137,6 @@ struct OutdatedDevices {
             (lastTurn(waiting[left]), left) < (lastTurn(waiting[right]), right)
         }
     }
-
-    private func hadTurn(_ heard: Heard) -> Bool { served.contains(heard.advertisement.device) }
 
     /// Rises with each turn; -1 where there was none.
     private func lastTurn(_ heard: Heard) -> Int { served.firstIndex(of: heard.advertisement.device) ?? -1 }
