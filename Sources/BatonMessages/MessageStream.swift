@@ -171,9 +171,12 @@ public struct RecordSequence<Record: Message>: AsyncSequence {
 
         /// The next record; `nil` at the peer's END.
         ///
-        /// - Throws: ``HandoffError`` for a record that is too long, cut short or not of this type.
+        /// - Throws: ``HandoffError`` for a record that is too long, cut short or not of this type; `cancelled` where the
+        ///   task is.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(HandoffError) -> Record? {
             while true {
+                // Also where there is always something to read.
+                guard !Task.isCancelled else { throw HandoffError(.cancelled, "it was cancelled") }
                 if let record = try parser.next() { return record }
                 let buffer: Buffer?
                 do {

@@ -1,5 +1,6 @@
 import BatonEventLoop
 import BatonMessages
+import BatonProtocol
 import BatonTestSupport
 import BatonTransport
 import FoundationEssentials
@@ -26,6 +27,44 @@ struct ActivityListTests {
         #expect(title(String(repeating: "ü", count: 600)) == String(repeating: "ü", count: 512))
         #expect(title("x" + String(repeating: "ü", count: 512)) == "x" + String(repeating: "ü", count: 511))
         #expect(title("x" + String(repeating: "\u{301}", count: 1000)) == "")
+    }
+
+    /// An answer whose every byte is a record, and which has no end.
+    private func endless(_ listening: (Connection) async throws -> Void) async throws {
+        let (near, far) = try await connectedPair(on: EventLoop(name: "node"))
+        let answering = Task {
+            for await incoming in far.incoming {
+                try await incoming.stream.respond(.activityList(.init()))
+                while true {
+                    let zeros = Buffer(copying: [UInt8](repeating: 0, count: 1 << 20))
+                    _ = try await incoming.stream.write(zeros)
+                }
+            }
+        }
+        try await listening(near)
+        await near.close()
+        await far.close()
+        _ = await answering.result
+    }
+
+    @Test("A device that lists without end is listened to for so many activities, whatever they are")
+    func endlessList() async throws {
+        try await endless { connection in
+            let offered = try await connection.offeredActivities()
+            #expect(offered.isEmpty)
+        }
+    }
+
+    @Test("Who reads records that have no end is ended by its cancellation")
+    func cancelled() async throws {
+        try await endless { connection in
+            let (_, stream) = try await connection.request(.activityList(.init()))
+            let reading = Task {
+                for try await _ in stream.records(of: WireActivitySummary.self) {}
+            }
+            reading.cancel()
+            await #expect(throws: HandoffError.self) { try await reading.value }
+        }
     }
 
     /// Each of these took seconds, on the loop that serves everything: cutting it from its end looks at all of it for

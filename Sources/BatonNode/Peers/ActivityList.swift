@@ -18,7 +18,9 @@ extension Connection {
         await stream.finish()
         var offered: [WireActivitySummary] = []
         var records = stream.records(of: WireActivitySummary.self).makeAsyncIterator()
-        while offered.count < Self.listBound, let activity = try await records.next() {
+        // What is no activity counts as well: nobody is listened to for ever.
+        for _ in 0..<Self.listBound {
+            guard let activity = try await records.next() else { break }
             if let activity = activity.bounded { offered.append(activity) }
         }
         return offered
