@@ -8,11 +8,11 @@ import Glibc
 enum FirstMessage: Equatable {
     /// Not all of it has come. No more is known of it until it has so many bytes in all.
     case unclear(until: Int)
-    /// No ClientHello, or one without a token.
+    /// No ClientHello in one record, or one without a token.
     case stranger
     /// A whole ClientHello in one record, with a name in it that has a token's form.
     case token(String)
-    /// Of more than one record, or with several such names: this is for TLS to tell.
+    /// With several such names: this is for TLS to tell.
     case undecided
 
     /// Bytes of a record's header (RFC 8446, section 5.1), and of that of the handshake message in it (section 4).
@@ -32,7 +32,7 @@ enum FirstMessage: Equatable {
         let record = Int(bytes[3]) << 8 | Int(bytes[4])
         let message = Int(bytes[6]) << 16 | Int(bytes[7]) << 8 | Int(bytes[8])
         guard message + 4 == record else {
-            self = .undecided
+            self = .stranger
             return
         }
         guard bytes.count >= record + 5 else {
