@@ -40,6 +40,20 @@ struct PeerListenersTests {
         }
     }
 
+    @Test("A machine that has moved leaves no port of before open")
+    func moved() async throws {
+        let listeners = try listeners()
+        defer { listeners.close() }
+        var older = [listeners.port]
+        listeners.start { $0.close() }
+        listeners.beginPeriod()
+        older.append(listeners.port)
+        #expect(await !isRefused(at: older[0]))
+        listeners.beginPeriod(hasMoved: true)
+        for port in older { try await eventually("it is closed") { await isRefused(at: port) } }
+        #expect(await !isRefused(at: listeners.port))
+    }
+
     @Test("Each period has a port of its own, one for each that counts, and what was accepted stays")
     func bound() async throws {
         #expect(PeerListeners.bound == Gate.periodBound)

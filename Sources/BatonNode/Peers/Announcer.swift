@@ -35,6 +35,8 @@ actor Announcer {
     private var told: Set<ActivityID> = []
     private var renewal: BatonEventLoop.Timer?
     private var isStopped = false
+    /// Where this machine could be reached when the period began. Those of a link are the same in every network.
+    private var lastAddresses: Set<NetworkAddress>
 
     init(
         account: Account, epoch: UInt64, listeners: PeerListeners, gate: GateKeeper, offers: Offers,
@@ -46,6 +48,7 @@ actor Announcer {
         self.listeners = listeners
         self.gate = gate
         self.logger = logger
+        lastAddresses = Set(Self.ownAddresses().filter { $0.scope != .linkLocal })
         deviceName = account.deviceName
         sealer = AdvertisementSealer(
             identity: account.identity, keys: account.currentKeys, epoch: epoch, guards: guards)
@@ -94,7 +97,9 @@ actor Announcer {
         if let begin {
             begin(&sealer)
             gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
-            listeners.beginPeriod()
+            let addresses = Set(Self.ownAddresses().filter { $0.scope != .linkLocal })
+            listeners.beginPeriod(hasMoved: addresses.isDisjoint(with: lastAddresses) && !lastAddresses.isEmpty)
+            lastAddresses = addresses
         }
         let before = told
         told = Set(visible.map(\.id))

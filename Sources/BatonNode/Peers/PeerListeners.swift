@@ -77,28 +77,33 @@ final class PeerListeners: Sendable {
     }
 
     /// Another period begins, and has another port.
-    func beginPeriod() {
+    ///
+    /// - Parameter hasMoved: whether the machine has none of the addresses any more that the older ports were announced with.
+    ///   Nobody who was told of them needs them then, and in another network nobody is to find them open.
+    func beginPeriod(hasMoved: Bool = false) {
         guard !isFixed else { return }
         do throws(SocketError) {
             // What is closed already takes in no other.
             let fresh = try open()
-            let oldest = state.withLock { state in add(fresh, to: &state) }
-            oldest?.close()
+            let closed = state.withLock { state in add(fresh, to: &state, alone: hasMoved) }
+            for listener in closed { listener.close() }
         } catch {
             logger.warning("the next period has the port of the last one, for no other can be had: \(error)")
         }
     }
 
     /// - Returns: what has to go for it.
-    private func add(_ fresh: Listener, to state: inout State) -> Listener? {
-        guard let last = state.listeners.indices.last, let port = fresh.localAddress.port else { return fresh }
+    private func add(_ fresh: Listener, to state: inout State, alone: Bool) -> [Listener] {
+        guard let last = state.listeners.indices.last, let port = fresh.localAddress.port else { return [fresh] }
         state.listeners[last].until = .now + grace
         state.listeners.append((fresh, nil))
         state.port = port
         if let onAccept = state.onAccept { start(fresh, onAccept) }
-        let oldest = state.listeners.count > Self.bound ? state.listeners.removeFirst().listener : nil
+        let kept = alone ? 1 : Self.bound
+        let closed = state.listeners.dropLast(kept).map(\.listener)
+        state.listeners.removeFirst(closed.count)
         armExpiry(&state)
-        return oldest
+        return closed
     }
 
     private func armExpiry(_ state: inout State) {
