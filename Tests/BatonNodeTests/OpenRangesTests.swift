@@ -2,10 +2,10 @@ import BatonDocuments
 import BatonEventLoop
 import BatonProtocol
 import BatonTestSupport
-import BatonTransport
 import Testing
 
 @testable import BatonNode
+@testable import BatonTransport
 
 /// What of a document is on its way before the receiver has it for good, and would be sent again.
 @Suite("Open ranges of a document", .timeLimit(.minutes(1)))
@@ -25,11 +25,15 @@ struct OpenRangesTests {
         let (record, count) = (ChunkRecord.plainSize, 12)
         let document = Buffer(capacity: count * record)
         document.count = count * record
-        _ = try await answered.write(document, queueBound: document.count)
         let open = NodeLimits.openRanges.lowerBound
+        // A record each, as a receiver reads them, which is there before the first comes.
+        let framing = Framing(recordSize: record, alignedByte: ChunkRecord.headerSize, distance: 0)
+        let first = Task { try await asked.read(atLeast: record, framing: framing) }
+        try await eventually("the receiver waits") { await receiver.waitsForRecord(of: asked.id) }
+        _ = try await answered.write(document, queueBound: document.count)
         var read: Buffer?
         for noted in 0..<(count - open) {
-            read = try await asked.read(atLeast: record, reusing: read)
+            read = if let read { try await asked.read(atLeast: record, reusing: read) } else { try await first.value }
             #expect(read?.count == record)
             // What credit allows leaves, and no byte more.
             let left = document.count - (noted + open) * record
@@ -38,5 +42,12 @@ struct OpenRangesTests {
         await answered.reset(.cancelled)
         await origin.close()
         await receiver.close()
+    }
+}
+
+extension Connection {
+    /// Whether somebody waits for a whole record.
+    fileprivate func waitsForRecord(of stream: StreamID) -> Bool {
+        streams[stream]?.readerBound == ChunkRecord.plainSize
     }
 }

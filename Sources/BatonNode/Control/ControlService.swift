@@ -48,7 +48,7 @@ struct ControlService: Sendable {
         _ incoming: IncomingStream, of application: Connection
     ) async throws -> OfferedActivity? {
         let stream = incoming.stream
-        let request = try WireRequest.decode(incoming.request)
+        let request = try await incoming.decoded()
         if !request.hasInput { await stream.ignoreInput() }
         switch request {
         case .status:

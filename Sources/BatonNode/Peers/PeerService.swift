@@ -43,7 +43,7 @@ struct PeerService: Sendable {
     func serve(_ incoming: IncomingStream, from device: PeerName, on connection: Connection) async {
         let stream = incoming.stream
         do {
-            let request = try WireRequest.decode(incoming.request)
+            let request = try await incoming.decoded()
             if !request.hasInput { await stream.ignoreInput() }
             try requireServed(request)
             if case .accountState = request {} else { try await exchange.requireCurrent(device.id) }
