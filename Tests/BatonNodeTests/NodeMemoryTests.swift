@@ -123,10 +123,13 @@ struct NodeMemoryTests {
         return descriptor
     }
 
-    /// A message of one byte less than is read of a first message, of which TLS has to keep all: the first of two records
-    /// of a ClientHello.
-    private static let half: [UInt8] =
-        [22, 3, 1, 0x40, 0, 1, 0, 0x60, 0] + [UInt8](repeating: 0, count: NodeLimits().visitBytes - 10)
+    /// As much as is read of a first message, without its last byte: one record, which a ClientHello fills.
+    private static let half: [UInt8] = {
+        let record = NodeLimits().visitBytes - 5
+        let message = record - 4
+        let headers = [22, 3, 1, record >> 8, record & 0xFF, 1, 0, message >> 8, message & 0xFF]
+        return headers.map { UInt8($0) } + [UInt8](repeating: 0, count: message - 1)
+    }()
 
     @Test("Visitors: 64, with as much as they may say")
     func visitors() async throws {
