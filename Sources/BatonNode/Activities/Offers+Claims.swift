@@ -1,5 +1,4 @@
 import BatonDocuments
-import BatonEventLoop
 import BatonMessages
 import BatonProtocol
 import BatonTransport
@@ -32,7 +31,7 @@ extension Offers {
         defer { saveEnded(id) }
         let watching = gone.map { gone in
             Task {
-                let reason = await withTaskExecutorPreference(loop.taskExecutor) { await gone() }
+                let reason = await gone()
                 if !Task.isCancelled { release(claim, by: device, because: reason) }
             }
         }
