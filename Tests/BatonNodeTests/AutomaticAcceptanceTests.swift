@@ -23,7 +23,7 @@ final class AutomaticAcceptanceTests {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
         let rules = folder + "/accept-policy"
         try Self.write("accept to=\(folder)\n", to: rules)
-        parts = try NodeParts(TestAccount(devices: 3))
+        parts = try NodeParts(TestAccount(devices: 4))
         let storage = try BlockingExecutor(name: "rules")
         let logger = Logger(label: "test") { [log] _ in log }
         acceptance = AutomaticAcceptance(
@@ -39,8 +39,11 @@ final class AutomaticAcceptanceTests {
     deinit { try? FileManager.default.removeItem(atPath: folder) }
 
     private static func write(_ text: String, to path: String) throws {
-        try Data(text.utf8).write(to: URL(filePath: path))
-        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        // Whoever reads them finds the old rules or the new ones, and nothing between.
+        let new = path + ".new"
+        try Data(text.utf8).write(to: URL(filePath: new))
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: new)
+        try #require(rename(new, path) == 0)
     }
 
     private func announce(_ device: TestAccount.Device, activity: UInt8 = 1) async throws {
@@ -67,11 +70,17 @@ final class AutomaticAcceptanceTests {
         try await announce(device)
         try await eventually("the first has failed") { log.lines.contains { $0.contains("was not taken over") } }
         try await announce(device, activity: 2)
+        // Each change is looked at as a whole before the next one: once a second device had its turn, the document waits.
+        for other in parts.account.devices[2...] {
+            await parts.directory.prove(other.id.description)
+            try await announce(other)
+            try await eventually("\(other.id) has its turn") { takenFrom().contains(other.id.description) }
+        }
         let other = folder + "/other"
         try FileManager.default.createDirectory(atPath: other, withIntermediateDirectories: false)
         try Self.write("accept to=\(other)\n", to: rules)
-        try await eventually("the second one's turn has come", within: .seconds(60)) { takenFrom().count == 2 }
-        #expect(log.lines.filter { $0.hasSuffix("is taken over into \(folder)") }.count == 1)
+        try await eventually("the second one's turn has come", within: .seconds(60)) { takenFrom().count == 4 }
+        #expect(log.lines.filter { $0.hasSuffix("is taken over into \(folder)") }.count == 3)
         #expect(log.lines.filter { $0.hasSuffix("is taken over into \(other)") }.count == 1)
         running.cancel()
         await running.value

@@ -114,7 +114,8 @@ public final class LabProgram: Sendable {
     fileprivate init(_ arguments: [String]) throws {
         process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["bash"] + arguments
+        // Where the tests run in the background of a script, ^C is ignored, and so it would be by what they start.
+        process.arguments = ["--default-signal=INT,QUIT", "bash"] + arguments
         process.standardInput = input
         let pipe = Pipe()
         process.standardOutput = pipe
