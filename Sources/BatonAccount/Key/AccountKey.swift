@@ -15,6 +15,11 @@ public struct AccountKey: Sendable, Equatable {
     /// Characters behind `baton1`: one for the version, 32 for the secret, six for the checksum.
     static let dataCount = 1 + secretCount * 8 / 5 + Bech32m.checksumCount
 
+    /// Characters of a group, between dashes: four.
+    static let groupSize = 4
+    /// Groups of a whole key; the last one has three characters.
+    static let groupCount = (dataCount + groupSize - 1) / groupSize
+
     /// The secret itself.
     let secret: SecretBytes
 

@@ -19,40 +19,56 @@ extension AccountKey {
         return false
     }
 
-    /// Whether a text holds what looks like a key, although it may be mistyped or not whole: `baton1`, and at once, or
-    /// behind spaces and dashes, characters of a key in one row or in groups of about four.
+    /// Whether a text holds what looks like a key, although it may be mistyped or not whole: `baton1` and characters of a
+    /// key behind it, in one row or in groups, with anything between them; or five groups of four without it.
     ///
-    /// Short words have such characters as well. What they hardly have is two of these signs: the `q` of the version in
-    /// front, and a group of letters and digits mixed, each of which counts. One key in 200,000 has not, and one in 500 of
-    /// those of which half is missing.
+    /// Short words have such characters as well. What they hardly have is several of these signs: the `q` of the version in
+    /// front, and a group of letters and digits mixed, each of which counts. Two are enough where the groups are about as
+    /// long as those of a key: one key in 200,000 has not, and one in 500 of those of which half is missing.
     public static func isBegun(in text: some StringProtocol) -> Bool {
-        let mark = String(decoding: prefix, as: UTF8.self) + "1"
-        var rest = text.lowercased()[...]
-        while let range = rest.firstRange(of: mark) {
-            rest = rest[range.upperBound...]
-            let row = rest.prefix { isSeparator($0) || ($0.isASCII && ($0.isLetter || $0.isNumber)) }
-            let groups = row.split(whereSeparator: isSeparator)
-                .prefix { (3...5).contains($0.count) || $0.count >= leastRecognizedCount }
-                .flatMap(typed).prefix(dataCount / 4 + 1)
-            let begin = groups.joined().prefix(leastRecognizedCount)
-            let foreign = begin.filter { $0.asciiValue.flatMap(Bech32m.value) == nil }.count
-            let signs = (begin.first == "q" ? 1 : 0) + groups.filter(isMixed).count
-            if begin.count == leastRecognizedCount, foreign <= 2, signs >= 2 { return true }
+        let words = text.lowercased().split { !($0.isASCII && ($0.isLetter || $0.isNumber)) }
+        return words.indices.contains { first in
+            let groups = words[first...].prefix(groupCount).prefix { $0.count == groupSize }
+            if groups.first?.first == "q", isLikely(Array(groups), withSigns: 4) { return true }
+            guard let marked = behindMark(words[first...]) else { return false }
+            let regular = marked.prefix { (3...5).contains($0.count) || $0.count >= leastRecognizedCount }
+            return isLikely(regular.flatMap { $0.count < leastRecognizedCount ? [$0] : cut($0) }, withSigns: 2)
+                || isLikely(cut(marked.joined()[...]), withSigns: 5)
         }
-        return false
     }
 
-    /// A group as it was typed; of what was typed in one row, the groups that it would have.
-    private static func typed(_ group: Substring) -> [Substring] {
-        guard group.count >= leastRecognizedCount else { return [group] }
-        return stride(from: 0, to: min(group.count, dataCount), by: 4).map { group.dropFirst($0).prefix(4) }
+    /// The words behind a `baton1` in the first of some, as many as a key can have; nil where there is none. A `l` or `i`
+    /// may stand for the `1`, which may be a word of its own.
+    private static func behindMark(_ words: ArraySlice<Substring>) -> [Substring]? {
+        guard let first = words.first else { return nil }
+        let name = String(decoding: prefix, as: UTF8.self)
+        let following = words.dropFirst().prefix(dataCount)
+        for separator in ["1", "l", "i"] {
+            if let mark = first.ranges(of: name + separator).last {
+                return [first[mark.upperBound...]].filter { !$0.isEmpty } + following
+            }
+            if first.hasSuffix(name), following.first == separator[...] { return Array(following.dropFirst()) }
+        }
+        return nil
+    }
+
+    /// What was typed in one row, in the groups that it would have.
+    private static func cut(_ row: Substring) -> [Substring] {
+        let row = row.prefix(dataCount)
+        return stride(from: 0, to: row.count, by: groupSize).map { row.dropFirst($0).prefix(groupSize) }
+    }
+
+    private static func isLikely(_ groups: [Substring], withSigns least: Int) -> Bool {
+        let groups = groups.prefix(groupCount)
+        let begin = groups.joined().prefix(leastRecognizedCount)
+        let foreign = begin.count { $0.asciiValue.flatMap(Bech32m.value) == nil }
+        let signs = (begin.first == "q" ? 1 : 0) + groups.count(where: isMixed)
+        return begin.count == leastRecognizedCount && foreign <= 2 && signs >= least
     }
 
     private static func isMixed(_ group: Substring) -> Bool {
         group.contains(where: \.isLetter) && group.contains(where: \.isNumber)
     }
-
-    private static func isSeparator(_ character: Character) -> Bool { character == "-" || character.isWhitespace }
 
     /// A letter or digit of ASCII, in lower case; nil for anything else.
     private static func lowercased(_ byte: UInt8) -> UInt8? {

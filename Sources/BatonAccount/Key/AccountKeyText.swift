@@ -5,7 +5,7 @@ extension AccountKey {
 
     /// The key as text, in ASCII: `baton1`, then groups of four characters with dashes between (55 bytes).
     public func formatted() -> SecretBytes {
-        SecretBytes(count: Self.prefix.count + 1 + Self.dataCount + (Self.dataCount + 3) / 4) { text in
+        SecretBytes(count: Self.prefix.count + 1 + Self.dataCount + Self.groupCount) { text in
             var position = 0
             func append(_ byte: UInt8) {
                 text[position] = byte
@@ -15,7 +15,7 @@ extension AccountKey {
             append(UInt8(ascii: "1"))
             withDataValues { values in
                 for (index, value) in values.enumerated() {
-                    if index % 4 == 0 { append(UInt8(ascii: "-")) }
+                    if index % Self.groupSize == 0 { append(UInt8(ascii: "-")) }
                     append(Bech32m.alphabet[Int(value)])
                 }
             }
@@ -59,7 +59,7 @@ extension AccountKey {
         let values = try SecretBytes(count: data.count) { values throws(AccountKeyError) in
             for (index, character) in data.enumerated() {
                 guard let value = Bech32m.value(of: character) else {
-                    throw .invalidCharacter(group: index / 4 + 1)
+                    throw .invalidCharacter(group: index / AccountKey.groupSize + 1)
                 }
                 values[index] = value
             }
@@ -70,7 +70,7 @@ extension AccountKey {
                     throw .wrongLength(found: values.count, expected: dataCount)
                 }
                 let index = Bech32m.indexOfSingleError(prefix: prefix, values: values)
-                throw .mistyped(group: index.map { $0 / 4 + 1 })
+                throw .mistyped(group: index.map { $0 / AccountKey.groupSize + 1 })
             }
             // The version comes first: a later version may well be longer.
             guard values[0] == version else { throw .unknownVersion(values[0]) }
