@@ -1,4 +1,5 @@
 import BatonAccount
+import BatonTestSupport
 import Foundation
 
 /// The vectors in `Certificates/test-vectors.json`, which an independent implementation computed.
@@ -129,7 +130,7 @@ func run(_ command: String..., input: [UInt8] = []) throws -> (status: Int32, ou
     process.standardInput = inputPipe
     process.standardOutput = output
     process.standardError = output
-    try process.run()
+    try Process.spawning { try process.run() }
     try inputPipe.fileHandleForWriting.write(contentsOf: Data(input))
     try inputPipe.fileHandleForWriting.close()
     let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)

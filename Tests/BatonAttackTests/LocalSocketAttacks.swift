@@ -38,7 +38,7 @@ struct LocalSocketAttacks {
                 Self.listener, path, Frame.hello().map { String(format: "%02x", $0) }.joined(),
             ]
             process.standardOutput = try FileHandle(forWritingTo: heard)
-            try process.run()
+            try Process.spawning { try process.run() }
             defer { process.terminate() }
             let loop = EventLoop(name: "program")
             var connection: Connection?

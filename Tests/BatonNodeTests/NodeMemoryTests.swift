@@ -73,7 +73,7 @@ struct NodeMemoryTests {
             process.standardInput = input
             process.standardOutput = output
             process.standardError = FileHandle.nullDevice
-            try process.run()
+            try Process.spawning { [process] in try process.run() }
             let line = await withCheckedContinuation { continuation in
                 Thread.detachNewThread { continuation.resume(returning: output.fileHandleForReading.availableData) }
             }

@@ -92,7 +92,7 @@ public final class Lab: Sendable {
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = output
         process.standardError = output
-        try process.run()
+        try Process.spawning { try process.run() }
         process.waitUntilExit()
         try output.close()
         return (process.terminationStatus, (try? String(contentsOf: file, encoding: .utf8)) ?? "")
@@ -108,18 +108,21 @@ public final class LabProgram: Sendable {
     }
 
     private let process: Process
-    private let input = Pipe()
+    private let input: Pipe
     private let output = Mutex(Output())
 
     fileprivate init(_ arguments: [String]) throws {
-        process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        // Where the tests run in the background of a script, ^C is ignored, and so it would be by what they start.
-        process.arguments = ["--default-signal=INT,QUIT", "bash"] + arguments
-        process.standardInput = input
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        try process.run()
+        let pipe: Pipe
+        (process, input, pipe) = try Process.spawning {
+            let (process, input, output) = (Process(), Pipe(), Pipe())
+            process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+            // Where the tests run in the background of a script, ^C is ignored, and so it would be by what they start.
+            process.arguments = ["--default-signal=INT,QUIT", "bash"] + arguments
+            process.standardInput = input
+            process.standardOutput = output
+            try process.run()
+            return (process, input, output)
+        }
         // On a thread: a handler of the file handle would be a source of Dispatch's, and one that is taken away when the
         // other end hangs up can end the process, as ``ReadinessPoll`` says.
         let handle = pipe.fileHandleForReading

@@ -106,7 +106,7 @@ public final class WebAuthority: Sendable {
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = FileHandle.nullDevice
         process.standardError = try FileHandle(forWritingTo: output)
-        try process.run()
+        try Process.spawning { try process.run() }
         let deadline = ContinuousClock.now + .seconds(60)
         // No waitUntilExit, which wants a run loop and would hold one of the few threads that tests share.
         while process.isRunning {

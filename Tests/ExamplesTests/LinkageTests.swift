@@ -13,7 +13,7 @@ import Testing
         process.arguments = ["ldd", Lab.product(product)]
         let output = Pipe()
         process.standardOutput = output
-        try process.run()
+        try Process.spawning { try process.run() }
         let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
         process.waitUntilExit()
         #expect(process.terminationStatus == 0)

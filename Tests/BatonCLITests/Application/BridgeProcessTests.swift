@@ -1,3 +1,4 @@
+import BatonTestSupport
 import Foundation
 import SystemPackage
 import Testing
@@ -90,7 +91,7 @@ struct BridgeProcessTests {
         let (input, output) = (Pipe(), Pipe())
         (program.standardInput, program.standardOutput) = (input, output)
         program.standardError = FileHandle.nullDevice
-        try program.run()
+        try Process.spawning { try program.run() }
         defer { if program.isRunning { program.terminate() } }
         let lines = [
             #"{"do":"becomeCurrent","activity":"a","type":"org.example.note","supportsContinuationStreams":true}"#,

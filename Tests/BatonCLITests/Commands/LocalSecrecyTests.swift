@@ -1,3 +1,4 @@
+import BatonTestSupport
 import Foundation
 import Subprocess
 import SystemPackage
@@ -49,7 +50,7 @@ struct LocalSecrecyTests {
             process.standardInput = input
             process.standardOutput = FileHandle.nullDevice
             process.standardError = try FileHandle(forWritingTo: URL(filePath: errors))
-            try process.run()
+            try Process.spawning { try process.run() }
         }
 
         deinit {

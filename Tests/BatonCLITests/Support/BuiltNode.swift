@@ -1,3 +1,4 @@
+import BatonTestSupport
 import Foundation
 import SystemPackage
 import Testing
@@ -21,7 +22,7 @@ final class BuiltNode: Sendable {
         process.standardInput = FileHandle.nullDevice
         process.standardOutput = FileHandle.nullDevice
         process.standardError = try FileHandle(forWritingTo: URL(filePath: log))
-        try process.run()
+        try Process.spawning { try process.run() }
     }
 
     deinit { if process.isRunning { send(SIGKILL) } }

@@ -22,7 +22,7 @@ enum LabServiceManager {
         process.standardError = FileHandle.nullDevice
         do {
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-            try process.run()
+            try Process.spawning { try process.run() }
         } catch {
             return "\(error)"
         }

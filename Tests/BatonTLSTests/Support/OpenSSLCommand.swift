@@ -1,3 +1,4 @@
+import BatonTestSupport
 import Foundation
 import Glibc
 
@@ -50,7 +51,7 @@ final class OpenSSLCommand {
         process.standardInput = standardInput
         process.standardOutput = try FileHandle(forWritingTo: standardOutput)
         process.standardError = process.standardOutput
-        try process.run()
+        try Process.spawning { try process.run() }
         try wait(command) {
             guard process.isRunning else { throw Failed(what: "the command ended: \(output)") }
             return command == "s_client" ? accepted() : connected()

@@ -40,7 +40,7 @@ final class WebServer: @unchecked Sendable {  // reason: its members are not cha
         ]
         if speaksOldTLS { process.arguments?.append("old") }
         process.standardInput = standardInput
-        try process.run()
+        try Process.spawning { [process] in try process.run() }
         let portFile = folder.appendingPathComponent("port")
         try await eventually("the server listens") { FileManager.default.fileExists(atPath: portFile.path) }
         let port = try #require(UInt16(String(contentsOf: portFile, encoding: .utf8)))
