@@ -11,12 +11,20 @@ import Testing
 @Suite("Open ranges of a document", .timeLimit(.minutes(1)))
 struct OpenRangesTests {
     /// The receiver's side of a transfer takes a record, and the next one when that is verified, written and noted.
-    @Test("One chunk of each open range is on its way, and another range opens when a chunk is there")
-    func credit() async throws {
+    @Test(
+        "One chunk of each open range is on its way, and another range opens when a chunk is there",
+        arguments: [NodeLimits.openRanges.lowerBound, NodeLimits.openRanges.upperBound])
+    func credit(_ open: Int) async throws {
         // The second end's limits are the receiver's.
         var limits = NodeLimits().session
-        // What the bandwidth-delay product is on a busy machine is anybody's guess.
-        limits.maximumStreamWindow = limits.initialStreamWindow
+        // What the bandwidth-delay product is on a busy machine is anybody's guess: the window stays what it is at first,
+        // or is from the beginning what it may become.
+        if open == NodeLimits.openRanges.lowerBound {
+            limits.maximumStreamWindow = limits.initialStreamWindow
+        } else {
+            limits.initialStreamWindow = limits.maximumStreamWindow
+            limits.initialConnectionWindow = limits.maximumConnectionWindow
+        }
         let (origin, receiver) = try await connectedPair(on: EventLoop(name: "origin"), limits: limits)
         let asked = try await receiver.open([1])
         let arrivals = origin.incoming.makeAsyncIterator()
@@ -24,10 +32,9 @@ struct OpenRangesTests {
         try await answered.respond([2])
         _ = try await asked.response()
 
-        let (record, count) = (ChunkRecord.plainSize, 12)
+        let (record, count) = (ChunkRecord.plainSize, open + 10)
         let document = Buffer(capacity: count * record)
         document.count = count * record
-        let open = NodeLimits.openRanges.lowerBound
         // A record each, as a receiver reads them, which is there before the first comes.
         let framing = Framing(recordSize: record, alignedByte: ChunkRecord.headerSize, distance: 0)
         let first = Task { try await asked.read(atLeast: record, framing: framing) }
@@ -37,6 +44,8 @@ struct OpenRangesTests {
         for noted in 0..<(count - open) {
             read = if let read { try await asked.read(atLeast: record, reusing: read) } else { try await first.value }
             #expect(read?.count == record)
+            // Credit is told of a quarter of a window at once.
+            guard noted.isMultiple(of: max(1, open / 4)) else { continue }
             // What credit allows leaves, and no byte more.
             let left = document.count - (noted + open) * record
             #expect(try await answered.drained(to: left) == left, "\(noted) chunks are noted")
@@ -44,6 +53,36 @@ struct OpenRangesTests {
         await answered.reset(.cancelled)
         await origin.close()
         await receiver.close()
+    }
+
+    /// In simulated time: 30 MB would be on their way if the link alone had a say.
+    @Test("However long and fast the link is, a window grows to eight chunks, and no more of a document is on the way")
+    func growth() throws {
+        let link = EndpointPair.Link(latency: .milliseconds(150), bandwidth: 100_000_000, fragments: false)
+        let pair = EndpointPair(link: link, dialerLimits: NodeLimits().session)
+        pair.run { pair.dialer.session.peer != nil && pair.acceptor.session.peer != nil }
+        pair.dialer.keepsReceived = false
+        pair.dialer.consumesAtOnce = false
+        let (record, count) = (ChunkRecord.plainSize, 150)
+        let chunk = Buffer(copying: [UInt8](repeating: 1, count: record))
+        pair.acceptor.onEvent = { end, event, _ in
+            guard case .opened(let id, _) = event else { return }
+            try? end.session.respond(id, Buffer(capacity: 0))
+            for _ in 0..<count { end.session.send(id, chunk) }
+        }
+        let id = try pair.dialer.session.open(Buffer(copying: [1]), now: pair.now)
+        pair.run { pair.acceptor.session.queuedBytes(of: id) > 0 }
+        var (noted, most) = (0, 0)
+        while noted < count {
+            // Verified, written and noted are whole chunks.
+            pair.run { pair.dialer.unconsumed[id] ?? 0 >= record }
+            let sent = count * record - pair.acceptor.session.queuedBytes(of: id)
+            most = max(most, sent - noted * record)
+            try #require(pair.dialer.consume(id, record, now: pair.now) == record, "\(noted) chunks are noted")
+            noted += 1
+        }
+        #expect(pair.dialer.session.window(of: id) == NodeLimits.openRanges.upperBound * record)
+        #expect(most == NodeLimits.openRanges.upperBound * record)
     }
 }
 
