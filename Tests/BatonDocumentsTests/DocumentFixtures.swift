@@ -180,6 +180,13 @@ enum DocumentFixture {
         if access("/root", R_OK) == 0, setuid(0) == 0 { throw Errno.notPermitted }
     }
 
+    /// Bytes that this process has read so far, from whatever it was.
+    static func readByteCount() throws -> Int {
+        let io = String(decoding: try SystemCalls.contents(of: "/proc/self/io", limit: 4096), as: UTF8.self)
+        let line = try #require(io.split(separator: "\n").first { $0.hasPrefix("rchar:") })
+        return try #require(Int(line.filter(\.isNumber)))
+    }
+
     /// The most memory that this process had resident so far, in bytes. (`getrusage` would count what the process was
     /// before exec as well.)
     static func peakMemory() throws -> Int {

@@ -39,18 +39,13 @@ struct ResumeTests {
                 [path = fixture.scratch.path.string as String, isSecond = isSecond as Bool] in
                 let scratch = FilePath(path)
                 let tree = try DocumentFixture.tree(1 << 30, version: 5)
-                func read() throws -> Int {
-                    let io = String(decoding: try SystemCalls.contents(of: "/proc/self/io", limit: 4096), as: UTF8.self)
-                    let line = try #require(io.split(separator: "\n").first { $0.hasPrefix("rchar:") })
-                    return try #require(Int(line.filter(\.isNumber)))
-                }
                 let ledger = try PartFileLedger(stateFolder: scratch.appending("parts"))
-                let before = try read()
+                let before = try DocumentFixture.readByteCount()
                 let writer = try await DocumentWriter.create(
                     tree, from: DocumentFixture.origin, in: try DestinationFolder(scratch.appending("destination")),
                     ledger: ledger)
                 if isSecond {
-                    let count = try read() - before
+                    let count = try DocumentFixture.readByteCount() - before
                     #expect(count < 128 << 10)
                     let missing = try await writer.missing()
                     #expect(missing == [1000..<1024])
@@ -65,6 +60,22 @@ struct ResumeTests {
         }
         #expect(try DocumentFixture.size(at: fixture.document) == 1 << 30)
         fixture.expectOnly(["report.pdf"])
+    }
+
+    @Test("Nor does the origin read it again: of 64 MiB, of which the last four are missing, it reads these four")
+    func prefixIsNotReadByTheOrigin() async throws {
+        let scratch = try ScratchFolder()
+        let path = try scratch.makeFile("document", DocumentFixture.content(64 << 20, seed: 9))
+        await #expect(processExitsWith: .success) { [path = path.string as String] in
+            let before = try DocumentFixture.readByteCount()
+            // What it is now is told again, and then the rest is asked for.
+            let document = try DocumentScan.scan(FilePath(path))
+            let pool = BufferPool(budget: 4 << 20)
+            let reader = try await DocumentReader.open(document, ranges: [60..<64], pool: pool)
+            while let records = try await reader.next() { pool.release(records.buffer) }
+            let count = try DocumentFixture.readByteCount() - before
+            #expect(count >= 4 << 20 && count < 4 << 20 + 128 << 10, "\(count) bytes were read")
+        }
     }
 
     @Test("Within one run of the system nothing is compared: what the process wrote is there")
