@@ -110,6 +110,8 @@ final class Continuing: ApplicationDelegate, UserActivityRestoring {
     private let offset: UInt64
     private let length: Int
     private let opened = Mutex<Document?>(nil)
+    /// Bytes of the document that have come so far.
+    private let received = Mutex<UInt64>(0)
 
     init(folder: String, offset: UInt64, length: Int) {
         self.folder = folder
@@ -123,11 +125,13 @@ final class Continuing: ApplicationDelegate, UserActivityRestoring {
         Task {
             do {
                 // The whole is under way, so that the range has to overtake it.
-                let changes = document.changes
+                let (changes, all) = (document.changes, document.changes)
+                Task { await follow(all) }
                 if document.fileURL == nil { await Self.begun(changes) }
                 let started = ContinuousClock.now
                 let data = try await document.read(at: offset, length: length)
                 try data.write(to: URL(fileURLWithPath: folder + "/range"))
+                Probe.say("behind \(received.withLock(\.self)) bytes of the document")
                 let taken = (ContinuousClock.now - started) / .milliseconds(1)
                 Probe.say(
                     "read \(data.count) bytes in \(Int(taken)) ms, \(document.fileURL == nil ? "early" : "local")")
@@ -156,6 +160,10 @@ final class Continuing: ApplicationDelegate, UserActivityRestoring {
             case .progress, .becameFront, .resignedFront, .stateChanged: continue
             }
         }
+    }
+
+    private func follow(_ changes: AsyncStream<Document.Change>) async {
+        for await case .progress(let bytes, _) in changes { received.withLock { $0 = bytes } }
     }
 
     private func mayUse(_ url: URL, _ application: Application) async -> String {

@@ -48,6 +48,10 @@ struct LabDocumentTests {
         let arrived = clock.now - opened
         print("a range of 64 KiB at the end after \(read), the document after \(arrived)")
         #expect(read < arrived, "\(read), \(arrived)")
+        // The document stood back for it: little of it came before, on the same link.
+        let behind = try #require(application.program.lines.first { $0.hasPrefix("behind ") })
+        let before = try #require(Int(behind.filter(\.isNumber)))
+        #expect(before < size / 4, "\(behind)")
         try await application.program.line { $0 == "again true" }
         #expect(application.program.lines.contains { $0.hasPrefix("read 65536 bytes") && $0.hasSuffix("early") })
         #expect(application.program.lines.contains("restored cursor true"))
