@@ -318,6 +318,22 @@ struct ProgressLineTests {
         }
     }
 
+    @Test("100% is never said: what has come is not in place yet, and then the line goes", arguments: [true, false])
+    func notInPlace(isTerminal: Bool) async {
+        for names in [["report.pdf"], ["desktop", "phone"]] {
+            let screen = Screen()
+            let line = Self.line(screen, isTerminal: isTerminal)
+            for bytes in [0, 1000, 1000, 1000] as [UInt64] {
+                for name in names { await line.update(name, bytes: bytes, total: 1000) }
+                screen.advance(milliseconds: 6000)
+            }
+            let text = screen.take()
+            for name in names { #expect(text.contains(name), "\(text)") }
+            #expect(text.contains("99%") && !text.contains("100%"), "\(text)")
+            #expect(text.contains("writing to the disk") || isTerminal && names.count > 1, "\(text)")
+        }
+    }
+
     @Test("what is said stands above the line")
     func saying() async {
         let screen = Screen()
