@@ -347,6 +347,7 @@ struct TransferJournalTests {
     @Test("Any journal, cut or damaged anywhere, says at most what was written")
     func random() throws {
         var generator = SeededGenerator(seed: .random(in: 0 ... .max))
+        print("journals that are cut or damaged: \(generator)")
         for _ in 0..<40 {
             let journal = try TransferJournal.create(at: path, header())
             var (written, durable) = (Set<UInt64>(), Set<UInt64>())
