@@ -54,9 +54,12 @@ struct CompressionCosts: Sendable {
         link.compressing = link.compressing * factor + compressing
         // A time without a try tells nothing about the content: what was known stays.
         guard outcome.compressing != nil else { return }
-        tries.bytes = tries.bytes * factor + Double(outcome.contentSize)
-        tries.wire = tries.wire * factor + Double(outcome.wireSize)
-        tries.compressing = tries.compressing * factor + compressing
+        // What shrank counts for no longer than it would have taken plain: of small records many pass in that time.
+        let plain = linkCost * Double(outcome.contentSize)
+        let tryFactor = exp(-max(elapsed, plain) / Self.memory)
+        tries.bytes = tries.bytes * tryFactor + Double(outcome.contentSize)
+        tries.wire = tries.wire * tryFactor + Double(outcome.wireSize)
+        tries.compressing = tries.compressing * tryFactor + compressing
     }
 
     /// Takes over what the last chunks tell about the link.

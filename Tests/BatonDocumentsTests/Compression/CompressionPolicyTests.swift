@@ -44,12 +44,16 @@ struct CompressionPolicyTests {
     }
 
     @Test func contentThatNoLongerShrinksIsPlainWithinASecond() {
-        for rate in [6e6, 12.5e6, 60e6, 100e6] {
-            var simulation = LinkSimulation(rate: { _ in rate }, ratio: { $0 < 20 ? 0.3 : 1 })
+        for (rate, ratio) in [
+            (1.25e6, 0.3), (3e6, 0.3), (6e6, 0.3), (12.5e6, 0.3), (60e6, 0.3), (100e6, 0.3),
+            // What shrank to next to nothing weighs more.
+            (3e6, 0.05), (6e6, 0.05), (12.5e6, 0.05),
+        ] {
+            var simulation = LinkSimulation(rate: { _ in rate }, ratio: { $0 < 20 ? ratio : 1 })
             simulation.run(seconds: 20)
-            #expect(simulation.policy.isCompressing, "\(rate): \(simulation)")
-            simulation.run(seconds: 1.2)  // what is queued goes before it is seen
-            #expect(!simulation.policy.isCompressing, "\(rate): \(simulation)")
+            #expect(simulation.policy.isCompressing, "\(rate), \(ratio): \(simulation)")
+            simulation.run(seconds: 1)
+            #expect(!simulation.policy.isCompressing, "\(rate), \(ratio): \(simulation)")
         }
     }
 
