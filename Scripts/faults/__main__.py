@@ -104,7 +104,10 @@ def main() -> int:
         for host in hosts:
             host.stop_node()
 
-    print(f"\nseed {given.seed}: {sum(survived.values())} of {given.count} transfers whole, {cuts} were cut on their way")
+    least = 2 * given.count // 3
+    print(
+        f"\nseed {given.seed}: {sum(survived.values())} of {given.count} transfers whole, {cuts} were cut on their way "
+        f"(at least {least} have to be)")
     for name, number in sorted(survived.items()):
         print(f"  {name:16} survived {number} times")
     print(f"  {interruptions} interruptions went on by themselves; {parts} attempts ended with a part to go on with")
@@ -112,7 +115,9 @@ def main() -> int:
     print(f"  nodes that ended by themselves: {crashes}")
     if not lost:
         print("  lost: nothing")
-        return 0
+        if cuts < least:
+            print(f"campaign: only {cuts} of {given.count} transfers were cut: it says too little", file=sys.stderr)
+        return int(cuts < least)
     print(f"  LOST: {len(lost)} transfers: {' '.join(str(number) for number in lost)}")
     print(f"  again: Scripts/campaign --seed {given.seed} --first {lost[0]} --count 1")
     return 1

@@ -23,6 +23,10 @@ SLOWER = (1, 3, 9)
 ATTEMPT_SECONDS = 120
 #: What one cut may cost: a chunk of each range that is open at the most (`NodeLimits.openRanges`).
 CUT_BYTES = 8 * documents.MEGABYTE
+#: Documents that are smaller mostly arrive before they can be cut: of these there are few.
+LITTLE = 2 * documents.MEGABYTE
+#: Of what can be compressed so much may cross plain before the link is known to be slow.
+PLAIN_BYTES = 8 * documents.MEGABYTE
 PART = re.compile(rb"^\..*\.[a-z2-7]{8}\.baton-part$", re.DOTALL)
 
 
@@ -46,7 +50,9 @@ class Transfer:
         self.kept_parts = 0
         self.sent = 0
         self.sent_twice = 0
-        self.distinct: dict[bytes, int] = {}
+        #: How far the document has come, from where it has to be gone on with.
+        self.reached = 0
+        self.forgotten = 0
         self.was_cut = False
         self.offering = None
         self.accepting = None
@@ -58,9 +64,14 @@ class Transfer:
         self.target = os.path.join(self.destination, os.path.basename(self.source))
         os.mkdir(self.folder)
         os.mkdir(self.destination)
-        documents.make(self.chance, self.source, self.chance.choice([1, 4, 16, 48]) * documents.MEGABYTE)
-        self.versions: list[dict[bytes, tuple]] = []
-        self.note_version()
+        while True:
+            documents.make(self.chance, self.source, self.chance.choice([1, 4, 16, 48]) * documents.MEGABYTE)
+            self.versions: list[dict[bytes, tuple]] = []
+            self.distinct: dict[bytes, int] = {}
+            self.note_version()
+            if sum(self.distinct.values()) >= LITTLE or self.chance.random() < 0.1:
+                break
+            documents.remove(self.source)
         self.size = documents.size_of(self.versions[0])
         if self.fault is faults.disk_full:
             room = min(self.size, 512 << 20) * 2 + (16 << 20)
@@ -127,11 +138,18 @@ class Transfer:
         return errors[0]
 
     def follow(self, process, cut_at, moment, errors) -> None:
+        is_first = True
         for line in process.stdout:
             event = json.loads(line)
             kind = event.get("event")
             if kind == "progress":
-                self.resumed = max(self.resumed, event.get("resumed", 0))
+                resumed = event.get("resumed", 0)
+                # Where it goes on, all that had come is there; of another version what differs has to come again.
+                if (is_first or event["bytes"] <= resumed) and len(self.versions) == 1:
+                    self.forgotten = max(self.forgotten, self.reached - resumed)
+                is_first = False
+                self.reached = event["bytes"]
+                self.resumed = max(self.resumed, resumed)
                 if cut_at is not None and event["bytes"] >= cut_at * event["total"]:
                     moment.set()
             elif kind == "interrupted":
@@ -158,6 +176,7 @@ class Transfer:
                 break
             self.compare()
             documents.remove(self.target)
+            self.reached = 0
             if self.offering.poll() is not None:
                 self.offer()
         for _ in range(ATTEMPTS):
@@ -173,17 +192,22 @@ class Transfer:
                 break
             elif code not in EXPECTED:
                 raise Lost(f"ended with '{code}', which is none of what such a fault may lead to")
-            self.kept_parts += self.has_part()
+            if self.has_part():
+                self.kept_parts += 1
+            elif self.reached and not os.path.lexists(self.target):
+                raise Lost(f"ended with '{code}', and nothing is left of the {self.reached} bytes that had come")
             if code == "noSuchActivity" or self.offering.poll() is not None:
                 self.offer()
             code = self.accept(cut_at=None)
         self.sent = self.origin.sent_bytes() - before
         self.sent_twice = max(0, self.sent - sum(self.distinct.values()))
-        # What the interface counts besides: segments that TCP sent again, frames, records, announcements; and a first chunk
-        # that is sent as it is, since nobody knows yet how slow the link is.
-        beside = 2 * documents.MEGABYTE + self.sent // 20
+        # What the interface counts besides: segments that TCP sent again, frames, records, announcements.
+        beside = documents.MEGABYTE + self.sent // 20
+        beside += min(max(0, self.size - sum(self.distinct.values())), PLAIN_BYTES * len(self.versions))
         if self.sent_twice > (self.interruptions + len(self.codes)) * CUT_BYTES + beside:
             raise Lost(f"{self.sent_twice} bytes were sent twice, which is more than its cuts may cost")
+        if self.forgotten:
+            raise Lost(f"{self.forgotten} bytes that had come were not gone on with")
         self.compare()
 
     def limit_link(self, slower: int) -> None:
