@@ -36,7 +36,7 @@ def check(origin: Host, continuing: Host, seed: int) -> str | None:
                 new.write(documents.noise(chance, length))
         offering, event = origin.offer(os.fsdecode(source))
         continuing.sees(event["id"], 60)
-        sent = origin.sent_bytes()
+        before_it = [host.sent_bytes() for host in (origin, continuing)]
         done = subprocess.run(
             continuing.command(
                 continuing.baton_path, "accept", event["id"], "--to", os.fsdecode(destination), "--against",
@@ -44,12 +44,17 @@ def check(origin: Host, continuing: Host, seed: int) -> str | None:
             capture_output=True, text=True, timeout=900)
         if done.returncode:
             return f"baton accept --against ended with {done.returncode}: {done.stderr.strip()[-200:]}"
-        sent = origin.sent_bytes() - sent
+        # Upstream as well: what tells the origin which bytes are there already.
+        down, up = (host.sent_bytes() - earlier for host, earlier in zip((origin, continuing), before_it))
         same = wait_until(lambda: os.path.exists(os.path.join(destination, b"large.img")), 10, "nothing arrived")
         if not same or documents.version(os.path.join(destination, b"large.img")) != documents.version(source):
             return "what arrived is not the source"
-        share = sent / os.path.getsize(source)
-        print(f"  1 GiB, 1 % edited in {EDITS} places, a byte in front: {100 * share:.2f} % of it crossed", flush=True)
+        size = os.path.getsize(source)
+        share = (down + up) / size
+        print(
+            f"  1 GiB, 1 % edited in {EDITS} places, a byte in front: {100 * share:.2f} % of it crossed "
+            f"({100 * down / size:.2f} % down, {100 * up / size:.2f} % up)",
+            flush=True)
         return None if share < PROMISED else f"{100 * share:.2f} % crossed, and {100 * PROMISED:.0f} % are promised"
     finally:
         if offering:
