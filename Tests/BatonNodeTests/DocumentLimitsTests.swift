@@ -1,4 +1,3 @@
-import BatonAccount
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -11,6 +10,7 @@ import SwiftProtobuf
 import SystemPackage
 import Testing
 
+@testable import BatonAccount
 @testable import BatonNode
 
 /// Bounds of activities and documents, each reached.
@@ -354,25 +354,42 @@ struct DocumentLimitsTests {
 
     @Test("So many devices of each generation are asked while the account key is at hand, each by the newest it says")
     func lookedUp() throws {
-        var asked = AskedDevices<UInt64>()
-        let bound = AskedDevices<UInt64>.bound
-        func begin(_ number: Int, _ sequence: UInt64, under generation: UInt32 = 0) throws -> Bool {
-            asked.begin(sequence, of: try Self.device(number), (1, sequence), under: generation)
+        var asked = AskedDevices()
+        let (bound, first) = (AskedDevices.bound, GenerationID(number: 0, list: nil))
+        func begin(
+            _ number: Int, _ sequence: UInt64, under generation: GenerationID? = nil
+        ) throws -> (question: Int, superseded: Int?)? {
+            asked.begin(try Self.device(number), (1, sequence), under: generation ?? first)
         }
         for number in 0..<bound {
-            #expect(try begin(number, 5))
+            let begun = try #require(try begin(number, 5))
+            #expect(begun.superseded == nil)
+            if number > 0 { asked.end(begun.question) }
             // Sent again, or older.
-            #expect(try !begin(number, 5) && !begin(number, 4))
+            #expect(try begin(number, 5) == nil && begin(number, 4) == nil)
         }
-        #expect(try !begin(bound, 5))
-        #expect(try begin(bound, 5, under: 1))
-        // Two at once, and the newest when one of them has ended.
-        #expect(AskedDevices<UInt64>.boundAtOnce == 2)
-        #expect(try begin(0, 6) && !begin(0, 7) && !begin(0, 8))
-        let device = try Self.device(0)
-        #expect(asked.end(device, under: 0) == 8)
-        #expect(asked.end(device, under: 0) == nil)
-        #expect(try begin(0, 9) && !begin(0, 8))
+        #expect(try begin(bound, 5) == nil)
+        // Of lists that were signed apart under one number, each has its own.
+        for list in 1...2 {
+            let generation = GenerationID(number: 1, list: ListDigest(rawValue: UInt64(list)))
+            for number in 0..<bound {
+                let begun = try #require(try begin(number, 5, under: generation))
+                asked.end(begun.question)
+            }
+            #expect(try begin(bound, 5, under: generation) == nil)
+        }
+        // Two at once, of which the older one ends for what is newer.
+        #expect(AskedDevices.boundAtOnce == 2)
+        let second = try #require(try begin(0, 6))
+        let third = try #require(try begin(0, 7))
+        #expect(second.superseded == nil && third.superseded == 1)
+        asked.end(second.question)
+        let fourth = try #require(try begin(0, 9))
+        #expect(try fourth.superseded == nil && begin(0, 8) == nil)
+        // Only what is newest of it is waited for.
+        #expect(asked.isWaiting)
+        asked.end(fourth.question)
+        #expect(!asked.isWaiting)
     }
 
     @Test("So many activities are remembered that were held against the rules, and the oldest make room")

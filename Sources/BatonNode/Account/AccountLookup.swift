@@ -22,12 +22,10 @@ public struct AccountLookup: Sendable {
         public var trouble: String?
     }
 
-    /// How long the search goes on for devices under other lists, after the first has answered.
-    private static let grace = Duration.seconds(1)
-    /// How long one device may take to be reached, and to answer then. Default 5 s.
+    /// How long one device may take to be reached and to answer. Default 5 s.
     var answerDeadline = Duration.seconds(5)
 
-    private let account: Account
+    let account: Account
     private let secrets: AccountSecrets
 
     /// A search.
@@ -40,9 +38,9 @@ public struct AccountLookup: Sendable {
         self.secrets = secrets
     }
 
-    /// Looks for so long at the most; ends sooner when devices have answered, or when there is no DNS-SD responder.
+    /// Looks for so long, or for a second after devices have answered, and then until those have that were found. Ends at
+    /// once where there is no DNS-SD responder.
     public func run(within limit: Duration) async -> Outcome {
-        var outcome = Outcome(account: account)
         let loop = EventLoop(name: "lookup")
         let discovery: ServiceDiscovery
         let context: TLSContext
@@ -50,75 +48,23 @@ public struct AccountLookup: Sendable {
             discovery = ServiceDiscovery(loop: loop, executor: try BlockingExecutor(name: "lookup"))
             context = try TLSContext(identity: TLSIdentity(account.identity))
         } catch {
-            outcome.trouble = "\(error)"
-            return outcome
+            return Outcome(account: account, trouble: "\(error)")
         }
         let opener = JoiningOpener(secrets: secrets, ownDevice: account.identity.id)
-        let (notices, notice) = AsyncStream<Notice>.makeStream(bufferingPolicy: .bufferingNewest(256))
+        let search = AccountSearch(self, opener: opener, context: context, on: loop)
+        await search.begin(within: limit)
         let searching = Task {
             await discovery.start()
-            for await event in discovery.events { notice.yield(.discovery(event)) }
-        }
-        let end = Timer(on: loop) { notice.finish() }
-        end.schedule(after: limit)
-        await withDiscardingTaskGroup { group in
-            var asked = AskedDevices<Heard>()
-            let context = context
-            func question(_ heard: Heard, having own: Account) {
-                group.addTask {
-                    let answer = await ask(heard.opened, at: heard.addresses, through: context, on: loop, having: own)
-                    notice.yield(.answer(answer, to: heard))
-                }
+            for await event in discovery.events {
+                guard await !search.hear(event), case .record(let instance, _, _) = event else { continue }
+                discovery.reject(instance)
             }
-            for await next in notices {
-                switch next {
-                case .discovery(.record(let instance, let interface, let txt)):
-                    guard let opened = try? opener.open(txt) else {
-                        discovery.reject(instance)
-                        continue
-                    }
-                    let advertisement = opened.advertisement
-                    let heard = Heard(
-                        opened: opened,
-                        addresses: PeerTable.addresses(of: advertisement.content, interfaces: [interface]))
-                    let isNew = asked.begin(
-                        heard, of: advertisement.device, (advertisement.epoch, advertisement.sequence),
-                        under: opened.keys.generation)
-                    if isNew { question(heard, having: outcome.account) }
-                case .discovery(.responder(.unavailable(let reason, _))):
-                    outcome.trouble = reason
-                    notice.finish()
-                case .discovery:
-                    continue
-                case .answer(let answer, let heard):
-                    let opened = heard.opened
-                    if let next = asked.end(opened.advertisement.device, under: opened.keys.generation), answer == nil {
-                        question(next, having: outcome.account)
-                    }
-                    guard let answer else { continue }
-                    outcome.met.append(answer.device)
-                    _ = try? outcome.account.take(answer.lists)
-                    end.schedule(after: Self.grace)
-                }
-            }
-            group.cancelAll()
         }
-        end.cancel()
+        for await _ in search.end {}
         searching.cancel()
+        let outcome = await search.stop()
         await discovery.stop()
         return outcome
-    }
-
-    private enum Notice: Sendable {
-        case discovery(DiscoveryEvent)
-        /// What a device has; nil when it could not be asked.
-        case answer(Answer?, to: Heard)
-    }
-
-    /// What a device announces.
-    private struct Heard: Sendable {
-        let opened: (advertisement: Advertisement, keys: GenerationKeys)
-        let addresses: [SocketAddress]
     }
 
     /// What a device has.
@@ -135,6 +81,7 @@ public struct AccountLookup: Sendable {
         through context: TLSContext, on loop: EventLoop, having own: Account
     ) async -> Answer? {
         let advertisement = opened.advertisement
+        let begin = ContinuousClock.now
         do {
             let socket = try await Socket.connect(toAnyOf: addresses, on: loop, timeout: answerDeadline)
             let session = try TLSSession(
@@ -148,7 +95,8 @@ public struct AccountLookup: Sendable {
             await connection.start()
             let answer: (revision: UInt64, lists: [WireSignedList])
             do {
-                answer = try await connection.accountState(asking: own.state.revision, within: answerDeadline)
+                answer = try await connection.accountState(
+                    asking: own.state.revision, within: answerDeadline - begin.duration(to: .now))
             } catch {
                 await connection.abort()
                 throw error

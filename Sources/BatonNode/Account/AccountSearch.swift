@@ -1,0 +1,114 @@
+import BatonAccount
+import BatonDiscovery
+import BatonEventLoop
+import BatonTLS
+import BatonTransport
+
+/// One search of an ``AccountLookup``: hears what is announced, asks who it is of, and is over when somebody has answered or
+/// the time is up. Lives on the search's loop.
+actor AccountSearch {
+    /// How long it goes on for devices under other lists, after the first has answered.
+    private static let grace = Duration.seconds(1)
+
+    nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    /// Ends when the search is over.
+    nonisolated let end: AsyncStream<Never>
+
+    private let lookup: AccountLookup
+    private let opener: JoiningOpener
+    private let context: TLSContext
+    private let over: AsyncStream<Never>.Continuation
+    private var outcome: AccountLookup.Outcome
+    private var asked = AskedDevices()
+    private var questions: [AskedDevices.Question: Task<Void, Never>] = [:]
+    private var timer: Timer?
+    private var isTimeUp = false
+    /// The newest generation of keys that anything was sealed with.
+    private var newest: UInt32 = 0
+
+    init(_ lookup: AccountLookup, opener: JoiningOpener, context: TLSContext, on loop: EventLoop) {
+        self.lookup = lookup
+        self.opener = opener
+        self.context = context
+        self.loop = loop
+        outcome = AccountLookup.Outcome(account: lookup.account)
+        (end, over) = AsyncStream.makeStream()
+    }
+
+    /// Begins to count the time.
+    func begin(within limit: Duration) {
+        let timer = Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.timeIsUp() } }
+        timer.schedule(after: limit)
+        self.timer = timer
+    }
+
+    /// Takes what discovery says.
+    ///
+    /// - Returns: whether an advertisement is none of the account's.
+    func hear(_ event: DiscoveryEvent) -> Bool {
+        switch event {
+        case .record(_, let interface, let txt) where !isTimeUp:
+            guard let opened = try? opener.open(txt) else { return false }
+            ask(opened, on: interface)
+        case .responder(.unavailable(let reason, _)):
+            outcome.trouble = reason
+            over.finish()
+        case _:
+            break
+        }
+        return true
+    }
+
+    /// Ends what still runs.
+    ///
+    /// - Returns: what came of it.
+    func stop() async -> AccountLookup.Outcome {
+        timer?.cancel()
+        isTimeUp = true
+        for question in questions.values {
+            question.cancel()
+            await question.value
+        }
+        return outcome
+    }
+
+    private func ask(_ opened: (advertisement: Advertisement, keys: GenerationKeys), on interface: UInt32) {
+        let (advertisement, generation) = (opened.advertisement, opened.keys.generation)
+        newest = max(newest, generation)
+        let moment = (advertisement.epoch, advertisement.sequence)
+        guard let begun = asked.begin(advertisement.device, moment, under: opened.keys.id) else { return }
+        if let superseded = begun.superseded { questions[superseded]?.cancel() }
+        let addresses = PeerTable.addresses(of: advertisement.content, interfaces: [interface])
+        let own = outcome.account
+        questions[begun.question] = Task {
+            let answer = await lookup.ask(opened, at: addresses, through: context, on: loop, having: own)
+            end(begun.question)
+            if let answer { take(answer, under: generation) }
+            endIfOver()
+        }
+    }
+
+    private func end(_ question: AskedDevices.Question) {
+        asked.end(question)
+        questions[question] = nil
+    }
+
+    private func take(_ answer: AccountLookup.Answer, under generation: UInt32) {
+        outcome.met.append(answer.device)
+        _ = try? outcome.account.take(answer.lists)
+        // Whoever was revoked has only keys of before, and does not shorten the search for those who know that.
+        if !isTimeUp, generation == newest { timer?.schedule(after: Self.grace) }
+    }
+
+    private func timeIsUp() {
+        isTimeUp = true
+        endIfOver()
+    }
+
+    /// Who was found is waited for: it may be the one who knows most.
+    private func endIfOver() {
+        if isTimeUp, !asked.isWaiting { over.finish() }
+    }
+}
