@@ -11,6 +11,14 @@ import Testing
 struct PeerListenersTests {
     private let loop = EventLoop(name: "listeners")
     private let log = LineRecorder()
+    private static let (home, both, away) = (
+        addresses("192.0.2.1", "172.17.0.1"), addresses("192.0.2.1", "192.0.2.9", "172.17.0.1"),
+        addresses("192.0.2.9", "172.17.0.1")
+    )
+
+    private static func addresses(_ texts: String...) -> Set<NetworkAddress> {
+        Set(texts.compactMap { NetworkAddress($0) })
+    }
 
     private func listeners(
         isFixed: Bool = false, grace: Duration = Gate.periodGrace,
@@ -18,7 +26,8 @@ struct PeerListenersTests {
     ) throws -> PeerListeners {
         let (loop, log) = (loop, log)
         return try PeerListeners(
-            isFixed: isFixed, grace: grace, on: loop, over: EventLoopGroup(name: "connections", count: 1),
+            isFixed: isFixed, at: Self.home, grace: grace, on: loop,
+            over: EventLoopGroup(name: "connections", count: 1),
             logger: Logger(label: "test") { _ in log }
         ) { () throws(SocketError) in try open(loop) }
     }
@@ -40,16 +49,22 @@ struct PeerListenersTests {
         }
     }
 
-    @Test("A machine that has moved leaves no port of before open")
-    func moved() async throws {
+    @Test("Where an address has gone no port stays open that was announced with it", arguments: [false, true])
+    func moved(isGradual: Bool) async throws {
         let listeners = try listeners()
         defer { listeners.close() }
-        var older = [listeners.port]
         listeners.start { $0.close() }
-        listeners.beginPeriod()
+        var older = [listeners.port]
+        listeners.beginPeriod(at: Self.home)
         older.append(listeners.port)
-        #expect(await !isRefused(at: older[0]))
-        listeners.beginPeriod(hasMoved: true)
+        if isGradual {
+            // The next network is there before the last one has gone.
+            listeners.beginPeriod(at: Self.both)
+            older.append(listeners.port)
+        }
+        for port in older { #expect(await !isRefused(at: port)) }
+        // One of a bridge of the machine itself stays.
+        listeners.beginPeriod(at: Self.away)
         for port in older { try await eventually("it is closed") { await isRefused(at: port) } }
         #expect(await !isRefused(at: listeners.port))
     }
@@ -61,14 +76,14 @@ struct PeerListenersTests {
         let listeners = try listeners()
         defer { listeners.close() }
         var ports = [listeners.port]
-        listeners.beginPeriod()
+        listeners.beginPeriod(at: Self.home)
         // Also those from before the start.
         listeners.start { socket in accepted.withLock { $0.append(socket) } }
         ports.append(listeners.port)
         let early = try await connect(to: ports[0])
         try await eventually("it is accepted") { accepted.withLock { $0.count } == 1 }
         while ports.count < PeerListeners.bound {
-            listeners.beginPeriod()
+            listeners.beginPeriod(at: Self.home)
             ports.append(listeners.port)
         }
         for (number, port) in ports.enumerated() {
@@ -76,7 +91,7 @@ struct PeerListenersTests {
             try await eventually("it is accepted at each") { accepted.withLock { $0.count } == number + 2 }
             socket.close()
         }
-        listeners.beginPeriod()
+        listeners.beginPeriod(at: Self.home)
         #expect(Set(ports + [listeners.port]).count == PeerListeners.bound + 1)
         try await eventually("the oldest goes") { await isRefused(at: ports[0]) }
         for port in ports.dropFirst() + [listeners.port] { #expect(await !isRefused(at: port)) }
@@ -100,7 +115,7 @@ struct PeerListenersTests {
         var past: [UInt16] = []
         for _ in 1...2 {
             past.append(listeners.port)
-            listeners.beginPeriod()
+            listeners.beginPeriod(at: Self.home)
             // Takes a while, so that they do not go at the same time.
             for _ in 1...20 { #expect(await !isRefused(at: listeners.port)) }
         }
@@ -119,12 +134,12 @@ struct PeerListenersTests {
         listeners.start { _ in }
         let port = listeners.port
         isUnavailable.withLock { $0 = true }
-        listeners.beginPeriod()
+        listeners.beginPeriod(at: Self.home)
         #expect(listeners.port == port)
         #expect(await !isRefused(at: port))
         #expect(log.lines.count == 1 && log.lines[0].contains("the port of the last one"), "\(log.lines)")
         isUnavailable.withLock { $0 = false }
-        listeners.beginPeriod()
+        listeners.beginPeriod(at: Self.home)
         #expect(listeners.port != port)
         try await eventually("it goes") { await isRefused(at: port) }
     }
@@ -134,7 +149,7 @@ struct PeerListenersTests {
         let listeners = try listeners(isFixed: true, grace: .zero)
         defer { listeners.close() }
         let port = listeners.port
-        for _ in 0...PeerListeners.bound { listeners.beginPeriod() }
+        for _ in 0...PeerListeners.bound { listeners.beginPeriod(at: Self.home) }
         #expect(listeners.port == port)
         #expect(await !isRefused(at: port))
     }
@@ -148,11 +163,11 @@ struct PeerListenersTests {
             return listener
         }
         listeners.start { _ in }
-        listeners.beginPeriod()
+        listeners.beginPeriod(at: Self.home)
         let port = listeners.port
         listeners.close()
         listeners.close()
-        listeners.beginPeriod()
+        listeners.beginPeriod(at: Self.home)
         #expect(listeners.port == port)
         for port in opened.withLock({ $0 }) { try await eventually("nothing listens") { await isRefused(at: port) } }
     }

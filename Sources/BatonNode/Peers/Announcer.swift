@@ -35,8 +35,6 @@ actor Announcer {
     private var told: Set<ActivityID> = []
     private var renewal: BatonEventLoop.Timer?
     private var isStopped = false
-    /// Where this machine could be reached when the period began. Those of a link are the same in every network.
-    private var lastAddresses: Set<NetworkAddress>
 
     init(
         account: Account, epoch: UInt64, listeners: PeerListeners, gate: GateKeeper, offers: Offers,
@@ -48,7 +46,6 @@ actor Announcer {
         self.listeners = listeners
         self.gate = gate
         self.logger = logger
-        lastAddresses = Set(Self.ownAddresses().filter { $0.scope != .linkLocal })
         deviceName = account.deviceName
         sealer = AdvertisementSealer(
             identity: account.identity, keys: account.currentKeys, epoch: epoch, guards: guards)
@@ -97,9 +94,7 @@ actor Announcer {
         if let begin {
             begin(&sealer)
             gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
-            let addresses = Set(Self.ownAddresses().filter { $0.scope != .linkLocal })
-            listeners.beginPeriod(hasMoved: addresses.isDisjoint(with: lastAddresses) && !lastAddresses.isEmpty)
-            lastAddresses = addresses
+            listeners.beginPeriod(at: Self.ownNetworkAddresses())
         }
         let before = told
         told = Set(visible.map(\.id))
@@ -134,6 +129,11 @@ actor Announcer {
             }
         }
         renewal?.schedule(after: .seconds(Int(Advertisement.maximumTimeToLive) / 2))
+    }
+
+    /// Where this machine can be reached, but for addresses of a link, which are the same in every network.
+    static func ownNetworkAddresses() -> Set<NetworkAddress> {
+        Set(ownAddresses().filter { $0.scope != .linkLocal })
     }
 
     /// Where this machine can be reached, the likeliest first.

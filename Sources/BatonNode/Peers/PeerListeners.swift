@@ -16,9 +16,16 @@ final class PeerListeners: Sendable {
     /// Listeners at once, a descriptor each: as many as there are periods that count. One more closes the oldest.
     static var bound: Int { Gate.periodBound }
 
+    private struct Entry {
+        let listener: Listener
+        /// Where the machine could be reached when its period began.
+        let addresses: Set<NetworkAddress>
+        var until: Instant?
+    }
+
     private struct State {
         /// That of the present period comes last, and has no end yet. None once closed.
-        var listeners: [(listener: Listener, until: Instant?)]
+        var listeners: [Entry]
         /// Of the present period; after the end, of the last.
         var port: UInt16
         var onAccept: (@Sendable (Socket) -> Void)?
@@ -38,13 +45,14 @@ final class PeerListeners: Sendable {
     ///
     /// - Parameters:
     ///   - isFixed: whether one port serves all periods.
+    ///   - addresses: where the machine can be reached now, but for those of a link, which are the same in every network.
     ///   - grace: how long a port outlives its period.
     ///   - loop: where connections are accepted.
     ///   - loops: those of the connections.
     ///   - open: listens at a port that nothing else has, on `loop`.
     init(
-        isFixed: Bool, grace: Duration = Gate.periodGrace, on loop: EventLoop, over loops: EventLoopGroup,
-        logger: Logger, open: @escaping @Sendable () throws(SocketError) -> Listener
+        isFixed: Bool, at addresses: Set<NetworkAddress>, grace: Duration = Gate.periodGrace, on loop: EventLoop,
+        over loops: EventLoopGroup, logger: Logger, open: @escaping @Sendable () throws(SocketError) -> Listener
     ) throws(SocketError) {
         self.loop = loop
         self.loops = loops
@@ -53,7 +61,8 @@ final class PeerListeners: Sendable {
         self.logger = logger
         self.open = open
         let first = try open()
-        state = Lock(State(listeners: [(first, nil)], port: first.localAddress.port ?? 0))
+        let entry = Entry(listener: first, addresses: addresses)
+        state = Lock(State(listeners: [entry], port: first.localAddress.port ?? 0))
     }
 
     /// What the present period's advertisements name.
@@ -65,7 +74,7 @@ final class PeerListeners: Sendable {
     func start(onAccept: @escaping @Sendable (Socket) -> Void) {
         state.withLock { state in
             state.onAccept = onAccept
-            for (listener, _) in state.listeners { start(listener, onAccept) }
+            for entry in state.listeners { start(entry.listener, onAccept) }
         }
     }
 
@@ -76,16 +85,16 @@ final class PeerListeners: Sendable {
             onAccept: onAccept)
     }
 
-    /// Another period begins, and has another port.
+    /// Another period begins, and has another port. Older ones that were announced with an address which the machine has no
+    /// more are closed: it has moved, and in another network nobody is to find them open.
     ///
-    /// - Parameter hasMoved: whether the machine has none of the addresses any more that the older ports were announced with.
-    ///   Nobody who was told of them needs them then, and in another network nobody is to find them open.
-    func beginPeriod(hasMoved: Bool = false) {
+    /// - Parameter addresses: as when it was made.
+    func beginPeriod(at addresses: Set<NetworkAddress>) {
         guard !isFixed else { return }
         do throws(SocketError) {
             // What is closed already takes in no other.
             let fresh = try open()
-            let closed = state.withLock { state in add(fresh, to: &state, alone: hasMoved) }
+            let closed = state.withLock { state in add(fresh, at: addresses, to: &state) }
             for listener in closed { listener.close() }
         } catch {
             logger.warning("the next period has the port of the last one, for no other can be had: \(error)")
@@ -93,15 +102,16 @@ final class PeerListeners: Sendable {
     }
 
     /// - Returns: what has to go for it.
-    private func add(_ fresh: Listener, to state: inout State, alone: Bool) -> [Listener] {
+    private func add(_ fresh: Listener, at addresses: Set<NetworkAddress>, to state: inout State) -> [Listener] {
         guard let last = state.listeners.indices.last, let port = fresh.localAddress.port else { return [fresh] }
         state.listeners[last].until = .now + grace
-        state.listeners.append((fresh, nil))
+        let kept = state.listeners.filter { $0.addresses.isSubset(of: addresses) }.suffix(Self.bound - 1)
+        let closed = state.listeners.map(\.listener).filter { listener in
+            !kept.contains { $0.listener === listener }
+        }
+        state.listeners = kept + [Entry(listener: fresh, addresses: addresses)]
         state.port = port
         if let onAccept = state.onAccept { start(fresh, onAccept) }
-        let kept = alone ? 1 : Self.bound
-        let closed = state.listeners.dropLast(kept).map(\.listener)
-        state.listeners.removeFirst(closed.count)
         armExpiry(&state)
         return closed
     }
