@@ -66,4 +66,14 @@ struct FirstMessageTests {
         #expect(read(odd) == .stranger)
         #expect(read([22, 3, 1, 0, 18, 1, 0, 0, 14] + GateToken.suffix.utf8) == .stranger)
     }
+
+    @Test("So many places are looked at as a token's, and whoever sends more that begin like one is a stranger")
+    func dots() {
+        func message(dots: Int) -> [UInt8] {
+            let content = [UInt8](repeating: UInt8(ascii: "."), count: dots) + Array(token.utf8)
+            return [22, 3, 1, 0, UInt8(content.count + 4), 1, 0, 0, UInt8(content.count)] + content
+        }
+        #expect(read(message(dots: 63)) == .token(token))
+        #expect(read(message(dots: 64)) == .stranger)
+    }
 }
