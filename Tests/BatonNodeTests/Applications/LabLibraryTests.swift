@@ -52,6 +52,7 @@ struct LabLibraryTests {
         let activity = try await reader.continue()
         #expect(activity.userInfo?.page == 3)
         #expect(try await accept.end().status == 0)
+        _ = try await origin.nth("wasContinued", 1)
         #expect(origin.count("wasContinued") == 1 && reader.count("didFailToContinue") == 2)
     }
 
