@@ -1,6 +1,7 @@
-import BatonEventLoop
 import Glibc
 import Testing
+
+@testable import BatonEventLoop
 
 @Suite("Network monitor")
 struct NetworkMonitorTests {
@@ -38,6 +39,32 @@ struct NetworkMonitorTests {
         #expect(onLoop.value)
         monitor.cancel()
         monitor.cancel()
+    }
+}
+
+@Suite("Pace of changes")
+struct ChangePaceTests {
+    @Test("A few in a row are told at once, then one each interval; a quiet time earns them anew, and no more")
+    func pace() {
+        var pace = ChangePace()
+        let (start, interval, burst) = (UInt64(1000), ChangePace.interval, UInt64(ChangePace.burst))
+        for _ in 0..<burst {
+            #expect(pace.delay(at: start) == 0)
+            pace.note(at: start)
+        }
+        #expect(pace.delay(at: start) == interval && pace.delay(at: start + interval - 1) == 1)
+        for number in 1...10 {
+            let now = start + UInt64(number) * interval
+            #expect(pace.delay(at: now) == 0)
+            pace.note(at: now)
+            #expect(pace.delay(at: now) == interval)
+        }
+        let later = start + 1000 * interval
+        for _ in 0..<burst {
+            #expect(pace.delay(at: later) == 0)
+            pace.note(at: later)
+        }
+        #expect(pace.delay(at: later) == interval)
     }
 }
 

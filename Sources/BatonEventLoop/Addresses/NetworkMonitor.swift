@@ -5,7 +5,7 @@ import SystemPackage
 ///
 /// The kernel says so through a route socket (rtnetlink(7)); nothing is polled, and an idle machine causes no wake-up.
 /// The kernel also speaks of renewals that change nothing, so the addresses are listed anew and compared, and the
-/// handler runs only when they differ.
+/// handler runs only when they differ: at once for a few changes in a row, then every 5 s (``ChangePace``).
 public final class NetworkMonitor: Sendable {
     private struct State {
         /// Nil once cancelled.
@@ -13,6 +13,7 @@ public final class NetworkMonitor: Sendable {
         var addresses: [InterfaceAddress]
         var source: ReadinessSource?
         var settling: Timer?
+        var pace = ChangePace()
         var onChange: (@Sendable ([InterfaceAddress]) -> Void)?
     }
 
@@ -119,7 +120,8 @@ public final class NetworkMonitor: Sendable {
         state.withLock { state in
             // The first sign decides: a network that never rests is still looked at.
             guard let timer = state.settling, !timer.isScheduled else { return }
-            timer.schedule(after: delay)
+            let pause = state.pace.delay(at: MonotonicClock.nanoseconds())
+            timer.schedule(after: max(delay, .nanoseconds(pause)))
         }
     }
 
@@ -129,6 +131,7 @@ public final class NetworkMonitor: Sendable {
             let handler = state.withLock { state -> (@Sendable ([InterfaceAddress]) -> Void)? in
                 guard Set(current) != Set(state.addresses) else { return nil }
                 state.addresses = current
+                state.pace.note(at: MonotonicClock.nanoseconds())
                 return state.onChange
             }
             handler?(current)
