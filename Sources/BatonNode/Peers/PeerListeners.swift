@@ -13,19 +13,23 @@ import Logging
 ///
 /// Every method is callable from anywhere.
 final class PeerListeners: Sendable {
-    /// Listeners at once, a descriptor each: as many as there are periods that count. One more closes the oldest.
+    /// Listeners at once, a descriptor each: as many as there are periods that count. What served none of these is closed.
     static var bound: Int { Gate.periodBound }
 
     private struct Entry {
         let listener: Listener
-        /// Where the machine could be reached when its period began.
-        let addresses: Set<NetworkAddress>
+        /// The number of the last period that it serves.
+        var period: Int
+        /// Where the machine could be reached when its periods began.
+        var addresses: Set<NetworkAddress>
         var until: Instant?
     }
 
     private struct State {
         /// That of the present period comes last, and has no end yet. None once closed.
         var listeners: [Entry]
+        /// The number of the present period.
+        var period = 0
         /// Of the present period; after the end, of the last.
         var port: UInt16
         var onAccept: (@Sendable (Socket) -> Void)?
@@ -61,7 +65,7 @@ final class PeerListeners: Sendable {
         self.logger = logger
         self.open = open
         let first = try open()
-        let entry = Entry(listener: first, addresses: addresses)
+        let entry = Entry(listener: first, period: 0, addresses: addresses)
         state = Lock(State(listeners: [entry], port: first.localAddress.port ?? 0))
     }
 
@@ -97,6 +101,12 @@ final class PeerListeners: Sendable {
             let closed = state.withLock { state in add(fresh, at: addresses, to: &state) }
             for listener in closed { listener.close() }
         } catch {
+            state.withLock { state in
+                guard let last = state.listeners.indices.last else { return }
+                state.period += 1
+                state.listeners[last].period = state.period
+                state.listeners[last].addresses.formUnion(addresses)
+            }
             logger.warning("the next period has the port of the last one, for no other can be had: \(error)")
         }
     }
@@ -105,11 +115,13 @@ final class PeerListeners: Sendable {
     private func add(_ fresh: Listener, at addresses: Set<NetworkAddress>, to state: inout State) -> [Listener] {
         guard let last = state.listeners.indices.last, let port = fresh.localAddress.port else { return [fresh] }
         state.listeners[last].until = .now + grace
-        let kept = state.listeners.filter { $0.addresses.isSubset(of: addresses) }.suffix(Self.bound - 1)
+        state.period += 1
+        let oldest = state.period - Self.bound
+        let kept = state.listeners.filter { $0.period > oldest && $0.addresses.isSubset(of: addresses) }
         let closed = state.listeners.map(\.listener).filter { listener in
             !kept.contains { $0.listener === listener }
         }
-        state.listeners = kept + [Entry(listener: fresh, addresses: addresses)]
+        state.listeners = kept + [Entry(listener: fresh, period: state.period, addresses: addresses)]
         state.port = port
         if let onAccept = state.onAccept { start(fresh, onAccept) }
         armExpiry(&state)
