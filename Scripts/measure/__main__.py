@@ -12,6 +12,7 @@ import allocations  # noqa: E402
 import discovery  # noqa: E402
 import folders  # noqa: E402
 import gate  # noqa: E402
+import goals  # noqa: E402
 import links  # noqa: E402
 import payload  # noqa: E402
 import sparse  # noqa: E402
@@ -69,19 +70,21 @@ def main() -> int:
         "sparse": lambda: sparse.measure(hosts, given.size * 32),
         "allocations": lambda: allocations.measure(hosts, given.size),
         "payload": lambda: payload.measure(hosts, given.size, given.samples, max(3, given.samples // 5)),
-        "discovery": lambda: discovery.measure(hosts, given.changes),
+        "discovery": lambda: discovery.measure(hosts, given.changes) or [],
         "gate": lambda: gate.measure(hosts, given.samples * 100),
     }
+    reached: list[goals.Goal] = []
     for measurement in given.measurements:
         print(f"\n{measurement}", flush=True)
         try:
-            measure[measurement]()
+            reached += measure[measurement]()
         except Trouble as trouble:
             print(f"benchmark: {measurement}: {trouble}", file=sys.stderr, flush=True)
             failed = 1
     for host in hosts:
         host.stop_node()
-    return failed
+    goals.tell(reached)
+    return int(failed or any(goal.is_limit and not goal.is_met for goal in reached))
 
 
 if __name__ == "__main__":

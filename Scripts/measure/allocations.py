@@ -6,6 +6,7 @@ import shutil
 import struct
 import subprocess
 
+import goals
 import race
 from hosts import Host, Trouble, end
 from statistic import table
@@ -38,7 +39,7 @@ def build(folder: str) -> str:
     return library
 
 
-def measure(hosts: list[Host], size: int) -> None:
+def measure(hosts: list[Host], size: int) -> list[goals.Goal]:
     origin, continuing = hosts[0], hosts[1]
     library = build(origin.home)
     counters = []
@@ -54,10 +55,11 @@ def measure(hosts: list[Host], size: int) -> None:
         host.stop_node()
         host.start_node()
     chunks = (large - small) / CHUNK
-    rows = []
+    rows, most = [], 0.0
     for index, who in enumerate(("origin's node", "continuing node")):
         calls = seen[2][index][0] - seen[1][index][0]
         asked = seen[2][index][1] - seen[1][index][1]
+        most = max(most, calls / chunks)
         rows.append([who, f"{calls / chunks:.1f}", f"{asked / chunks:.0f} B", str(seen[1][index][0])])
     table(
         f"Heap allocations for a chunk of 1 MiB: the difference of {large >> 20} and {small >> 20} MiB, shared by its"
@@ -65,6 +67,7 @@ def measure(hosts: list[Host], size: int) -> None:
         ["", "calls", "bytes asked for", f"calls of a transfer of {small >> 20} MiB in all"],
         rows,
     )
+    return [goals.Goal("heap allocations for a chunk", "less than 1", f"{most:.1f}", most < 1)]
 
 
 def transfer(origin: Host, continuing: Host, size: int, counters: list[Counter]) -> list[tuple[int, int]]:

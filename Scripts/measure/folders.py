@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 
+import goals
 import race
 from competitors import SSHServer
 from hosts import Host, end
@@ -13,16 +14,21 @@ from statistic import mebibytes, table
 SEED = 20261122
 
 
-def measure(hosts: list[Host], size: int, rounds: int) -> None:
-    small = (10_000 * 4096, "10,000 files of 4 KiB in 100 folders", make_small)
-    mixed = (size, f"a folder of mixed sizes, {size / race.GIB:.2f} GiB", make_mixed)
+def measure(hosts: list[Host], size: int, rounds: int) -> list[goals.Goal]:
+    small = (10_000 * 4096, "10,000 files of 4 KiB in 100 folders", make_small, 1.2)
+    mixed = (size, f"a folder of mixed sizes, {size / race.GIB:.2f} GiB", make_mixed, 1.5)
+    reached = []
     # The many small files first: for a minute ext4 does not use a removed file's place again, and looks at each such place
     # whenever it makes a file, so that they would pay for what was removed before them. Their own copies stay.
-    for total, title, make in (small, mixed):
-        copy(hosts, total, title, make, rounds)
+    for total, title, make, least in (small, mixed):
+        contenders, memory = copy(hosts, total, title, make, rounds)
+        reached += [goals.faster(title, *contenders, least), goals.small(title, memory)]
+    return reached
 
 
-def copy(hosts: list[Host], size: int, title: str, make, rounds: int) -> None:
+def copy(
+    hosts: list[Host], size: int, title: str, make, rounds: int
+) -> tuple[list[race.Contender], list[int]]:
     origin, continuing = hosts[0], hosts[1]
     source = f"{origin.home}/album"
     os.makedirs(source)
@@ -40,7 +46,7 @@ def copy(hosts: list[Host], size: int, title: str, make, rounds: int) -> None:
         continuing, contenders, rounds, size, source,
         lambda folder: race.same_folder(source, f"{folder}/album"), slowest=2e6, keep=make is make_small,
     )  # fmt: skip
-    memory = [mebibytes(host.peak_memory()) for host in hosts[:2]]
+    memory = [host.peak_memory() for host in hosts[:2]]
     end(offer)
     ssh.stop()
     shutil.rmtree(source)
@@ -50,7 +56,8 @@ def copy(hosts: list[Host], size: int, title: str, make, rounds: int) -> None:
         race.HEADER,
         race.rows(contenders, size),
     )
-    table("Memory meanwhile", ["", "origin's node", "continuing node"], [["baton", *memory]])
+    table("Memory meanwhile", ["", "origin's node", "continuing node"], [["baton", *map(mebibytes, memory)]])
+    return contenders, memory
 
 
 def make_small(folder: str, _size: int) -> None:

@@ -2,6 +2,7 @@
 
 import ssl
 
+import goals
 from hosts import Host, Trouble, cpu_of, now
 from statistic import table
 
@@ -46,15 +47,18 @@ def client_hello(server_name: str) -> bytes:
     return outgoing.read()
 
 
-def measure(hosts: list[Host], count: int) -> None:
+def measure(hosts: list[Host], count: int) -> list[goals.Goal]:
     origin, stranger = hosts[0], hosts[1]
     port = origin.objects("status")[0]["port"]
     forged = client_hello("a" * 52 + ".baton.invalid").hex()
+    # Where a token's name could begin at each byte.
+    dots = b"\x16\x03\x01" + (16_004).to_bytes(2, "big") + b"\x01" + (16_000).to_bytes(3, "big") + b"." * 16_000
     visits = [
         ("a ClientHello with a forged token", [forged]),
         ("the same in two pieces", [forged[:200], forged[200:]]),
         ("the same in crumbs of 20 bytes", [forged[at : at + 40] for at in range(0, len(forged), 40)]),
         ("a ClientHello without a token", [client_hello("example.org").hex()]),
+        ("a record full of dots", [dots.hex()]),
         ("no TLS at all", [b"GET / HTTP/1.1\r\n\r\n".hex()]),
         ("the end and nothing before it", ["end"]),
         ("nothing, and broken off", []),
@@ -78,5 +82,4 @@ def measure(hosts: list[Host], count: int) -> None:
     average = sum(costs) / len(costs)
     rows.append(["a stranger that reaches the node, on average", f"{average:.0f} µs", "", "", ""])
     table("A stranger at the gate", ["", "CPU of the node", "in all", "bytes answered", "of"], rows)
-    if average >= BOUND:
-        raise Trouble(f"a refused connection costs {average:.0f} µs on average, and may cost {BOUND}")
+    return [goals.Goal("a stranger at the gate", f"under {BOUND} µs", f"{average:.0f} µs", average < BOUND, True)]

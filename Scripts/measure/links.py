@@ -1,10 +1,11 @@
 """One file over a link that is the limit: 1 Gbit/s, and 100 Mbit/s with 50 ms of delay each way."""
 
+import goals
 import race
 import single
 from hosts import Host
 from router import Router
-from statistic import median, table
+from statistic import mebibytes, median, table
 
 #: What a full TCP segment carries, by the bytes that the link counts: 1,500 of IP, of which 40 and 12 are headers and
 #: the time stamps' option; a link of Ethernet counts 14 more.
@@ -12,12 +13,12 @@ PAYLOAD_OF_IP = 1448 / 1500
 PAYLOAD_OF_ETHERNET = 1448 / 1514
 
 
-def measure(hosts: list[Host], size: int, rounds: int) -> None:
+def measure(hosts: list[Host], size: int, rounds: int) -> list[goals.Goal]:
     origin, continuing = hosts[0], hosts[1]
     for host in hosts[:2]:
         host.lab_command("rate", "1000")
     try:
-        copy(hosts, size, rounds, "a link held to 1 Gbit/s", 1e9 * PAYLOAD_OF_ETHERNET / 8)
+        reached = copy(hosts, size, rounds, 0.95, "a link held to 1 Gbit/s", 1e9 * PAYLOAD_OF_ETHERNET / 8)
     finally:
         for host in hosts[:2]:
             host.lab_command("rate", "off")
@@ -26,17 +27,20 @@ def measure(hosts: list[Host], size: int, rounds: int) -> None:
         for host in hosts[:2]:
             host.stop_node()
             host.start_node()
-        copy(
-            hosts, size // 8, rounds, "100 Mbit/s with 50 ms of delay each way, through a router",
+        reached += copy(
+            hosts, size // 8, rounds, 0.9, "100 Mbit/s with 50 ms of delay each way, through a router",
             1e8 * PAYLOAD_OF_IP / 8,
         )  # fmt: skip
     for host in hosts[:2]:
         host.stop_node()
         host.start_node()
+    return reached
 
 
-def copy(hosts: list[Host], size: int, rounds: int, title: str, payload_rate: float) -> None:
-    contenders, _ = single.copy(hosts, size, rounds, slowest=payload_rate / 4)
+def copy(
+    hosts: list[Host], size: int, rounds: int, least: float, title: str, payload_rate: float
+) -> list[goals.Goal]:
+    contenders, memory = single.copy(hosts, size, rounds, slowest=payload_rate / 4)
     table(
         f"One file of {size / race.GIB:.3f} GiB over {title}, medians of {rounds} interleaved rounds;"
         f" the link's payload rate is {payload_rate / 1e6:.1f} MB/s",
@@ -51,3 +55,6 @@ def copy(hosts: list[Host], size: int, rounds: int, title: str, payload_rate: fl
             for contender in contenders
         ],
     )
+    table("Memory meanwhile", ["", "origin's node", "continuing node"], [["baton", *map(mebibytes, memory)]])
+    share = size / median(contenders[0].done) / payload_rate
+    return [goals.filling(title, share, least), goals.small(title, memory)]

@@ -5,6 +5,7 @@ import os
 import subprocess
 import threading
 
+import goals
 from competitors import Nginx
 from hosts import Host, Trouble, end, ended_after, now
 from race import make
@@ -31,7 +32,7 @@ def accept(host: Host, activity: str) -> tuple[float, float]:
     return payload - will, payload - began
 
 
-def measure(hosts: list[Host], size: int, samples: int, cold_samples: int) -> None:
+def measure(hosts: list[Host], size: int, samples: int, cold_samples: int) -> list[goals.Goal]:
     origin, continuing = hosts[0], hosts[1]
     info = json.dumps({"line": 1, "text": "x" * 2048})
     offer, event = origin.offer("--type", "org.example.editing", "--title", "Draft", "--user-info", info)
@@ -86,8 +87,13 @@ def measure(hosts: list[Host], size: int, samples: int, cold_samples: int) -> No
     table(
         "Memory, the most that was resident meanwhile",
         ["", "origin's node", "continuing node"],
-        [["baton", *memory]],
+        [["baton", *map(mebibytes, memory)]],
     )
+    return [
+        goals.soon("accept to payload, warm", warm, 0.002),
+        goals.soon("accept to payload, cold", cold, 0.015),
+        goals.small("accepting during a transfer", memory),
+    ]
 
 
 def watch_until_seen(host: Host, activity: str) -> None:
@@ -137,7 +143,7 @@ def during_transfer(origin: Host, continuing: Host, activity: str, size: int, sa
         if failed:
             raise Trouble(f"the transfer failed ({failed})")
         subprocess.run(["rm", "-rf", folder], check=True)
-    memory = [mebibytes(host.peak_memory()) for host in (origin, continuing)]
+    memory = [host.peak_memory() for host in (origin, continuing)]
     end(offer)
     os.unlink(source)
     return inner, whole, memory

@@ -5,12 +5,11 @@ import os
 import race
 from competitors import Nginx, SSHServer
 from hosts import Host, end
-from statistic import mebibytes
 
 
 def copy(
     hosts: list[Host], size: int, rounds: int, slowest: float = 20e6
-) -> tuple[list[race.Contender], list[str]]:
+) -> tuple[list[race.Contender], list[int]]:
     """The contenders with their times, and the most memory that the two nodes held."""
     origin, continuing = hosts[0], hosts[1]
     name = "single.bin"
@@ -29,7 +28,7 @@ def copy(
     race.run(
         continuing, contenders, rounds, size, source, lambda folder: race.same_file(source, f"{folder}/{name}"), slowest
     )
-    memory = [mebibytes(host.peak_memory()) for host in hosts[:2]]
+    memory = [host.peak_memory() for host in hosts[:2]]
     end(offer)
     nginx.stop()
     ssh.stop()

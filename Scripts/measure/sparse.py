@@ -3,6 +3,7 @@
 import os
 import random
 
+import goals
 from hosts import Host, Trouble, end, now
 from statistic import mebibytes, table
 
@@ -11,7 +12,7 @@ ISLANDS = 64
 SEED = 20261122
 
 
-def measure(hosts: list[Host], size: int) -> None:
+def measure(hosts: list[Host], size: int) -> list[goals.Goal]:
     origin, continuing = hosts[0], hosts[1]
     source = f"{origin.home}/sparse.bin"
     noise = random.Random(SEED)
@@ -29,7 +30,7 @@ def measure(hosts: list[Host], size: int) -> None:
     began = now()
     continuing.baton("accept", event["id"], "--to", folder)
     seconds = now() - began
-    memory = [mebibytes(host.peak_memory()) for host in hosts[:2]]
+    memory = [host.peak_memory() for host in hosts[:2]]
     copy = f"{folder}/sparse.bin"
     stored = os.stat(copy).st_blocks * 512
     with open(source, "rb") as one, open(copy, "rb") as other:
@@ -53,5 +54,6 @@ def measure(hosts: list[Host], size: int) -> None:
     table(
         f"A sparse file of {size / 1024**3:.0f} GiB with {ISLANDS * 64} KiB of data (seed {SEED})",
         ["", "time", "stored at the continuing host", "memory, origin's node", "memory, continuing node"],
-        [["baton", f"{seconds:.1f} s", mebibytes(stored), *memory]],
+        [["baton", f"{seconds:.1f} s", mebibytes(stored), *map(mebibytes, memory)]],
     )
+    return [goals.small("a sparse file", memory)]

@@ -1,12 +1,13 @@
 """One large file from page cache to disk: Baton against curl from nginx over TLS 1.3 and scp."""
 
+import goals
 import race
 import single
 from hosts import Host
-from statistic import table
+from statistic import mebibytes, table
 
 
-def measure(hosts: list[Host], size: int, rounds: int) -> None:
+def measure(hosts: list[Host], size: int, rounds: int) -> list[goals.Goal]:
     contenders, memory = single.copy(hosts, size, rounds)
     table(
         f"Throughput, page cache to disk, {size / race.GIB:.2f} GiB, medians of {rounds} interleaved rounds"
@@ -17,5 +18,12 @@ def measure(hosts: list[Host], size: int, rounds: int) -> None:
     table(
         "Memory, the most that was resident during these transfers",
         ["", "origin's node", "continuing node"],
-        [["baton", *memory]],
+        [["baton", *map(mebibytes, memory)]],
     )
+    baton, curl, scp = contenders
+    return [
+        goals.faster("one large file", baton, curl, 1.5),
+        goals.faster("one large file", baton, scp, 2),
+        goals.frugal("one large file", baton, curl),
+        goals.small("one large file", memory),
+    ]
