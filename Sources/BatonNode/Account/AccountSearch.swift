@@ -1,6 +1,7 @@
 import BatonAccount
 import BatonDiscovery
 import BatonEventLoop
+import BatonProtocol
 import BatonTLS
 import BatonTransport
 
@@ -24,6 +25,8 @@ actor AccountSearch {
     private var asked = AskedDevices()
     private var questions: [AskedDevices.Question: Task<Void, Never>] = [:]
     private var timer: Timer?
+    /// When it is over at the latest, but for who is being asked then.
+    private var deadline: Instant = .now
     private var isTimeUp = false
     /// The newest generation of keys that anything was sealed with.
     private var newest: UInt32 = 0
@@ -40,7 +43,8 @@ actor AccountSearch {
     /// Begins to count the time.
     func begin(within limit: Duration) {
         let timer = Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.timeIsUp() } }
-        timer.schedule(after: limit)
+        deadline = .now + limit
+        timer.schedule(at: deadline.nanoseconds)
         self.timer = timer
     }
 
@@ -76,7 +80,11 @@ actor AccountSearch {
 
     private func ask(_ opened: (advertisement: Advertisement, keys: GenerationKeys), on interface: UInt32) {
         let (advertisement, generation) = (opened.advertisement, opened.keys.generation)
-        newest = max(newest, generation)
+        if generation > newest {
+            newest = generation
+            // Whoever answered before does not know what this one knows.
+            timer?.schedule(at: deadline.nanoseconds)
+        }
         let moment = (advertisement.epoch, advertisement.sequence)
         guard let begun = asked.begin(advertisement.device, moment, under: opened.keys.id) else { return }
         if let superseded = begun.superseded { questions[superseded]?.cancel() }
@@ -99,7 +107,9 @@ actor AccountSearch {
         outcome.met.append(answer.device)
         _ = try? outcome.account.take(answer.lists)
         // Whoever was revoked has only keys of before, and does not shorten the search for those who know that.
-        if !isTimeUp, generation == newest { timer?.schedule(after: Self.grace) }
+        if !isTimeUp, generation == newest {
+            timer?.schedule(at: min(.now + Self.grace, deadline).nanoseconds)
+        }
     }
 
     private func timeIsUp() {

@@ -89,8 +89,8 @@ final class PeerListeners: Sendable {
             onAccept: onAccept)
     }
 
-    /// Another period begins, and has another port. Older ones that were announced with an address which the machine has no
-    /// more are closed: it has moved, and in another network nobody is to find them open.
+    /// Another period begins, and has another port. Older ones are closed where the machine has other addresses by now: it
+    /// may be in another network, where nobody is to find them open.
     ///
     /// - Parameter addresses: as when it was made.
     func beginPeriod(at addresses: Set<NetworkAddress>) {
@@ -105,7 +105,7 @@ final class PeerListeners: Sendable {
                 guard let last = state.listeners.indices.last else { return }
                 state.period += 1
                 state.listeners[last].period = state.period
-                state.listeners[last].addresses.formUnion(addresses)
+                state.listeners[last].addresses = addresses
             }
             logger.warning("the next period has the port of the last one, for no other can be had: \(error)")
         }
@@ -117,7 +117,7 @@ final class PeerListeners: Sendable {
         state.listeners[last].until = .now + grace
         state.period += 1
         let oldest = state.period - Self.bound
-        let kept = state.listeners.filter { $0.period > oldest && $0.addresses.isSubset(of: addresses) }
+        let kept = state.listeners.filter { $0.period > oldest && $0.addresses == addresses }
         let closed = state.listeners.map(\.listener).filter { listener in
             !kept.contains { $0.listener === listener }
         }
