@@ -39,11 +39,11 @@ extension Node {
         }
     }
 
-    func listen(on loop: EventLoop, over loops: EventLoopGroup) throws(NodeError) -> PeerListeners {
+    func listen(on loop: EventLoop) throws(NodeError) -> PeerListeners {
         let (port, deadline) = (configuration.port, limits.visitDeadline)
         do {
             return try PeerListeners(
-                isFixed: port != 0, at: Announcer.ownNetworkAddresses(), on: loop, over: loops, logger: logger
+                isFixed: port != 0, at: Announcer.ownNetworkAddresses(), on: loop, logger: logger
             ) {
                 () throws(SocketError) in
                 try Listener.onAllAddresses(port: port, on: loop, defersAccept: deadline)

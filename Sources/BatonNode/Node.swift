@@ -149,7 +149,7 @@ public actor Node {
         let (rotations, rotationWanted) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         let gate = GateKeeper(of: stored.identity.id, clockDelay: seams.clockDelay) { rotationWanted.yield() }
         let context = try context(account, gate)
-        let listeners = try listen(on: loop, over: loops)
+        let listeners = try listen(on: loop)
 
         let discovery = ServiceDiscovery(
             configuration: seams.discovery, loop: loop, executor: try Self.executor("baton-discovery"))
@@ -287,7 +287,8 @@ public actor Node {
     ) -> Accepting {
         let (admitted, continuation) = AsyncStream<Connection>.makeStream(bufferingPolicy: .bufferingNewest(64))
         let doorkeeper = Doorkeeper(
-            account, context: context, gate: gate, limits: limits, budget: connections.budget, on: listeners.loop
+            account, context: context, gate: gate, limits: limits, budget: connections.budget, on: listeners.loop,
+            over: connections.loops
         ) { continuation.yield($0) }
         listeners.start { doorkeeper.receive($0) }
         Task {

@@ -69,6 +69,25 @@ struct SocketTests {
         #expect(await acceptor.receivedCount == 11)
     }
 
+    @Test("A connection goes on on another loop, with what had come, and the socket it had is closed")
+    func moved() async throws {
+        let (dialer, acceptor) = try await tcpPair(paused: true)
+        let bytes = pattern(100_000)
+        await dialer.send(bytes)
+        let other = EventLoop(name: "other")
+        let moved = Peer(try acceptor.socket.moved(to: other))
+        #expect(moved.socket.loop === other)
+        #expect(moved.socket.remoteAddress == dialer.socket.localAddress)
+        #expect(acceptor.socket.isClosed)
+        await eventually("all came") { await moved.receivedCount == bytes.count }
+        #expect(await moved.received == bytes)
+        #expect(await acceptor.receivedCount == 0)
+        await moved.send(bytes, thenEnd: true)
+        await eventually("the answer and its end came") { await dialer.isEnded }
+        #expect(await dialer.received == bytes)
+        #expect { _ = try acceptor.socket.moved(to: other) } throws: { ($0 as? SocketError)?.code == .closed }
+    }
+
     @Test("An idle socket with room to write causes no calls and no work")
     func idle() async throws {
         let (dialer, acceptor) = try await tcpPair()
@@ -382,7 +401,8 @@ extension OwnProcess {
                 let live = Box<[ObjectIdentifier: Socket]>([:])
                 let accepted = Box(0)
                 let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: group.next())
-                listener.start(socketsOn: group) { socket in
+                listener.start { stranger in
+                    guard let socket = try? stranger.moved(to: group.next()) else { return }
                     accepted.change { $0 += 1 }
                     live.change { $0[ObjectIdentifier(socket)] = socket }
                     let read: @Sendable () -> Void = { [weak socket] in

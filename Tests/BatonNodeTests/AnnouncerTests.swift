@@ -24,7 +24,7 @@ struct AnnouncerTests {
             on: list, files: SharedFiles(path: "/nonexistent/roots", userHome: nil, on: executor, logger: logger)
         ) { _ in }
         let listeners = try PeerListeners(
-            isFixed: false, at: [], on: loop, over: EventLoopGroup(name: "connections", count: 1), logger: logger
+            isFixed: false, at: [], on: loop, logger: logger
         ) { () throws(SocketError) in try Listener.onAllAddresses(port: 0, on: loop) }
         let announcer = Announcer(
             account: device.account, epoch: 1, listeners: listeners, gate: GateKeeper(of: device.id) {}, offers: offers,

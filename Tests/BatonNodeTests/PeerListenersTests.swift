@@ -26,9 +26,7 @@ struct PeerListenersTests {
     ) throws -> PeerListeners {
         let (loop, log) = (loop, log)
         return try PeerListeners(
-            isFixed: isFixed, at: Self.home, grace: grace, on: loop,
-            over: EventLoopGroup(name: "connections", count: 1),
-            logger: Logger(label: "test") { _ in log }
+            isFixed: isFixed, at: Self.home, grace: grace, on: loop, logger: Logger(label: "test") { _ in log }
         ) { () throws(SocketError) in try open(loop) }
     }
 

@@ -37,7 +37,6 @@ public final class Listener: Sendable {
         var source: ReadinessSource?
         var recovery: Timer?
         var pauses: Pause = .notStarted
-        var sockets: (@Sendable () -> EventLoop)?
         var onAccept: (@Sendable (Socket) -> Void)?
         var onTrouble: (@Sendable (SocketError) -> Void)?
         var isInTrouble = false
@@ -141,17 +140,13 @@ public final class Listener: Sendable {
     /// The listener holds the handlers until it is closed.
     ///
     /// - Parameters:
-    ///   - group: the loops that the sockets are given in turn; without one, the loop of the listener.
     ///   - onTrouble: descriptors or memory ran out; accepting goes on by itself. Once per such time, for the log.
-    ///   - onAccept: has a new socket, not started yet. Runs on the listener's loop, whichever the socket's is.
+    ///   - onAccept: has a new socket of the listener's loop, not started yet.
     public func start(
-        socketsOn group: EventLoopGroup? = nil, onTrouble: (@Sendable (SocketError) -> Void)? = nil,
-        onAccept: @escaping @Sendable (Socket) -> Void
+        onTrouble: (@Sendable (SocketError) -> Void)? = nil, onAccept: @escaping @Sendable (Socket) -> Void
     ) {
-        let loop = self.loop
         state.withLock { state in
             guard let descriptor = state.descriptor, state.onAccept == nil else { return }
-            state.sockets = { group?.next() ?? loop }
             state.onAccept = onAccept
             state.onTrouble = onTrouble
             state.source = ReadinessSource(.reading, of: descriptor, in: poll) { [weak self] in
@@ -204,9 +199,9 @@ public final class Listener: Sendable {
 
     private func acceptOne() -> Attempt {
         state.withLock { state in
-            guard let descriptor = state.descriptor, let onAccept = state.onAccept, let sockets = state.sockets,
-                state.pauses.isEmpty
-            else { return .nothing }
+            guard let descriptor = state.descriptor, let onAccept = state.onAccept, state.pauses.isEmpty else {
+                return .nothing
+            }
             // Asked before, for an accepted connection cannot be put back.
             guard !DescriptorLimit.isNearlyReached else { return rest(after: .tooManyOpenFiles, &state) }
             var storage = sockaddr_storage()
@@ -222,7 +217,7 @@ public final class Listener: Sendable {
                 let owned = OwnedDescriptor(takingOwnershipOf: number)
                 guard case .success = SystemCall.prepareAccepted(number),
                     let remote = SocketAddress(storage, length: length),
-                    let socket = try? Socket(SharedDescriptor(owned), on: sockets(), remote: remote)
+                    let socket = try? Socket(SharedDescriptor(owned), on: loop, remote: remote)
                 else { return .failed }
                 return .accepted(socket, onAccept)
             case .failure(let error) where error.meansWouldBlock: return .nothing

@@ -74,6 +74,29 @@ public final class Socket: Sendable {
         state = Lock(State(descriptor: descriptor))
     }
 
+    /// Goes on with the connection of another one.
+    private init(
+        _ descriptor: SharedDescriptor, of other: Socket, inputEnded: Bool, on loop: EventLoop, in poll: ReadinessPoll
+    ) {
+        self.loop = loop
+        self.poll = poll
+        localAddress = other.localAddress
+        remoteAddress = other.remoteAddress
+        state = Lock(State(descriptor: descriptor, inputEnded: inputEnded))
+    }
+
+    /// Lets the connection go on on another loop, in the socket that is returned, which is not started yet. This one is
+    /// closed then; called on its loop, no handler of it runs any more.
+    ///
+    /// - Throws: `outOfResources` where the loop is new and no descriptor is free, and this one stays as it was; `closed`
+    ///   after ``close()``.
+    public func moved(to loop: EventLoop) throws(SocketError) -> Socket {
+        let poll = try loop.poll()
+        let dropped = drop()
+        guard let descriptor = dropped.descriptor else { throw SocketError(.closed, while: "moving a connection") }
+        return Socket(descriptor, of: self, inputEnded: dropped.inputEnded, on: loop, in: poll)
+    }
+
     deinit {
         close()
     }
@@ -193,6 +216,12 @@ public final class Socket: Sendable {
     /// connection, and the other side may lose what it had not read. Who must not lose a last message calls
     /// ``shutdownWrite()`` and reads to the end first. Idempotent.
     public func close() {
+        // The descriptor closes when both sources have let go of it, or here where there are none.
+        _ = drop()
+    }
+
+    /// Lets go of everything. Whoever calls has the descriptor for as long as he holds what is returned.
+    private func drop() -> State {
         let dropped = state.withLock { state in
             let dropped = state
             state = State(descriptor: nil)
@@ -200,7 +229,7 @@ public final class Socket: Sendable {
         }
         dropped.readSource?.cancel()
         dropped.writeSource?.cancel()
-        // The descriptor closes when both sources have let go of it, or here where there are none.
+        return dropped
     }
 
     /// Whether ``close()`` was called.

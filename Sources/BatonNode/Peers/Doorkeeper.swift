@@ -9,7 +9,8 @@ import BatonTransport
 /// Most of those who knock on a port are strangers, so this is cheap: a connection is read where it was accepted, without
 /// a task or a source of events, and is closed there unless the gate admits it. Only one whose first message has not come
 /// whole waits, in a bounded number and for a bounded time; the kernel keeps those that have said nothing at all, and wakes
-/// nobody for less than what is missing of a message of which the length has come.
+/// nobody for less than what is missing of a message of which the length has come. Until he is let in a visitor stays on the
+/// loop that accepted him: two that are woken for each stranger cost twice as much.
 ///
 /// All who wait have one timer: a Dispatch timer of each would be made, armed and taken away again for every stranger whose
 /// message came in two pieces, and each of that wakes a thread, which costs more than all else that is done for him.
@@ -25,6 +26,7 @@ final class Doorkeeper: Sendable {
     private let account: CurrentAccount
     private let context: TLSContext
     private let gate: GateKeeper?
+    private let loops: EventLoopGroup?
     private let limits: NodeLimits
     private let budget: ReceiveBudget?
     private let isSilent: Bool
@@ -39,14 +41,16 @@ final class Doorkeeper: Sendable {
     ///   - budget: what all connections share for what they receive.
     ///   - isSilent: says nothing to whoever is refused. Every program is; only the tests of attacks see what TLS itself
     ///     would say.
-    ///   - loop: where it looks who has waited for too long.
+    ///   - loop: that of the listeners.
+    ///   - loops: where the connections go on, in turn; `nil`, the default, leaves them on the first loop.
     ///   - admitted: gets each connection that was let in, not started yet; on any loop.
     init(
         _ account: CurrentAccount, context: TLSContext, gate: GateKeeper? = nil, limits: NodeLimits = NodeLimits(),
         budget: ReceiveBudget? = nil, isSilent: Bool = true, on loop: EventLoop,
-        admitted: @escaping @Sendable (Connection) -> Void
+        over loops: EventLoopGroup? = nil, admitted: @escaping @Sendable (Connection) -> Void
     ) {
         self.loop = loop
+        self.loops = loops
         self.account = account
         self.context = context
         self.gate = gate
@@ -84,10 +88,10 @@ final class Doorkeeper: Sendable {
     }
 
     private func expel(_ visitors: [Visitor]) {
-        for visitor in visitors {
-            visitor.socket.loop.execute {
-                // Who was admitted meanwhile has another owner.
-                guard self.waiting.withLock({ $0.visitors[ObjectIdentifier(visitor)] != nil }) else { return }
+        guard !visitors.isEmpty else { return }
+        loop.execute {
+            // Who was admitted meanwhile has another owner.
+            for visitor in visitors where self.waiting.withLock({ $0.visitors[ObjectIdentifier(visitor)] != nil }) {
                 self.dismiss(visitor)
             }
         }
@@ -102,14 +106,19 @@ final class Doorkeeper: Sendable {
             if !isSilent { visitor.sayWhy() }
             dismiss(visitor)
         case .admitted(let session):
-            leave(visitor)
-            let channel = TLSChannel(session, isClient: false)
-            admitted(
-                Connection(
-                    socket: visitor.socket, channel: channel, role: .acceptor, limits: limits.session,
-                    revocationNumber: account.value.state.revision, budget: budget, on: visitor.socket.loop))
+            admit(visitor, session)
         }
         return true
+    }
+
+    private func admit(_ visitor: Visitor, _ session: sending TLSSession) {
+        let loop = loops?.next() ?? loop
+        guard let socket = try? visitor.socket.moved(to: loop) else { return dismiss(visitor) }
+        leave(visitor)
+        admitted(
+            Connection(
+                socket: socket, channel: TLSChannel(session, isClient: false), role: .acceptor, limits: limits.session,
+                revocationNumber: account.value.state.revision, budget: budget, on: loop))
     }
 
     private func dismiss(_ visitor: Visitor) {
@@ -145,8 +154,8 @@ final class Doorkeeper: Sendable {
 
 /// A connection that has not shown yet whether it is one of the account's.
 ///
-/// Used on the loop that accepted it, and once it waits on its socket's loop alone.
-private final class Visitor: @unchecked Sendable {  // reason: confined to one loop at a time, as said above
+/// Used on the loop that accepted it.
+private final class Visitor: @unchecked Sendable {  // reason: confined to one loop, as said above
     enum Verdict {
         case unclear
         case refused

@@ -38,7 +38,6 @@ final class PeerListeners: Sendable {
     }
 
     let loop: EventLoop
-    private let loops: EventLoopGroup
     private let isFixed: Bool
     private let grace: Duration
     private let logger: Logger
@@ -52,14 +51,12 @@ final class PeerListeners: Sendable {
     ///   - addresses: where the machine can be reached now, but for those of a link, which are the same in every network.
     ///   - grace: how long a port outlives its period.
     ///   - loop: where connections are accepted.
-    ///   - loops: those of the connections.
     ///   - open: listens at a port that nothing else has, on `loop`.
     init(
         isFixed: Bool, at addresses: Set<NetworkAddress>, grace: Duration = Gate.periodGrace, on loop: EventLoop,
-        over loops: EventLoopGroup, logger: Logger, open: @escaping @Sendable () throws(SocketError) -> Listener
+        logger: Logger, open: @escaping @Sendable () throws(SocketError) -> Listener
     ) throws(SocketError) {
         self.loop = loop
-        self.loops = loops
         self.isFixed = isFixed
         self.grace = grace
         self.logger = logger
@@ -74,7 +71,7 @@ final class PeerListeners: Sendable {
 
     /// Starts accepting, now and in all periods to come.
     ///
-    /// - Parameter onAccept: as ``Listener/start(socketsOn:onTrouble:onAccept:)`` has it.
+    /// - Parameter onAccept: as ``Listener/start(onTrouble:onAccept:)`` has it.
     func start(onAccept: @escaping @Sendable (Socket) -> Void) {
         state.withLock { state in
             state.onAccept = onAccept
@@ -84,7 +81,6 @@ final class PeerListeners: Sendable {
 
     private func start(_ listener: Listener, _ onAccept: @escaping @Sendable (Socket) -> Void) {
         listener.start(
-            socketsOn: loops,
             onTrouble: { [logger] in logger.warning("other devices cannot connect at the moment: \($0)") },
             onAccept: onAccept)
     }
