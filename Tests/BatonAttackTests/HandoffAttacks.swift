@@ -280,11 +280,11 @@ struct HandoffAttacks {
         try await attack("an origin that sends a byte now and then") { defence in
             let origin = HostileOrigin(
                 size: 100_000, records: [UInt8](repeating: 0, count: 100_016), drip: .milliseconds(50))
-            // What stays for five times as long as an origin may be silent is not ended by that. Where the machine was too
-            // busy for a byte in that time, it is: then with more of it.
+            // What stays for twice as long as an origin may be silent is not ended by that. Where the machine was too busy
+            // for a byte in that time, it is: then with more of it.
             for stall in defence.isOn ? [0.6] : [0.6, 3, 15, 60] {
                 let folder = try scratch.folder("dripping-\(defence)-\(stall)")
-                let outcome = try await isStuck(after: defence.isOn ? Self.patience : .seconds(5 * stall)) {
+                let outcome = try await isStuck(after: defence.isOn ? Self.patience : .seconds(2 * stall)) {
                     try await origin.fetch(
                         title: "report.pdf", into: folder, stallDeadline: .seconds(stall),
                         leastProgress: defence.isOn ? 16 << 10 : 0)

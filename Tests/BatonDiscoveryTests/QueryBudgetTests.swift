@@ -160,6 +160,21 @@ import Testing
         #expect(bench.budget.usage == (0, 10) && bench.open.contains("n0"))
     }
 
+    @Test func whoWasHeardAndIsFollowedMakesRoomAtOnce() throws {
+        var bench = Bench()
+        for index in 0..<1000 { bench.appear("n\(index)") }
+        var heard: Set<String> = []
+        // No time passes.
+        for _ in 0..<1000 {
+            guard let name = bench.open.subtracting(heard).first else { break }
+            heard.insert(name)
+            bench.budget.follow(name, now: bench.now)
+            bench.settle()
+        }
+        #expect(heard.count == 1000)
+        #expect(bench.open.count == 16)
+    }
+
     @Test func fiveHundredFollowedInstancesEachHaveATurnIn40Seconds() {
         var bench = Bench()
         for index in 0..<500 { bench.appear("n\(index)") }

@@ -40,10 +40,20 @@ public struct AccountSecrets: Sendable {
     /// - Parameter list: the list that began it, which its label includes, so that two lists signed apart under one
     ///   number have different keys; nil for generation 0.
     public func keys(generation: UInt32, list: ListDigest? = nil) -> GenerationKeys {
-        let label = list.map { "\(generation)/\($0)" } ?? "\(generation)"
-        return GenerationKeys(
-            id: GenerationID(number: generation, list: list), advertisement: expand("advertisement/" + label),
-            gate: expand("gate/" + label), joining: list == nil ? nil : joiningKey(generation: generation))
+        GenerationKeys(
+            id: GenerationID(number: generation, list: list),
+            advertisement: advertisementKey(generation: generation, list: list),
+            gate: expand("gate/" + label(generation, list)),
+            joining: list == nil ? nil : joiningKey(generation: generation))
+    }
+
+    /// That key of a generation which opens its advertisements: see ``keys(generation:list:)``.
+    func advertisementKey(generation: UInt32, list: ListDigest?) -> SecretBytes {
+        expand("advertisement/" + label(generation, list))
+    }
+
+    private func label(_ generation: UInt32, _ list: ListDigest?) -> String {
+        list.map { "\(generation)/\($0)" } ?? "\(generation)"
     }
 
     /// The key with which the holder of the account key finds the digest of a generation's list; it is the same for

@@ -19,22 +19,28 @@ enum SecretDerivation {
     /// HMAC (RFC 2104) by a key of at most one block.
     private static func code(of message: UnsafeRawBufferPointer, by key: UnsafeRawBufferPointer) -> SecretBytes {
         precondition(key.count <= SHA256.blockByteCount, "a longer key would be hashed first")
-        return withWipedStack {
-            hash(key, 0x36, message).withUnsafeBytes { hash(key, 0x5c, $0) }
+        return SecretBytes(count: SHA256.byteCount) { target in
+            // What is between stays on the stack: pages of their own for it would take longer than all the hashing, and
+            // who joins an account derives 65 keys for each record that somebody makes up.
+            withWipedStack {
+                hash(key, 0x36, message, into: target)
+                hash(key, 0x5c, UnsafeRawBufferPointer(target), into: target)
+            }
         }
     }
 
     /// The hash of a masked key and of a message.
     private static func hash(
-        _ key: UnsafeRawBufferPointer, _ mask: UInt8, _ message: UnsafeRawBufferPointer
-    ) -> SecretBytes {
-        let block = SecretBytes(count: SHA256.blockByteCount) { block in
-            for index in block.indices { block[index] = mask ^ (index < key.count ? key[index] : 0) }
-        }
+        _ key: UnsafeRawBufferPointer, _ mask: UInt8, _ message: UnsafeRawBufferPointer,
+        into target: UnsafeMutableRawBufferPointer
+    ) {
         var hasher = SHA256()
-        block.withUnsafeBytes { hasher.update(bufferPointer: $0) }
+        withUnsafeTemporaryAllocation(byteCount: SHA256.blockByteCount, alignment: 16) { block in
+            for index in block.indices { block[index] = mask ^ (index < key.count ? key[index] : 0) }
+            hasher.update(bufferPointer: UnsafeRawBufferPointer(block))
+        }
         hasher.update(bufferPointer: message)
-        return hasher.finalize().withUnsafeBytes { SecretBytes(copying: $0) }
+        hasher.finalize().withUnsafeBytes { target.copyMemory(from: $0) }
     }
 }
 

@@ -4,8 +4,9 @@
 /// link can announce instances. So queries are of two kinds. The *kept* ones belong to instances that somebody who can
 /// read them (the node) has asked to keep. The *probes* find that out, and hear what is only worth following: each has a turn, after which it makes room for
 /// whoever waits, newest first, because what has just appeared is most likely what a user is looking for; every fourth
-/// place goes to the one that waits longest, so that a flood of new instances starves nobody. A probe whose turn is
-/// over stays while nobody waits. An instance that was rejected is not looked at again for a while.
+/// place goes to the one that waits longest, so that a flood of new instances starves nobody. A turn is over when the
+/// instance was heard and is only worth following, and after a while in any case; such a probe stays while nobody waits. An
+/// instance that was rejected is not looked at again for a while.
 ///
 /// The owner feeds events in, and asks ``nextAction(now:)`` until it is nil after each of them and at each
 /// ``deadline()``. Times are durations since any fixed moment, and must not go back.
@@ -139,7 +140,8 @@ struct QueryBudget {
         case .waiting:
             // The verdict on its last turn does not give it another one sooner.
             if !instance.isFollowed { instance.phase = .waiting(queued: next(), notBefore: now) }
-        case .probing: break
+        // What it had to say now it has said.
+        case .probing: instance.phase = .probing(since: now - limits.turn)
         }
         instance.isKnown = false
         instance.isFollowed = true

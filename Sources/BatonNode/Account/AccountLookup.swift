@@ -56,8 +56,10 @@ public struct AccountLookup: Sendable {
         let searching = Task {
             await discovery.start()
             for await event in discovery.events {
-                guard await !search.hear(event), case .record(let instance, _, _) = event else { continue }
-                discovery.reject(instance)
+                let isOfAccount = await search.hear(event)
+                guard case .record(let instance, _, _) = event else { continue }
+                // A copy of what a device said once takes no more time than its one record.
+                if isOfAccount { discovery.follow(instance) } else { discovery.reject(instance) }
             }
         }
         for await _ in search.end {}
