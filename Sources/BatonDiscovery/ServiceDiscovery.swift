@@ -184,6 +184,9 @@ public actor ServiceDiscovery {
     /// The number of open queries, of the kept and of the probing kind.
     public var queryUsage: (kept: Int, probing: Int) { budget.usage }
 
+    /// Whether instances are announced that had no turn yet: what they say is not known.
+    public var isBehind: Bool { budget.isBehind(now: Self.now) }
+
     // MARK: - Responder
 
     private func connect() {

@@ -163,6 +163,7 @@ import Testing
     @Test func whoWasHeardAndIsFollowedMakesRoomAtOnce() throws {
         var bench = Bench()
         for index in 0..<1000 { bench.appear("n\(index)") }
+        #expect(bench.budget.isBehind(now: bench.now))
         var heard: Set<String> = []
         // No time passes.
         for _ in 0..<1000 {
@@ -173,6 +174,7 @@ import Testing
         }
         #expect(heard.count == 1000)
         #expect(bench.open.count == 16)
+        #expect(!bench.budget.isBehind(now: bench.now))
     }
 
     @Test func fiveHundredFollowedInstancesEachHaveATurnIn40Seconds() {

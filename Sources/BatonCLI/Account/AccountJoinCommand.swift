@@ -65,6 +65,9 @@ struct AccountJoinCommand: AsyncParsableCommand {
         } else {
             Output.say("No other device of the account answered. \(later)")
         }
+        if outcome.isIncomplete {
+            Output.say(outcome.incompleteness + (outcome.met.isEmpty ? "" : " " + later))
+        }
         return outcome
     }
 
@@ -78,5 +81,12 @@ struct AccountJoinCommand: AsyncParsableCommand {
             throw CommandError(error)
         }
         throw CommandError(AccountError.accountExists(isSame: false))
+    }
+}
+
+extension AccountLookup.Outcome {
+    /// What is said where ``isIncomplete``.
+    var incompleteness: String {
+        "More devices are announced on this network than could be looked at: somebody may be making them up."
     }
 }

@@ -66,7 +66,9 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
                 question: "Lock \(chosen.shown) out of the account? This cannot be taken back.")
             let secrets = try await AccountKeyInput.read(from: keyFile, of: account)
             // What was revoked elsewhere meanwhile is in the new list as well.
-            let met = await AccountLookup(for: account, with: secrets).run(within: Self.patience).account
+            let outcome = await AccountLookup(for: account, with: secrets).run(within: Self.patience)
+            if outcome.isIncomplete { Output.say(outcome.incompleteness) }
+            let met = outcome.account
             guard !met.isRevoked(id) || met.state != account.state || met.state.isApart else {
                 Output.say("\(chosen.shown) was revoked before.")
                 return

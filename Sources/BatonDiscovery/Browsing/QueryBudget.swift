@@ -88,6 +88,16 @@ struct QueryBudget {
         return (survey.kept, survey.probing)
     }
 
+    /// Whether an instance could be looked at and never was.
+    func isBehind(now: Duration) -> Bool {
+        instances.values.contains { instance in
+            switch instance.phase {
+            case .waiting(_, let notBefore): instance.attempts == 0 && !instance.isFollowed && notBefore <= now
+            case .probing, .kept: false
+            }
+        }
+    }
+
     // MARK: - Events
 
     /// An instance is on the network. Returns the name of an instance that is forgotten for it, when there are too many.

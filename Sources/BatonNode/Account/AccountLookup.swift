@@ -20,6 +20,8 @@ public struct AccountLookup: Sendable {
         public var met: [KnownDevices.Entry] = []
         /// Why nobody can be found: a sentence of the DNS-SD responder's.
         public var trouble: String?
+        /// Whether more names are announced than there was time to look at.
+        public var isIncomplete = false
     }
 
     /// How long one device may take to be reached and to answer. Default 5 s.
@@ -38,8 +40,9 @@ public struct AccountLookup: Sendable {
         self.secrets = secrets
     }
 
-    /// Looks for so long, or for a second after devices have answered, and then until those have that were found. Ends at
-    /// once where there is no DNS-SD responder.
+    /// Looks for so long, or for a second after devices have answered, and then until those have that were found; for three
+    /// times as long where so many names are announced that they have not all been looked at by then. Ends at once where
+    /// there is no DNS-SD responder.
     public func run(within limit: Duration) async -> Outcome {
         let loop = EventLoop(name: "lookup")
         let discovery: ServiceDiscovery
@@ -52,7 +55,7 @@ public struct AccountLookup: Sendable {
         }
         let opener = JoiningOpener(secrets: secrets, ownDevice: account.identity.id)
         let search = AccountSearch(self, opener: opener, context: context, on: loop)
-        await search.begin(within: limit)
+        await search.begin(within: limit) { await discovery.isBehind }
         let searching = Task {
             await discovery.start()
             for await event in discovery.events {

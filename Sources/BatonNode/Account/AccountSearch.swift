@@ -10,6 +10,10 @@ import BatonTransport
 actor AccountSearch {
     /// How long it goes on for devices under other lists, after the first has answered.
     private static let grace = Duration.seconds(1)
+    /// How often it looks whether all that is announced has been looked at, once its time is up.
+    private static let pause = Duration.milliseconds(250)
+    /// By how much it may take longer for that.
+    private static let patience = 3
 
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -25,9 +29,12 @@ actor AccountSearch {
     private var asked = AskedDevices()
     private var questions: [AskedDevices.Question: Task<Void, Never>] = [:]
     private var timer: Timer?
-    /// When it is over at the latest, but for who is being asked then.
+    /// When it is over, but for who is being asked then and for what has not been looked at by then.
     private var deadline: Instant = .now
+    /// When it is over even so.
+    private var lastDeadline: Instant = .now
     private var isTimeUp = false
+    private var isBehind: @Sendable () async -> Bool = { false }
     /// The newest generation of keys that anything was sealed with.
     private var newest: UInt32 = 0
 
@@ -41,9 +48,15 @@ actor AccountSearch {
     }
 
     /// Begins to count the time.
-    func begin(within limit: Duration) {
-        let timer = Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.timeIsUp() } }
-        deadline = .now + limit
+    ///
+    /// - Parameter isBehind: whether there is something announced that nobody has looked at yet.
+    func begin(within limit: Duration, isBehind: @escaping @Sendable () async -> Bool) {
+        let timer = Timer(on: loop) { [weak self] in
+            guard let self else { return }
+            Task { await self.timeIsUp() }
+        }
+        (deadline, lastDeadline) = (.now + limit, .now + limit * Self.patience)
+        self.isBehind = isBehind
         timer.schedule(at: deadline.nanoseconds)
         self.timer = timer
     }
@@ -112,7 +125,15 @@ actor AccountSearch {
         }
     }
 
-    private func timeIsUp() {
+    private func timeIsUp() async {
+        let isBehind = await isBehind()
+        // Something may have been heard meanwhile that gives it more time.
+        guard !isTimeUp, timer?.isScheduled != true else { return }
+        guard !isBehind || lastDeadline <= .now else {
+            timer?.schedule(after: Self.pause)
+            return
+        }
+        outcome.isIncomplete = isBehind
         isTimeUp = true
         endIfOver()
     }
