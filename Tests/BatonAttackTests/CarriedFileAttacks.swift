@@ -87,7 +87,16 @@ struct CarriedFileAttacks {
         let label = try DocumentLabel(Array("report.pdf".utf8))
         try await attack("digests of another file than the one that the user accepted") { defence in
             let files = try files(defence.isOn ? .all : .all.subtracting(.label))
-            let copy = await files.olderCopy(of: "baton-document:///Documents/diary", labelled: label)
+            let copy = await files.olderCopy(
+                of: "baton-document:///Documents/diary", labelled: label, accepted: "report.pdf")
+            return Outcome(succeeds: copy?.lastComponent == "diary")
+        }
+        let diary = try DocumentLabel(Array("diary".utf8))
+        try await attack("digests of a file that is called as the origin likes, and not as what the user accepted") {
+            defence in
+            let files = try files(defence.isOn ? .all : .all.subtracting(.label))
+            let copy = await files.olderCopy(
+                of: "baton-document:///Documents/diary", labelled: diary, accepted: "report.pdf")
             return Outcome(succeeds: copy?.lastComponent == "diary")
         }
     }

@@ -76,9 +76,29 @@ struct ChunkSet: Sendable, Hashable {
                 before.entry(ofFile: old).file?.version == version
             else { continue }
             let (from, to) = (before.layout.chunks(ofFile: old), after.layout.chunks(ofFile: file))
-            for (number, chunk) in zip(from, to) where contains(number) { carried.insert(chunk) }
+            // By what is there and not by what there could be: a device may say that a file has 2^62 bytes.
+            for range in present(in: from) {
+                let start = to.lowerBound + (range.lowerBound - from.lowerBound)
+                carried.append(start..<max(start, min(start + UInt64(range.count), to.upperBound)))
+            }
         }
         return carried
+    }
+
+    /// What is there of `chunks`, rising.
+    func present(in chunks: Range<UInt64>) -> [Range<UInt64>] {
+        ranges[max(0, position(of: chunks.lowerBound) - 1)...].prefix { $0.lowerBound < chunks.upperBound }
+            .map { $0.clamped(to: chunks) }.filter { !$0.isEmpty }
+    }
+
+    /// Adds chunks behind all that are there.
+    private mutating func append(_ chunks: Range<UInt64>) {
+        guard !chunks.isEmpty else { return }
+        if let last = ranges.last, last.upperBound == chunks.lowerBound {
+            ranges[ranges.count - 1] = last.lowerBound..<chunks.upperBound
+        } else {
+            ranges.append(chunks)
+        }
     }
 
     /// The paths of files of which something is there, and that are no files in another version of the document.

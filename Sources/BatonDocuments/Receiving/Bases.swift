@@ -17,6 +17,9 @@ public struct SignatureBatch: Sendable {
 final class Bases {
     /// The most bases: as many as there can be signatures, of which each has at least one.
     static let limit = PieceSignature.limit
+    /// How many parts of other versions are kept beside the new one: each takes the room of the whole document, and its
+    /// origin can say as often as it likes that it has changed.
+    static let staleLimit = 2
     private static let batchSize = 32 << 10
 
     /// Where a basis is.
@@ -51,9 +54,13 @@ final class Bases {
     }
 
     /// Adds another part of the document, of another version or left over from the same one. It is in use from then on, and
-    /// goes with ``removeStale()``.
+    /// goes with ``removeStale()``; beyond ``staleLimit`` at once.
     func add(_ unfinished: UnfinishedDocument, at place: PartPlace) {
-        guard roots.count < OlderCopy.limit, place.ledger.take(unfinished.record) else { return }
+        guard place.ledger.take(unfinished.record) else { return }
+        guard stale.count < Self.staleLimit else {
+            _ = unfinished.record.removePart()
+            return place.ledger.remove(unfinished.record)
+        }
         stale.append((unfinished.record, place))
         // What is in another part folder may be an older state of everything: it goes, and is not gone through.
         guard !unfinished.header.tree.isFolder, let file = BasisFile(unfinished, at: place) else { return }

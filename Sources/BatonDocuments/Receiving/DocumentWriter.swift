@@ -82,6 +82,15 @@ public actor DocumentWriter {
         }
     }
 
+    /// Whether it has ended because a chunk was not what was to come of the copies that it was built from: one of them has
+    /// changed, or the other device has guessed what is in it.
+    public var hasMisbuilt: Bool {
+        switch state {
+        case .ended(let error): error.code == .basisChanged
+        case .idle, .receiving, .committed: false
+        }
+    }
+
     /// What has not come yet, rising, at most ``rangeLimit`` ranges of it; none when all is there.
     public func missing() throws(DocumentError) -> [Range<UInt64>] { try current().missing() }
 

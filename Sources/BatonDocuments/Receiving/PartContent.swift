@@ -221,7 +221,7 @@ final class PartContent {
         for file in 0..<tree.layout.fileCount {
             let chunks = tree.layout.chunks(ofFile: file)
             guard verified.containsAny(chunks), !part.isThere(file: file) else { continue }
-            for chunk in chunks where verified.contains(chunk) { journal.lose(chunk) }
+            for chunk in verified.present(in: chunks).joined() { journal.lose(chunk) }
             verified.remove(chunks)
         }
         // Before anything makes the files look whole again.

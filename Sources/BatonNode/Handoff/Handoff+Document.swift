@@ -76,9 +76,10 @@ extension Handoff {
         guard plan.rule == nil, !description.sharedURL.isEmpty else { return nil }
         let found = try? await withDeadline(
             DocumentService.sharedFolderDeadline, "the shared folders were not there"
-        ) { [files] in
+        ) { [files, title = plan.activity.title] in
             try await Task<FilePath?, any Error> {
-                await files.olderCopy(of: description.sharedURL, labelled: description.tree.label)
+                await files.olderCopy(
+                    of: description.sharedURL, labelled: description.tree.label, accepted: title)
             }.valueUnlessCancelled
         }
         return found ?? nil

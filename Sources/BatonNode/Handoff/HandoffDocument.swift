@@ -18,6 +18,8 @@ actor HandoffDocument {
     private let present: Presenting
     private let queue = ReadQueue()
     private var describing: Task<DocumentDescription, any Error>?
+    /// What the origin called it, and where it is in folders that are shared, when it was described first.
+    private var first: (label: DocumentLabel, sharedURL: String)?
     /// Where it is on this device; `nil` until it has arrived.
     private var place: FilePath?
 
@@ -28,7 +30,8 @@ actor HandoffDocument {
         self.place = place
     }
 
-    /// What the origin describes it as. It is asked once, because what it sends from then on is that and nothing else.
+    /// What the origin describes it as. It is asked once, because what it sends from then on is that and nothing else; and
+    /// again when that has changed, which changes neither its name nor its place: those are what was accepted.
     func description() async throws(HandoffError) -> DocumentDescription {
         let asking: Task<DocumentDescription, any Error>
         if let describing {
@@ -41,12 +44,25 @@ actor HandoffDocument {
             describing = asking
         }
         do {
-            return try await asking.valueUnlessCancelled
+            return try bound(try await asking.valueUnlessCancelled)
         } catch {
             // An answer that did not come in time may come the next time.
             if !Task.isCancelled { describing = nil }
             throw HandoffError(wrapping: error)
         }
+    }
+
+    private func bound(_ description: DocumentDescription) throws(HandoffError) -> DocumentDescription {
+        let first = first ?? (description.tree.label, description.sharedURL)
+        self.first = first
+        guard description.tree.label == first.label else {
+            throw HandoffError(
+                .documentUnreadable,
+                "the other device calls \(first.label) \(description.tree.label) now: accept it again")
+        }
+        var bound = description
+        bound.sharedURL = first.sharedURL
+        return bound
     }
 
     /// It may be another one now: the origin is asked again.

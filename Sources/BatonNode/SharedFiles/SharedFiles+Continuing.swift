@@ -38,19 +38,20 @@ extension SharedFiles {
 
     /// This device's copy of a document that is fetched, whatever state of it that is: what it has need not be sent.
     ///
-    /// The origin says where it is, and hears the digests of what is there. So it is no other file than the one that the
-    /// user accepted by its name, and that user alone, and no rule of his, may have accepted it (see ``Handoff``); and of
-    /// what is there, only files of some size count (``BatonDocuments/OlderCopy/leastSharedSize``).
+    /// The origin says where it is and what it is called, and hears the digests of what is there. So it is no other file
+    /// than the one that the user accepted by its name, and that user alone, and no rule of his, may have accepted it (see
+    /// ``Handoff``); and of what is there, only files of some size count (``BatonDocuments/OlderCopy/leastSharedSize``).
     ///
     /// - Parameters:
     ///   - url: what the document's origin calls it, `baton-document:` with a place.
-    ///   - label: the document's name, as the user has been told it.
-    /// - Returns: `nil` where this device does not share the folder, has nothing of this name there, or a link leads out
-    ///   of it.
-    func olderCopy(of url: String, labelled label: DocumentLabel) -> FilePath? {
-        guard case .document(let place?, _)? = CarriedURL(url, checks: checks),
-            place.components.last == label.bytes || !checks.contains(.label)
-        else { return nil }
+    ///   - label: the document's name.
+    ///   - title: what the user has seen and accepted.
+    /// - Returns: `nil` where the user has seen another name, this device does not share the folder, has nothing of this
+    ///   name there, or a link leads out of it.
+    func olderCopy(of url: String, labelled label: DocumentLabel, accepted title: String) -> FilePath? {
+        guard case .document(let place?, _)? = CarriedURL(url, checks: checks) else { return nil }
+        let isAccepted = place.components.last == label.bytes && label.bytes.elementsEqual(title.utf8)
+        guard isAccepted || !checks.contains(.label) else { return nil }
         return roots.copy(at: place)
     }
 

@@ -32,6 +32,20 @@ struct DocumentOrder: Sendable {
     var sharedCopy: FilePath?
     /// What accepted it in place of the user, who then has seen no title.
     var rule: AcceptPolicy.Rule?
+    /// Lost for all attempts of one handoff.
+    let trust = CopyTrust()
+}
+
+/// Whether copies on this device are still built upon.
+///
+/// The origin says which of their bytes make a chunk, and hears whether they did: were that more than one answer, it could
+/// find out what it does not know of them, byte by byte. An honest one is wrong only where a copy changes meanwhile.
+final class CopyTrust: Sendable {
+    private let hasEnded = Lock(false)
+
+    var isThere: Bool { hasEnded.withLock { !$0 } }
+
+    func end() { hasEnded.withLock { $0 = true } }
 }
 
 /// The continuing device's side: fetches a claimed document into a folder.
@@ -50,14 +64,16 @@ extension DocumentService {
         }
         if order.folder.checks.contains(.rule) { try order.rule?.require(tree, listedAs: order.type) }
         do {
+            let isTrusted = order.trust.isThere
             let writer = try await DocumentWriter.create(
-                tree, from: order.origin, in: order.folder, ledger: ledger, against: order.copies,
-                sharedCopy: order.sharedCopy, identity: description.identity)
+                tree, from: order.origin, in: order.folder, ledger: ledger, against: isTrusted ? order.copies : [],
+                sharedCopy: isTrusted ? order.sharedCopy : nil, identity: description.identity)
             do {
                 return try await receive(
                     into: writer, requiringAll: order.folder.checks.contains(.whole), from: connection, claim: claim,
                     progress: progress)
             } catch {
+                if await writer.hasMisbuilt { order.trust.end() }
                 await writer.end()
                 throw error
             }

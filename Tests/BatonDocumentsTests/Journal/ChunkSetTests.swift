@@ -92,4 +92,18 @@ struct ChunkSetTests {
         #expect(chunks.carried(from: before, to: after).ranges == [2..<3, 4..<5, 6..<7])
         #expect(ChunkSet().carried(from: before, to: after).ranges.isEmpty)
     }
+
+    /// Would walking its chunks be tried, it would go on for years.
+    @Test("What a file could have and has not costs nothing", .timeLimit(.minutes(1)))
+    func huge() throws {
+        let huge = UInt64(1) << 61
+        let before = try tree([("a", 1 << 20, 1), ("z", huge, 2)])
+        let after = try tree([("a", 2 << 20, 3), ("z", huge, 2)])
+        let last = before.layout.chunks(ofFile: 1).upperBound - 1
+        var chunks = ChunkSet()
+        for chunk in [0, 1, 2, last] { chunks.insert(chunk) }
+        #expect(chunks.carried(from: before, to: after).ranges == [2..<4, last + 1..<last + 2])
+        #expect(chunks.present(in: 1..<last) == [1..<3])
+        #expect(chunks.present(in: 2..<2).isEmpty && ChunkSet().present(in: 0..<last).isEmpty)
+    }
 }

@@ -77,7 +77,22 @@ struct OtherVersionTests {
         let record = copying(2, of: fixture.content, from: 2 << 20)
         // Chunk 1 comes first.
         try await writer.write(copying(1, of: fixture.content, from: 1 << 20))
+        #expect(await !writer.hasMisbuilt)
         #expect(await DocumentFixture.code { try await writer.write(record) } == .basisChanged)
+        #expect(await writer.hasMisbuilt)
+    }
+
+    @Test("However often it changes, parts of two other versions are kept")
+    func versions() async throws {
+        for version in 0..<6 {
+            let tree = try DocumentFixture.tree(
+                UInt64(fixture.content.count), version: ResumeFixture.version + UInt64(version))
+            let writer = try await fixture.open(tree)
+            try await writer.begin([0..<2])
+            try await writer.write(ResumeFixture.records([0..<2], of: fixture.content))
+            await writer.end()
+            #expect(fixture.names.count == min(version + 1, 1 + Bases.staleLimit))
+        }
     }
 
     @Test(

@@ -266,14 +266,16 @@ struct SharedFilesTests {
         for name in ["elsewhere/out", "here/Docs/leak", "here/Docs/nothing"] {
             #expect(await scene.origin.carriedURL(ofDocument: FilePath(scene.path + "/" + name)) == nil)
         }
-        func copy(_ url: String, _ name: String? = nil) async throws -> String? {
+        func copy(_ url: String, _ name: String? = nil, accepted title: String? = nil) async throws -> String? {
             let name = name ?? url.split(separator: "/").last.map(String.init) ?? "x"
-            return await scene.continuing.olderCopy(of: url, labelled: try DocumentLabel(Array(name.utf8)))?.string
+            return await scene.continuing.olderCopy(
+                of: url, labelled: try DocumentLabel(Array(name.utf8)), accepted: title ?? name)?.string
         }
         // Nothing but what is called as the document is.
         let place = "baton-document:///Documents/inner/c"
         #expect(try await copy(place) == scene.path + "/there/Documents/inner/c")
         #expect(try await copy(place, "film") == nil)
+        #expect(try await copy(place, accepted: "film") == nil)
         #expect(try await copy("baton-document:///Documents/inner") == scene.path + "/there/Documents/inner")
         #expect(try await copy("baton-document:///Documents/inner", "other") == nil)
         #expect(try await copy("baton-document:///Documents", "Documents") == nil)

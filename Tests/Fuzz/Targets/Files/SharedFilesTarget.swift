@@ -74,7 +74,7 @@ enum SharedFilesTarget: FuzzTarget {
                 let label = named.components.last.flatMap({ try? DocumentLabel($0) })
             else { continue }
             let copy = wait { () async -> FilePath? in
-                await place.files.olderCopy(of: pair.value.url, labelled: label)
+                await place.files.olderCopy(of: pair.value.url, labelled: label, accepted: label.description)
             }
             if let copy { checkPath(copy, of: pair.value.url, place) }
         }
