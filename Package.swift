@@ -110,11 +110,12 @@ let package = Package(
         sample("ShopSnap"),
         sample("MonkeyBrowser"),
 
+        .systemLibrary(name: "CSpawn", path: "Tests/CSpawn"),
         .target(
             name: "BatonTestSupport",
             dependencies: [
-                "Baton", "BatonProtocol", "BatonEventLoop", "BatonAccount", "BatonMessages", "BatonTransport", protobuf,
-                subprocess, system,
+                "Baton", "BatonProtocol", "BatonEventLoop", "BatonAccount", "BatonMessages", "BatonTransport", "CSpawn",
+                protobuf, subprocess, system,
             ],
             path: "Tests/BatonTestSupport", swiftSettings: settings),
         .executableTarget(

@@ -122,18 +122,6 @@ extension SecretBytes {
 
 /// Runs a command and waits for it.
 func run(_ command: String..., input: [UInt8] = []) throws -> (status: Int32, output: String) {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = command
-    let output = Pipe()
-    let inputPipe = Pipe()
-    process.standardInput = inputPipe
-    process.standardOutput = output
-    process.standardError = output
-    try Process.spawning { try process.run() }
-    try inputPipe.fileHandleForWriting.write(contentsOf: Data(input))
-    try inputPipe.fileHandleForWriting.close()
-    let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-    process.waitUntilExit()
-    return (process.terminationStatus, text)
+    let (ending, output) = try ChildProcess.run(command, input: Data(input), error: .pipe)
+    return (ending.status, output)
 }

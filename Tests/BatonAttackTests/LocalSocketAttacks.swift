@@ -31,15 +31,11 @@ struct LocalSocketAttacks {
         try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: scratch.url.path)
         try await attack("an offer is told to another user at the node's path") { defence in
             let (path, heard) = (scratch.url.path + "/\(defence).socket", try scratch.file("heard-\(defence)", ""))
-            let process = Process()
-            process.executableURL = URL(filePath: "/usr/bin/setpriv")
-            process.arguments = [
-                "--reuid", "\(Self.stranger)", "--regid", "\(Self.stranger)", "--clear-groups", "perl", "-e",
-                Self.listener, path, Frame.hello().map { String(format: "%02x", $0) }.joined(),
-            ]
-            process.standardOutput = try FileHandle(forWritingTo: heard)
-            try Process.spawning { try process.run() }
-            defer { process.terminate() }
+            let process = try ChildProcess(
+                [
+                    "setpriv", "--reuid", "\(Self.stranger)", "--regid", "\(Self.stranger)", "--clear-groups", "perl",
+                    "-e", Self.listener, path, Frame.hello().map { String(format: "%02x", $0) }.joined(),
+                ], output: .file(heard.path))
             let loop = EventLoop(name: "program")
             var connection: Connection?
             try await eventually("it is known who listens") {

@@ -1,4 +1,5 @@
 import BatonProtocol
+import BatonTestSupport
 import CLinux
 import Foundation
 import Glibc
@@ -10,8 +11,8 @@ import Testing
 /// Another process that puts links into a destination as fast as it can, and takes them away.
 ///
 /// In the style of the races of CVE-2021-30465 and CVE-2023-27320: a look at a name and its use are two moments.
-struct Attacker: ~Copyable {
-    let process: pid_t
+struct Attacker {
+    private let process: ChildProcess
 
     /// - Parameter script: a program for Perl; `$target` and `$folder` are the file to be hit and the destination.
     init(_ script: String, target: FilePath, folder: FilePath) throws {
@@ -21,19 +22,7 @@ struct Attacker: ~Copyable {
             my $parent = getppid();
             for (my $n = 0; getppid() == $parent; $n++) { if ($n == 10) { open(my $f, ">", "$target.attacked"); } \(script) }
             """
-        let words: [String] = ["perl", "-e", program, target.string, folder.string]
-        let arguments = words.map { strdup($0) } + [nil]
-        defer { for argument in arguments { free(argument) } }
-        var process = pid_t()
-        let status = posix_spawnp(&process, "perl", nil, nil, arguments, environ)
-        guard status == 0 else { throw Errno(rawValue: status) }
-        self.process = process
-    }
-
-    deinit {
-        kill(process, SIGKILL)
-        var status: Int32 = 0
-        while waitpid(process, &status, 0) == -1, errno == EINTR {}
+        process = try ChildProcess(["perl", "-e", program, target.string, folder.string])
     }
 }
 

@@ -63,29 +63,23 @@ struct NodeMemoryTests {
     /// The process.
     private final class HostedNode: Sendable {
         let port: UInt16
-        private let process = Process()
+        private let process: ChildProcess
 
         init(home: String) async throws {
-            let (input, output) = (Pipe(), Pipe())
-            process.executableURL = URL(fileURLWithPath: Lab.product("node-probe"))
-            process.arguments = ["--without", "clock-delay"]
-            process.environment = ["BATON_HOME": home, "PATH": "/usr/bin:/bin", "AVAHI_COMPAT_NOWARN": "1"]
-            process.standardInput = input
-            process.standardOutput = output
-            process.standardError = FileHandle.nullDevice
-            try Process.spawning { [process] in try process.run() }
+            let process = try ChildProcess(
+                [Lab.product("node-probe"), "--without", "clock-delay"],
+                environment: ["BATON_HOME": home, "PATH": "/usr/bin:/bin", "AVAHI_COMPAT_NOWARN": "1"], output: .pipe,
+                error: .null)
+            self.process = process
             let line = await withCheckedContinuation { continuation in
-                Thread.detachNewThread { continuation.resume(returning: output.fileHandleForReading.availableData) }
+                Thread.detachNewThread { continuation.resume(returning: process.output.availableData) }
             }
             let ready = try JSONSerialization.jsonObject(with: line) as? [String: Any]
             port = UInt16(try #require(ready?["port"] as? Int))
         }
 
-        deinit { close() }
-
         func close() {
-            guard process.isRunning else { return }
-            kill(process.processIdentifier, SIGKILL)
+            process.signal(SIGKILL)
             process.waitUntilExit()
         }
 

@@ -1,3 +1,4 @@
+import BatonTestSupport
 import Foundation
 import Testing
 
@@ -77,7 +78,7 @@ struct CommandTests {
         let error = #expect(throws: TLSError.self) { try command.drive(session) { _, _ in false } }
         #expect(error?.code == code)
         command.hangUp()
-        #expect(try command.waitForExit() != 0)
+        #expect(try command.waitForExit() != .exited(0))
     }
 
     @Test func clientOfTheCommandWithoutOrWithAForeignCertificate() throws {

@@ -21,8 +21,6 @@ public final class Lab: Sendable {
 
     /// Makes a lab, in one to two seconds.
     public init(hosts: Int = 2) throws {
-        // A host program that dies closes its standard input, and writing there must not kill the tests.
-        signal(SIGPIPE, SIG_IGN)
         let serial = Self.count.withLock { count in
             count += 1
             return count
@@ -53,15 +51,17 @@ public final class Lab: Sendable {
 
     /// Why there can be no lab here, as a sentence; nil when there can be one.
     public static let unavailableReason: String? = {
-        let (status, output) = (try? execute([script, "check"])) ?? (1, "\(script) does not run")
-        return status == 0 ? nil : output.trimmingCharacters(in: .whitespacesAndNewlines)
+        let (ending, output) = (try? execute([script, "check"])) ?? (.exited(1), "\(script) does not run")
+        return ending == .exited(0) ? nil : output.trimmingCharacters(in: .whitespacesAndNewlines)
     }()
 
     /// Runs a command of `Scripts/lab` on this lab, as in `command("link", "1", "down")`, and returns its output.
     @discardableResult
     public func command(_ arguments: String...) throws -> String {
-        let (status, output) = try Self.execute([Self.script, "--name", name] + arguments)
-        guard status == 0 else { throw Failure(description: "lab \(arguments.joined(separator: " ")): \(output)") }
+        let (ending, output) = try Self.execute([Self.script, "--name", name] + arguments)
+        guard ending == .exited(0) else {
+            throw Failure(description: "lab \(arguments.joined(separator: " ")): \(output)")
+        }
         return output
     }
 
@@ -80,22 +80,13 @@ public final class Lab: Sendable {
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("Scripts/lab").path
 
-    private static func execute(_ arguments: [String]) throws -> (status: Int32, output: String) {
+    private static func execute(_ arguments: [String]) throws -> (ending: ChildProcess.Ending, output: String) {
         // A file and not a pipe: what the lab leaves running would keep a pipe open.
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("baton-lab-\(UUID().uuidString)")
-        _ = FileManager.default.createFile(atPath: file.path, contents: nil)
         defer { try? FileManager.default.removeItem(at: file) }
-        let output = try FileHandle(forWritingTo: file)
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["bash"] + arguments
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
-        process.standardError = output
-        try Process.spawning { try process.run() }
-        process.waitUntilExit()
-        try output.close()
-        return (process.terminationStatus, (try? String(contentsOf: file, encoding: .utf8)) ?? "")
+        let output = ChildProcess.Output.file(file.path)
+        let ending = try ChildProcess.run(["bash"] + arguments, output: output, error: output).ending
+        return (ending, (try? String(contentsOf: file, encoding: .utf8)) ?? "")
     }
 }
 
@@ -107,37 +98,20 @@ public final class LabProgram: Sendable {
         var isEnded = false
     }
 
-    private let process: Process
-    private let input: Pipe
+    private let process: ChildProcess
     private let output = Mutex(Output())
 
     fileprivate init(_ arguments: [String]) throws {
-        let pipe: Pipe
-        (process, input, pipe) = try Process.spawning {
-            let (process, input, output) = (Process(), Pipe(), Pipe())
-            process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-            // Where the tests run in the background of a script, ^C is ignored, and so it would be by what they start.
-            process.arguments = ["--default-signal=INT,QUIT", "bash"] + arguments
-            process.standardInput = input
-            process.standardOutput = output
-            try process.run()
-            return (process, input, output)
-        }
+        process = try ChildProcess(["bash"] + arguments, output: .pipe)
         // On a thread: a handler of the file handle would be a source of Dispatch's, and one that is taken away when the
         // other end hangs up can end the process, as ``ReadinessPoll`` says.
-        let handle = pipe.fileHandleForReading
-        Thread { [weak self] in
+        Thread { [weak self, output = process.output] in
             while true {
-                let data = handle.availableData
+                let data = output.availableData
                 self?.receive(data)
                 if data.isEmpty { return }
             }
         }.start()
-    }
-
-    deinit {
-        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
-        closeInput()
     }
 
     /// Its process id.
@@ -146,34 +120,28 @@ public final class LabProgram: Sendable {
     /// Whether it runs.
     public var isRunning: Bool { process.isRunning }
 
-    /// Its exit code, or the number of the signal that ended it; nil while it runs.
-    public var terminationStatus: Int32? { process.isRunning ? nil : process.terminationStatus }
-
-    /// Whether a signal that it did not handle ended it.
-    public var isSignalled: Bool { !process.isRunning && process.terminationReason == .uncaughtSignal }
-
     /// Every line it has printed so far.
     public var lines: [String] { output.withLock { $0.lines } }
 
     /// Writes a line to its standard input. Ignored when it has ended.
     public func send(_ line: String) {
-        try? input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8))
+        try? process.input.write(contentsOf: Data((line + "\n").utf8))
     }
 
     /// Writes bytes to its standard input. Blocks while the pipe is full. Ignored when the program has ended.
     public func send(_ data: Data) {
-        try? input.fileHandleForWriting.write(contentsOf: data)
+        try? process.input.write(contentsOf: data)
     }
 
     /// Closes its standard input.
     public func closeInput() {
-        try? input.fileHandleForWriting.close()
+        try? process.input.close()
     }
 
     /// Sends it a signal. One that stops it has done so when this returns: each of its threads goes on until it notices.
     public func signal(_ number: Int32) {
         guard process.isRunning else { return }
-        kill(process.processIdentifier, number)
+        process.signal(number)
         guard number == SIGSTOP else { return }
         // What waits for a disk stops late, and does nothing else before.
         for _ in 0..<1000 where !isStopped { usleep(1000) }
@@ -210,11 +178,11 @@ public final class LabProgram: Sendable {
     /// Waits until it has ended, and returns its exit code or the number of the signal.
     public func end(within timeout: Duration = .seconds(20)) async throws -> Int32 {
         let deadline = ContinuousClock.now + timeout
-        while process.isRunning {
+        while true {
+            if let ending = process.ending { return ending.status }
             guard ContinuousClock.now < deadline else { throw failure("does not end", lines) }
             try await Task.sleep(for: .milliseconds(5))
         }
-        return process.terminationStatus
     }
 
     private func receive(_ data: Data) {

@@ -98,25 +98,11 @@ public final class WebAuthority: Sendable {
 
     private static func run(_ arguments: [String]) async throws {
         let output = FileManager.default.temporaryDirectory.appendingPathComponent("baton-web-\(UUID().uuidString)")
-        _ = FileManager.default.createFile(atPath: output.path, contents: nil)
         defer { try? FileManager.default.removeItem(at: output) }
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: command)
-        process.arguments = arguments
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = try FileHandle(forWritingTo: output)
-        try Process.spawning { try process.run() }
-        let deadline = ContinuousClock.now + .seconds(60)
-        // No waitUntilExit, which wants a run loop and would hold one of the few threads that tests share.
-        while process.isRunning {
-            guard ContinuousClock.now < deadline else {
-                kill(process.processIdentifier, SIGKILL)
-                throw Failure(description: "openssl \(arguments.first ?? "") does not end")
-            }
-            try await Task.sleep(for: .milliseconds(2))
-        }
-        guard process.terminationStatus == 0 else {
+        let process = try ChildProcess([command] + arguments, output: .null, error: .file(output.path))
+        // No waitUntilExit, which would hold one of the few threads that tests share.
+        try await eventually("openssl \(arguments.first ?? "") has ended", within: .seconds(60)) { !process.isRunning }
+        guard process.ending == .exited(0) else {
             let said = (try? String(contentsOf: output, encoding: .utf8)) ?? ""
             throw Failure(description: "openssl \(arguments.joined(separator: " ")): \(said)")
         }

@@ -8,15 +8,8 @@ import Testing
 
     /// The shared libraries of a built program, as the dynamic linker finds them.
     private func libraries(of product: String) throws -> String {
-        let process = Process()
-        process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["ldd", Lab.product(product)]
-        let output = Pipe()
-        process.standardOutput = output
-        try Process.spawning { try process.run() }
-        let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-        process.waitUntilExit()
-        #expect(process.terminationStatus == 0)
+        let (ending, text) = try ChildProcess.run(["ldd", Lab.product(product)])
+        #expect(ending == .exited(0))
         return text
     }
 

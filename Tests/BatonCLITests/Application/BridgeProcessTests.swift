@@ -84,31 +84,24 @@ struct BridgeProcessTests {
         // The answer comes in its own time: the input stays open until it is there.
         let file = try Self.manifest()
         defer { try? FileManager.default.removeItem(atPath: file) }
-        let program = Process()
-        program.executableURL = URL(filePath: BuiltCommand.path.string)
-        program.arguments = ["application", "--manifest", file]
-        program.environment = ["BATON_HOME": "/nonexistent/baton"]
-        let (input, output) = (Pipe(), Pipe())
-        (program.standardInput, program.standardOutput) = (input, output)
-        program.standardError = FileHandle.nullDevice
-        try Process.spawning { try program.run() }
-        defer { if program.isRunning { program.terminate() } }
+        let program = try ChildProcess(
+            [BuiltCommand.path.string, "application", "--manifest", file],
+            environment: ["BATON_HOME": "/nonexistent/baton"], output: .pipe, error: .null)
         let lines = [
             #"{"do":"becomeCurrent","activity":"a","type":"org.example.note","supportsContinuationStreams":true}"#,
             #"{"do":"openStream","activity":"a","stream":"s"}"#,
         ]
-        try input.fileHandleForWriting.write(contentsOf: Data(lines.map { $0 + "\n" }.joined().utf8))
+        try program.input.write(contentsOf: Data(lines.map { $0 + "\n" }.joined().utf8))
         var text = ""
         while !text.contains("streamFailed") {
-            let data = output.fileHandleForReading.availableData
+            let data = program.output.availableData
             guard !data.isEmpty else { break }
             text += String(decoding: data, as: UTF8.self)
         }
         #expect(text.contains(#"{"event":"streamFailed","stream":"s","code":46002,"#), "\(text)")
         // Told to stop, it ends as well.
-        program.terminate()
-        program.waitUntilExit()
-        #expect(program.terminationReason == .exit && program.terminationStatus == 0)
+        program.signal(SIGTERM)
+        #expect(program.waitUntilExit() == .exited(0))
     }
 
     @Test("a manifest that is not there, or is none, is wrong usage")

@@ -27,34 +27,22 @@ struct LocalSecrecyTests {
     }
 
     /// A program that runs until it is told to end; killed with its test.
-    private final class Program: @unchecked Sendable {  // reason: Foundation's Process is used by one test alone
-        let process = Process()
-        let input = Pipe()
+    private final class Program: Sendable {
+        let process: ChildProcess
         let errors: String
 
         /// - Parameter user: who it is run by.
         init(_ arguments: [String], by user: Int, home: String, folder: String) throws {
             errors = folder + "/errors-\(UUID().uuidString)"
-            _ = FileManager.default.createFile(atPath: errors, contents: nil)
             // The limit on cores is lifted, so that it is the command that makes none.
             let script = "cd \(folder) && ulimit -c unlimited && exec \"$@\""
-            process.executableURL = URL(filePath: "/bin/bash")
-            process.arguments =
-                [
-                    "-c", script, "bash", "setpriv", "--reuid", "\(user)", "--regid", "\(user)", "--clear-groups",
-                ] + arguments
-            process.environment = [
-                "PATH": "/usr/bin:/bin", "BATON_HOME": home, "SWIFT_BACKTRACE": "enable=no",
-                "AVAHI_COMPAT_NOWARN": "1",
-            ]
-            process.standardInput = input
-            process.standardOutput = FileHandle.nullDevice
-            process.standardError = try FileHandle(forWritingTo: URL(filePath: errors))
-            try Process.spawning { try process.run() }
-        }
-
-        deinit {
-            if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+            let user = ["setpriv", "--reuid", "\(user)", "--regid", "\(user)", "--clear-groups"]
+            process = try ChildProcess(
+                ["bash", "-c", script, "bash"] + user + arguments,
+                environment: [
+                    "PATH": "/usr/bin:/bin", "BATON_HOME": home, "SWIFT_BACKTRACE": "enable=no",
+                    "AVAHI_COMPAT_NOWARN": "1",
+                ], output: .null, error: .file(errors))
         }
 
         var proc: String { "/proc/\(process.processIdentifier)" }
@@ -111,9 +99,8 @@ struct LocalSecrecyTests {
         let home = try Home()
         _ = try await makeAccount(home)
         let node = try await startNode(home)
-        kill(node.process.processIdentifier, SIGSEGV)
-        #expect(await eventually { !node.process.isRunning })
-        #expect(node.process.terminationReason == .uncaughtSignal)
+        node.process.signal(SIGSEGV)
+        #expect(await eventually { node.process.ending == .signalled(SIGSEGV) })
         let left = try FileManager.default.contentsOfDirectory(atPath: home.path).filter { $0.hasPrefix("core") }
         #expect(left.isEmpty)
 
@@ -122,7 +109,7 @@ struct LocalSecrecyTests {
         guard pattern.hasPrefix("core") else { return }
         let other = try Program(["sleep", "60"], by: Self.owner, home: home.path, folder: home.path)
         #expect(await eventually { (try? String(contentsOfFile: other.proc + "/comm", encoding: .utf8)) == "sleep\n" })
-        kill(other.process.processIdentifier, SIGSEGV)
+        other.process.signal(SIGSEGV)
         #expect(await eventually { !other.process.isRunning })
         #expect(try FileManager.default.contentsOfDirectory(atPath: home.path).contains { $0.hasPrefix("core") })
     }
@@ -134,9 +121,8 @@ struct LocalSecrecyTests {
         let second = try Home()
         let joining = try Program(
             [BuiltCommand.path.string, "account", "join"], by: Self.owner, home: second.path, folder: second.path)
-        joining.input.fileHandleForWriting.write(Data((key + "\n").utf8))
-        #expect(await eventually { !joining.process.isRunning })
-        #expect(joining.process.terminationStatus == 0, "\(joining.log)")
+        try joining.process.input.write(contentsOf: Data((key + "\n").utf8))
+        #expect(await eventually { joining.process.ending == .exited(0) }, "\(joining.log)")
         let node = try await startNode(second)
 
         let compact = key.filter { $0 != "-" }

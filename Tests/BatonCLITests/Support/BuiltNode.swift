@@ -5,7 +5,7 @@ import Testing
 
 /// A node as it was built, run as a process until this value goes.
 final class BuiltNode: Sendable {
-    private let process = Process()
+    private let process: ChildProcess
     private let log: String
 
     /// Starts it; see ``ready()``.
@@ -15,22 +15,16 @@ final class BuiltNode: Sendable {
     ///   - folder: where its log is written.
     init(_ environment: [String: String], in folder: String) throws {
         log = folder + "/node-\(UUID().uuidString).log"
-        _ = FileManager.default.createFile(atPath: log, contents: nil)
-        process.executableURL = URL(filePath: BuiltCommand.path.string)
-        process.arguments = ["node"]
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = try FileHandle(forWritingTo: URL(filePath: log))
-        try Process.spawning { try process.run() }
+        process = try ChildProcess(
+            [BuiltCommand.path.string, "node"],
+            environment: ProcessInfo.processInfo.environment.merging(environment) { $1 }, output: .null,
+            error: .file(log))
     }
-
-    deinit { if process.isRunning { send(SIGKILL) } }
 
     /// What it said.
     var said: String { (try? String(contentsOfFile: log, encoding: .utf8)) ?? "" }
 
-    func send(_ signal: Int32) { kill(process.processIdentifier, signal) }
+    func send(_ signal: Int32) { process.signal(signal) }
 
     /// Waits until it serves.
     func ready() async throws {
@@ -39,6 +33,7 @@ final class BuiltNode: Sendable {
 
     /// Waits until it has ended, and tells how; `nil` where it has not.
     func end() async -> Int32? {
-        await eventually { !self.process.isRunning } ? process.terminationStatus : nil
+        _ = await eventually { !self.process.isRunning }
+        return process.ending?.status
     }
 }

@@ -1,3 +1,4 @@
+import BatonTestSupport
 import CLinux
 import Glibc
 import SystemPackage
@@ -35,14 +36,8 @@ private struct LoopDisk {
     func mount() throws -> LoopImage { try LoopImage(image, at: try scratch.makeFolder("disk")) }
 
     static func run(_ command: [String]) throws {
-        let arguments = command.map { strdup($0) } + [nil]
-        defer { for argument in arguments { free(argument) } }
-        var process = pid_t()
-        let status = posix_spawnp(&process, command[0], nil, nil, arguments, environ)
-        guard status == 0 else { throw Errno(rawValue: status) }
-        var result: Int32 = 0
-        try SystemCalls.call { waitpid(process, &result, 0) }
-        try #require(result == 0, "\(command)")
+        let ending = try ChildProcess.run(command, output: .inherited).ending
+        try #require(ending == .exited(0), "\(command)")
     }
 }
 

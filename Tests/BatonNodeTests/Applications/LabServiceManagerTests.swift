@@ -14,23 +14,16 @@ enum LabServiceManager {
     static let unavailableReason: String? = {
         let folder = FileManager.default.temporaryDirectory.appending(path: "baton-manager-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
-        let (process, output) = (Process(), Pipe())
-        process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["XDG_RUNTIME_DIR=\(folder.path)", "timeout", "30", "bash", script]
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
         do {
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
-            try Process.spawning { try process.run() }
+            let (ending, said) = try ChildProcess.run(
+                ["env", "XDG_RUNTIME_DIR=\(folder.path)", "timeout", "30", "bash", script], error: .null)
+            guard ending != .exited(0) else { return nil }
+            let reason = said.trimmingCharacters(in: .whitespacesAndNewlines)
+            return reason.isEmpty ? "systemd --user does not run here" : reason
         } catch {
             return "\(error)"
         }
-        let said = try? output.fileHandleForReading.readToEnd()
-        process.waitUntilExit()
-        guard process.terminationStatus != 0 else { return nil }
-        let reason = String(decoding: said ?? Data(), as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
-        return reason.isEmpty ? "systemd --user does not run here" : reason
     }()
 }
 

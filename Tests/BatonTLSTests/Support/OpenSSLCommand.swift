@@ -17,8 +17,7 @@ final class OpenSSLCommand {
     static let patience: Duration = .seconds(60)
 
     private let folder: URL
-    private let process = Process()
-    private let standardInput = Pipe()
+    private var process: ChildProcess?
     private let standardOutput: URL
     private var listener: Int32 = -1
     /// The connected socket; the test's end of the wire.
@@ -45,13 +44,9 @@ final class OpenSSLCommand {
             arguments += ["-key", try put("key.pem", device.key.pem())]
         }
         if command == "s_client" { try listen(at: address) }
-        try Data().write(to: standardOutput)
-        process.executableURL = URL(fileURLWithPath: path)
-        process.arguments = arguments + options
-        process.standardInput = standardInput
-        process.standardOutput = try FileHandle(forWritingTo: standardOutput)
-        process.standardError = process.standardOutput
-        try Process.spawning { try process.run() }
+        let written = ChildProcess.Output.file(standardOutput.path)
+        let process = try ChildProcess([path] + arguments + options, output: written, error: written)
+        self.process = process
         try wait(command) {
             guard process.isRunning else { throw Failed(what: "the command ended: \(output)") }
             return command == "s_client" ? accepted() : connected()
@@ -59,12 +54,8 @@ final class OpenSSLCommand {
     }
 
     deinit {
-        // SIGKILL: a child inherits the signals that the thread of a test blocks, and SIGTERM is among them. And no
-        // waitUntilExit, which wants a run loop.
-        if process.processIdentifier > 0 {
-            kill()
-            try? wait("the end of the command") { !process.isRunning }
-        }
+        // It ends before its folder goes.
+        process = nil
         if socket >= 0 { close(socket) }
         if listener >= 0 { close(listener) }
         try? FileManager.default.removeItem(at: folder)
@@ -76,11 +67,11 @@ final class OpenSSLCommand {
     }
 
     func type(_ text: String) throws {
-        try standardInput.fileHandleForWriting.write(contentsOf: Data(text.utf8))
+        try process?.input.write(contentsOf: Data(text.utf8))
     }
 
     func kill() {
-        Glibc.kill(process.processIdentifier, SIGKILL)
+        process?.signal(SIGKILL)
     }
 
     /// Carries bytes between the session and the command until the condition holds.
@@ -123,9 +114,10 @@ final class OpenSSLCommand {
         }
     }
 
-    func waitForExit() throws -> Int32 {
-        try wait("the end of the command") { !process.isRunning }
-        return process.terminationStatus
+    func waitForExit() throws -> ChildProcess.Ending {
+        try wait("the end of the command") { process?.isRunning == false }
+        guard let ending = process?.ending else { throw Failed(what: "the command was not started") }
+        return ending
     }
 
     /// Hangs up without a farewell.

@@ -5,7 +5,7 @@ import Testing
 @testable import BatonWeb
 
 /// A web host on loopback that answers over HTTPS as a test wants it: `server.py` beside this file.
-final class WebServer: @unchecked Sendable {  // reason: its members are not changed after init
+final class WebServer: Sendable {
     /// What it answers to a path.
     struct Answer: Encodable {
         var status = 200
@@ -23,8 +23,7 @@ final class WebServer: @unchecked Sendable {  // reason: its members are not cha
     /// Where it listens, as a fetcher's configuration takes it.
     let address: String
     private let folder: URL
-    private let process = Process()
-    private let standardInput = Pipe()
+    private let process: ChildProcess
 
     init(
         as holder: WebAuthority.Operator, answers: [String: Answer] = [:], on address: String = "127.0.0.1",
@@ -33,14 +32,12 @@ final class WebServer: @unchecked Sendable {  // reason: its members are not cha
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-web-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
         try JSONEncoder().encode(answers).write(to: folder.appendingPathComponent("answers.json"))
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/python3")
-        process.arguments = [
+        let command = [
+            "/usr/bin/python3",
             URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("server.py").path,
             holder.certificate, holder.key, folder.path, address,
         ]
-        if speaksOldTLS { process.arguments?.append("old") }
-        process.standardInput = standardInput
-        try Process.spawning { [process] in try process.run() }
+        process = try ChildProcess(command + (speaksOldTLS ? ["old"] : []))
         let portFile = folder.appendingPathComponent("port")
         try await eventually("the server listens") { FileManager.default.fileExists(atPath: portFile.path) }
         let port = try #require(UInt16(String(contentsOf: portFile, encoding: .utf8)))
@@ -48,10 +45,8 @@ final class WebServer: @unchecked Sendable {  // reason: its members are not cha
     }
 
     deinit {
-        // SIGKILL: a child inherits the signals that the thread of a test blocks, and SIGTERM is among them.
-        kill(process.processIdentifier, SIGKILL)
-        let deadline = ContinuousClock.now + .seconds(20)
-        while process.isRunning, ContinuousClock.now < deadline { usleep(1000) }
+        process.signal(SIGKILL)
+        process.waitUntilExit()
         try? FileManager.default.removeItem(at: folder)
     }
 
