@@ -54,7 +54,7 @@ public struct BasisReader: ~Copyable {
     /// The most bytes that a step adds to a batch: pieces of 4 KiB or more, and the last one of the file.
     public static let stepGrowth = (stepSize / PieceSize.smallest.minimum + 1) * PieceSignature.byteCount
 
-    /// How many signatures were made so far.
+    /// How many signatures were made so far, with those of ``count(others:)``.
     public private(set) var signatureCount = 0
 
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.stepSize, alignment: 4096)
@@ -102,6 +102,9 @@ public struct BasisReader: ~Copyable {
         offset = 0
         return false
     }
+
+    /// Signatures that were told without being made count as well.
+    public mutating func count(others: Int) { signatureCount += others }
 
     /// Leaves the rest of a basis out; the next call begins another one.
     public mutating func skip() {

@@ -13,7 +13,8 @@ public struct SignatureBatch: Sendable {
 /// What a document is built upon, as far as the other device has the same bytes: files of older copies, of parts of another
 /// version, and what was put aside. A file with holes is several bases, one for each stretch between them.
 ///
-/// At most ``limit`` bases, and one file of a folder open at a time. Belongs to one thread, which reads them.
+/// At most ``limit`` bases, and one file of a folder open at a time. Until all is told, the signatures are held as well: 1.25
+/// MiB, and with as many bases as there can be some 12 MiB. Belongs to one thread, which reads them.
 final class Bases {
     /// The most bases: as many as there can be signatures, of which each has at least one.
     static let limit = PieceSignature.limit
@@ -21,13 +22,17 @@ final class Bases {
     /// origin can say as often as it likes that it has changed.
     static let staleLimit = 2
     private static let batchSize = 32 << 10
+    /// As many bytes of signatures as are told at once that are not made.
+    private static let keptBatchSize = batchSize / PieceSignature.byteCount * PieceSignature.byteCount
 
     /// Where a basis is.
     private struct Basis {
         let root: Int
         /// The file of the document that it is looked up for, or its number among those that were moved; nil for all.
         let file: Int?
-        let start: UInt64
+        let state: KeptSignatures.Basis
+        /// See ``BasisFile/isSettled``.
+        let isSettled: Bool
     }
 
     /// Bytes of each basis.
@@ -39,6 +44,14 @@ final class Bases {
     private var stale: [(record: PartFileRecord, place: PartPlace)] = []
     private var reader: BasisReader?
     private var next = 0
+    /// The signatures that were made by now, or by an earlier transfer.
+    private var kept: KeptSignatures?
+    /// Where they are kept; nil where they are not.
+    private var keptPath: FilePath?
+    /// Whether there are more of them than are kept.
+    private var hasMade = false
+    /// Bytes of kept signatures that were told of the next basis.
+    private var told = 0
     /// The file of a folder that was read last.
     private var opened: (root: Int, file: Int?, basis: BasisFile)?
 
@@ -48,7 +61,9 @@ final class Bases {
     }
 
     /// How large the pieces are that signatures are of; nil where there is nothing to build upon.
-    var pieceSize: PieceSize? {
+    var pieceSize: PieceSize? { kept?.pieceSize ?? leastPieceSize }
+
+    private var leastPieceSize: PieceSize? {
         let size = sizes.reduce(0, +)
         return size == 0 ? nil : PieceSize.forBases(totalSize: size, fileCount: sizes.count)
     }
@@ -115,40 +130,96 @@ final class Bases {
     private func add(_ file: Int?, in root: Int) {
         guard let found = roots[root].open(file, of: tree) else { return }
         for stretch in found.stretches() where sizes.count < Self.limit {
-            bases.append(Basis(root: root, file: file, start: stretch.lowerBound))
+            let state = KeptSignatures.Basis(version: found.version, stretch: stretch)
+            bases.append(Basis(root: root, file: file, state: state, isSettled: found.isSettled))
             sizes.append(UInt64(stretch.count))
         }
+    }
+
+    /// Keeps the signatures, and tells those that an earlier transfer has kept. All bases are known by now.
+    ///
+    /// The pieces stay as large as they were, also where fewer bases are left: they would all have to be read otherwise.
+    func keepSignatures(at path: FilePath) {
+        guard let least = leastPieceSize else { return }
+        keptPath = path
+        guard let found = KeptSignatures(readingFrom: path, least: least)?.only(bases.lazy.map(\.state)) else { return }
+        if !found.isEmpty { kept = found }
+    }
+
+    /// Signatures have turned out to be wrong: no other transfer tells them.
+    func forgetSignatures() {
+        if let keptPath { KeptSignatures.remove(at: keptPath) }
     }
 
     /// Signatures of what comes next; nil when all is told.
     func nextSignatures() -> SignatureBatch? {
         guard let size = pieceSize else { return nil }
+        if kept == nil { kept = KeptSignatures(pieceSize: size) }
         if reader == nil { reader = BasisReader(size: size) }
-        while next < bases.count {
+        while next < bases.count, (reader?.signatureCount ?? 0) < PieceSignature.limit {
             let basis = next
-            let stretch = bases[basis].start..<bases[basis].start + sizes[basis]
-            var bytes: [UInt8] = []
-            // What cannot be read is not built upon: the other device sends it.
-            var isReading = true
-            while isReading, bytes.count < Self.batchSize {
-                guard let file = file(of: basis) else {
-                    reader?.skip()
-                    isReading = false
-                    break
-                }
-                isReading = (try? reader?.step(in: file.descriptor, stretch, appendingTo: &bytes)) ?? false
-            }
-            if !isReading { next += 1 }
+            let bytes = tellKept(basis) ?? makeSignatures(basis)
             if !bytes.isEmpty { return SignatureBatch(basis: basis, bytes: bytes) }
         }
         opened = nil
+        next = bases.count
+        writeKept()
         return nil
+    }
+
+    /// Signatures of a basis that were kept; nil where it has to be read.
+    private func tellKept(_ basis: Int) -> [UInt8]? {
+        guard let all = kept?[bases[basis].state], let count = reader?.signatureCount else { return nil }
+        let room = (PieceSignature.limit - count) * PieceSignature.byteCount
+        let bytes = Array(all.dropFirst(told).prefix(min(room, Self.keptBatchSize)))
+        told += bytes.count
+        reader?.count(others: bytes.count / PieceSignature.byteCount)
+        if told == all.count {
+            next += 1
+            told = 0
+        }
+        return bytes
+    }
+
+    /// Reads on in a basis.
+    private func makeSignatures(_ basis: Int) -> [UInt8] {
+        let (state, isSettled) = (bases[basis].state, bases[basis].isSettled)
+        var bytes: [UInt8] = []
+        // What cannot be read is not built upon: the other device sends it.
+        var (isReading, isWhole) = (true, false)
+        while isReading, bytes.count < Self.batchSize {
+            guard let file = file(of: basis) else {
+                reader?.skip()
+                isReading = false
+                break
+            }
+            do {
+                isReading = try reader?.step(in: file.descriptor, state.stretch, appendingTo: &bytes) ?? false
+                isWhole = isSettled && file.version == state.version
+            } catch {
+                (isReading, isWhole) = (false, false)
+            }
+        }
+        kept?.append(bytes)
+        guard !isReading else { return bytes }
+        kept?.finish(isWhole ? state : nil)
+        if isWhole { hasMade = true }
+        next += 1
+        return bytes
+    }
+
+    /// Writes down what was made. Where that does not succeed it is made again another time.
+    private func writeKept() {
+        guard let size = pieceSize else { return }
+        if hasMade, let keptPath { try? kept?.write(to: keptPath) }
+        hasMade = false
+        kept = KeptSignatures(pieceSize: size)
     }
 
     /// Reads bytes of a basis: fewer than asked for where it is not what it was.
     func read(_ basis: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
         guard let file = file(of: basis) else { return 0 }
-        return try SystemCalls.read(file.descriptor, into: bytes, at: bases[basis].start + offset)
+        return try SystemCalls.read(file.descriptor, into: bytes, at: bases[basis].state.stretch.lowerBound + offset)
     }
 
     private func file(of basis: Int) -> BasisFile? {
@@ -177,6 +248,8 @@ final class Bases {
         roots = []
         bases = []
         sizes = []
+        kept = nil
+        keptPath = nil
         removeStale()
         return true
     }

@@ -9,20 +9,31 @@ final class BasisFile: Sendable {
     static let holeSize = UInt64(ChunkLayout.chunkSize)
     /// The most stretches of one file: 4096. What comes after is one, with its holes.
     static let stretchLimit = 4096
+    /// The slowest clock of a file system: an edit has a time of at most 2 s before it.
+    private static let clockTick: Int64 = 2
 
     let descriptor: OwnedDescriptor
     let size: UInt64
+    /// The state that it was in when it was opened.
+    let version: FileVersion
+    /// Whether any edit since then gives it another version: not where it had changed just before, since both may have the
+    /// same time.
+    let isSettled: Bool
 
     /// - Parameter limit: what is behind these bytes is not looked at.
     init(_ descriptor: consuming OwnedDescriptor, limit: UInt64 = .max) throws(Errno) {
-        size = min(limit, UInt64(clamping: try SystemCalls.status(of: descriptor).st_size))
+        let now = Int64(time(nil))
+        let identity = FileIdentity(try SystemCalls.status(of: descriptor))
+        size = min(limit, identity.size)
+        version = FileVersion(of: identity)
+        isSettled = Self.isSettled(identity, at: now)
         self.descriptor = descriptor
     }
 
     /// Opens a file of a folder: never through a link, never outside of the folder, and nothing but a regular file.
     ///
     /// - Returns: nil where there is none. A pipe or device is not opened to find out what it is.
-    init?(_ path: some Collection<UInt8>, beneath folder: borrowing OwnedDescriptor) {
+    convenience init?(_ path: some Collection<UInt8>, beneath folder: borrowing OwnedDescriptor) {
         guard Self.isFile(path, beneath: folder) else { return nil }
         // Another one may have taken its place: O_NONBLOCK keeps a pipe from blocking, O_NOCTTY a terminal from taking
         // over.
@@ -31,8 +42,13 @@ final class BasisFile: Sendable {
             let opened = try? SystemCalls.open(path, beneath: folder, flags),
             let status = try? SystemCalls.status(of: opened), status.st_mode & S_IFMT == S_IFREG
         else { return nil }
-        descriptor = opened
-        size = UInt64(clamping: status.st_size)
+        try? self.init(opened)
+    }
+
+    /// - Parameter now: seconds since 1970, before it was looked at.
+    static func isSettled(_ identity: FileIdentity, at now: Int64) -> Bool {
+        // Programs cannot set this one.
+        identity.changed.seconds < now - clockTick
     }
 
     private static func isFile(_ path: some Collection<UInt8>, beneath folder: borrowing OwnedDescriptor) -> Bool {

@@ -114,6 +114,9 @@ final class PartContent {
         _ = end()
     }
 
+    /// Where the part is, and who remembers it.
+    var record: PartFileRecord { part.record }
+
     /// Whether something of a file has not come yet.
     func lacks(file: Int) -> Bool {
         !verified.missing(in: tree.layout.chunks(ofFile: file), limit: 1).isEmpty

@@ -10,7 +10,7 @@ public import SystemPackage
 /// Each part has one small record in a folder of the node's state: folder, name and inode. The record is made
 /// before the part and removed after it. A record is trusted only as far as it fits: only what has that
 /// name *and* inode, in that folder, is removed. Beside it is the part's journal (``TransferJournal``), from the moment
-/// on that it is received.
+/// on that it is received, and what was told of that which it is built upon (``KeptSignatures``).
 ///
 /// One process at a time may use a state folder (the node's own lock sees to that). Safe to use from any thread; every
 /// operation blocks on the disk.
@@ -107,8 +107,17 @@ public final class PartFileLedger: Sendable {
     /// Where the journal of a part is.
     func journal(of record: PartFileRecord) -> FilePath { journal(ofRecord: record.recordName) }
 
+    /// Where the signatures are kept of what a part is built upon.
+    func signatures(of record: PartFileRecord) -> FilePath {
+        path(PartFileRecord.signaturesSuffix, besideRecord: record.recordName)
+    }
+
     private func journal(ofRecord name: String) -> FilePath {
-        folder.appending(name.dropLast(PartFileRecord.suffix.count) + PartFileRecord.journalSuffix)
+        path(PartFileRecord.journalSuffix, besideRecord: name)
+    }
+
+    private func path(_ suffix: String, besideRecord name: String) -> FilePath {
+        folder.appending(name.dropLast(PartFileRecord.suffix.count) + suffix)
     }
 
     private func isInUse(_ name: String) -> Bool { names.withLock { $0.contains(name) } }
@@ -172,9 +181,11 @@ public final class PartFileLedger: Sendable {
     }
 
     private func forget(_ name: String) {
-        // A record that stays is looked at again at the next start, and fits nothing then.
+        // A record that stays is looked at again at the next start, and fits nothing then. It is the last to go, because
+        // what is beside it is found by it.
         let journal = journal(ofRecord: name)
-        for file in [folder.appending(name), journal, TransferJournal.asidePath(of: journal)] {
+        let signatures = path(PartFileRecord.signaturesSuffix, besideRecord: name)
+        for file in [signatures, TransferJournal.asidePath(of: journal), journal, folder.appending(name)] {
             _ = try? SystemCalls.call { file.withPlatformString { unlink($0) } }
         }
     }

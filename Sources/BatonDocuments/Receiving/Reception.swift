@@ -53,6 +53,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
                 folder: folder, ledger: ledger, umask: umask, boot: header.boot, records: records)
             self.content = try self.content(of: header, goingOnWith: found, at: place)
             self.findBases(copies)
+            if let content = self.content { self.bases.keepSignatures(at: ledger.signatures(of: content.record)) }
         }
     }
 
@@ -141,7 +142,13 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
                     try self.verifier?.receive(
                         bytes,
                         decode: { (encoding, payload, room) throws(DocumentError) in
-                            try self.decoder.decode(encoding, payload, into: room, from: self.bases)
+                            do throws(DocumentError) {
+                                try self.decoder.decode(encoding, payload, into: room, from: self.bases)
+                            } catch {
+                                // They may be why: the next attempt is not to end the same way.
+                                self.bases.forgetSignatures()
+                                throw error
+                            }
                         },
                         handle: { (event) throws(DocumentError) in try content.take(event) })
                 }

@@ -19,7 +19,7 @@ struct OtherVersionTests {
     }
 
     /// A record that copies a chunk from what the other device was told of, by the definition.
-    private func copying(_ chunk: UInt64, of content: [UInt8], from offset: UInt64, basis: Int = 0) -> [UInt8] {
+    static func copying(_ chunk: UInt64, of content: [UInt8], from offset: UInt64, basis: Int = 0) -> [UInt8] {
         let start = Int(chunk) << 20
         let bytes = Array(content[start..<min(start + 1 << 20, content.count)])
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: 1000, alignment: 1)
@@ -59,7 +59,7 @@ struct OtherVersionTests {
             let isSame = chunk < 6 && chunk != 3
             try await writer.write(
                 isSame
-                    ? copying(chunk, of: content, from: chunk << 20)
+                    ? Self.copying(chunk, of: content, from: chunk << 20)
                     : ResumeFixture.records([chunk..<chunk + 1], of: content))
         }
         #expect(try await writer.commit() == fixture.document)
@@ -73,10 +73,10 @@ struct OtherVersionTests {
         try fixture.damage(2)
         let writer = try await fixture.open(try newTree())
         try await writer.begin([0..<8])
-        try await writer.write(copying(0, of: fixture.content, from: 0))
-        let record = copying(2, of: fixture.content, from: 2 << 20)
+        try await writer.write(Self.copying(0, of: fixture.content, from: 0))
+        let record = Self.copying(2, of: fixture.content, from: 2 << 20)
         // Chunk 1 comes first.
-        try await writer.write(copying(1, of: fixture.content, from: 1 << 20))
+        try await writer.write(Self.copying(1, of: fixture.content, from: 1 << 20))
         #expect(await !writer.hasMisbuilt)
         #expect(await DocumentFixture.code { try await writer.write(record) } == .basisChanged)
         #expect(await writer.hasMisbuilt)
@@ -101,7 +101,7 @@ struct OtherVersionTests {
         try await fixture.receive([0..<6])
         let writer = try await fixture.open(try newTree())
         try await writer.begin([0..<8])
-        let record = copying(0, of: fixture.content, from: offset, basis: basis)
+        let record = Self.copying(0, of: fixture.content, from: offset, basis: basis)
         #expect(await DocumentFixture.code { try await writer.write(record) } == .badRecord)
     }
 
@@ -113,7 +113,7 @@ struct OtherVersionTests {
             let writer = try await fixture.open(try newTree())
             try await writer.begin(chunks)
             for chunk in chunks.joined() {
-                try await writer.write(copying(chunk, of: fixture.content, from: chunk << 20))
+                try await writer.write(Self.copying(chunk, of: fixture.content, from: chunk << 20))
             }
             #expect(await writer.end() > 0)
             #expect(access(stale.string, F_OK) == 0)
@@ -201,7 +201,7 @@ struct OtherVersionTests {
         #expect(try await writer.pieceSize() != nil)
         try await writer.begin([0..<8])
         for chunk in 0..<UInt64(8) {
-            try await writer.write(copying(chunk, of: fixture.content, from: chunk << 20))
+            try await writer.write(Self.copying(chunk, of: fixture.content, from: chunk << 20))
         }
         _ = try await writer.commit()
         #expect(try DocumentFixture.read(fixture.document) == fixture.content)
@@ -217,7 +217,7 @@ struct OtherVersionTests {
             ledger: fixture.writers.ledger, against: [copy])
         try await writer.begin([0..<8])
         try SystemCalls.call { truncate(copy.string, 100) }
-        let record = copying(0, of: fixture.content, from: 0)
+        let record = Self.copying(0, of: fixture.content, from: 0)
         #expect(await DocumentFixture.code { try await writer.write(record) } == .basisChanged)
         fixture.writers.expectOnly([])
     }

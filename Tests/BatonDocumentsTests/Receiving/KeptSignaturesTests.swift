@@ -1,0 +1,444 @@
+import BatonProtocol
+import BatonTestSupport
+import CLinux
+import Foundation
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+/// A document that is received in several attempts, built upon a copy of the same bytes.
+///
+/// Whether the copy was read shows where what is kept is not what reading gives: see ``poison()``.
+struct AgainstFixture {
+    let resume: ResumeFixture
+    let copy: FilePath
+
+    init(seed: UInt64) async throws {
+        resume = try ResumeFixture(seed: seed)
+        copy = try resume.scratch.makeFile("older copy", resume.content)
+        try await Self.settle(copy)
+    }
+
+    /// Waits until another edit of a file is sure to show.
+    static func settle(_ path: FilePath) async throws {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while try !file(path).isSettled {
+            try #require(ContinuousClock.now < deadline)
+            try await Task.sleep(for: .milliseconds(20))
+        }
+    }
+
+    static func file(_ path: FilePath) throws -> BasisFile {
+        guard case .file(let file) = try OlderCopy(opening: path).content else { throw Errno.isDirectory }
+        return file
+    }
+
+    /// Where the signatures are kept; nil where they are not.
+    func kept() -> FilePath? {
+        resume.writers.records.first { $0.hasSuffix(PartFileRecord.signaturesSuffix) }
+            .map { resume.scratch.path.appending("parts").appending($0) }
+    }
+
+    /// The next attempt.
+    func open(against copies: [FilePath]? = nil) async throws -> DocumentWriter {
+        try await DocumentWriter.create(
+            resume.tree, from: DocumentFixture.origin, in: try DestinationFolder(resume.folder),
+            ledger: try resume.nextStart(), against: copies ?? [copy])
+    }
+
+    /// All that is told, by basis.
+    static func told(by writer: DocumentWriter) async throws -> [Int: [UInt8]] {
+        var told: [Int: [UInt8]] = [:]
+        while let batch = try await writer.nextSignatures() {
+            #expect(batch.bytes.count <= 56 << 10 && batch.bytes.count.isMultiple(of: PieceSignature.byteCount))
+            told[batch.basis, default: []] += batch.bytes
+        }
+        return told
+    }
+
+    /// An attempt of which these chunks come.
+    ///
+    /// - Returns: what was told of the first basis.
+    @discardableResult
+    func attempt(_ chunks: Range<UInt64>, against copies: [FilePath]? = nil) async throws -> [UInt8] {
+        let writer = try await open(against: copies)
+        let told = try await Self.told(by: writer)
+        try await writer.begin([chunks])
+        try await writer.write(ResumeFixture.records([chunks], of: resume.content))
+        #expect(await writer.end() > 0)
+        return told[0] ?? []
+    }
+
+    /// What reading a file gives.
+    static func signatures(of path: FilePath) throws -> [UInt8] {
+        let file = try file(path)
+        var reader = BasisReader(size: .smallest)
+        var bytes: [UInt8] = []
+        while try reader.step(in: file.descriptor, 0..<file.size, appendingTo: &bytes) {}
+        return bytes
+    }
+
+    /// Keeps others for a file than it has.
+    ///
+    /// - Returns: these.
+    func poison(pieceSize: PieceSize = .smallest, _ signatures: [UInt8]? = nil) throws -> [UInt8] {
+        var signatures = try signatures ?? Self.signatures(of: copy)
+        for place in stride(from: 10, to: signatures.count, by: PieceSignature.byteCount) { signatures[place] ^= 0xFF }
+        let file = try Self.file(copy)
+        var kept = KeptSignatures(pieceSize: pieceSize)
+        kept.append(signatures)
+        kept.finish(KeptSignatures.Basis(version: file.version, stretch: 0..<file.size))
+        try kept.write(to: try #require(self.kept()))
+        return signatures
+    }
+
+    /// Receives what is missing, plain.
+    func complete() async throws {
+        try await resume.complete(try await open())
+        resume.writers.expectOnly(["report.pdf"])
+    }
+}
+
+@Suite("Signatures that are kept")
+struct KeptSignaturesTests {
+    @Test("A transfer that goes on tells the same ones, and reads nothing of the copy")
+    func notReadAgain() async throws {
+        let fixture = try await AgainstFixture(seed: 50)
+        let made = try await fixture.attempt(0..<3)
+        #expect(try made == AgainstFixture.signatures(of: fixture.copy) && made.count > 2000)
+        let kept = try #require(fixture.kept())
+        #expect(try SystemCalls.status(at: kept).st_mode & 0o7777 == 0o600)
+        await #expect(processExitsWith: .success) { [path = fixture.resume.scratch.path.string as String] in
+            let scratch = FilePath(path)
+            let content = UInt64(try DocumentFixture.size(at: scratch.appending("older copy")))
+            let before = try DocumentFixture.readByteCount()
+            let writer = try await DocumentWriter.create(
+                try DocumentFixture.tree(content, version: ResumeFixture.version), from: DocumentFixture.origin,
+                in: try DestinationFolder(scratch.appending("destination")),
+                ledger: try PartFileLedger(stateFolder: scratch.appending("parts")),
+                against: [scratch.appending("older copy")])
+            #expect(try await writer.missing() == [3..<8])
+            let told = try await AgainstFixture.told(by: writer)
+            let count = try DocumentFixture.readByteCount() - before
+            #expect(count < 128 << 10, "\(count) bytes were read")
+            try DocumentFixture.write(told[0] ?? [], to: scratch.appending("told"))
+            await writer.end()
+        }
+        #expect(try DocumentFixture.read(fixture.resume.scratch.path.appending("told")) == made)
+        #expect(fixture.kept() == kept)
+        try await fixture.complete()
+    }
+
+    enum Change: CaseIterable {
+        case none, edited, touched, replaced, grown
+        case damaged, truncated, emptied, longer, overlong, otherVersion, gone
+
+        /// Whether it is the copy that has changed.
+        var isOfCopy: Bool { [.edited, .touched, .replaced, .grown].contains(self) }
+    }
+
+    private func change(_ change: Change, _ fixture: AgainstFixture) throws {
+        let (copy, kept) = (fixture.copy, try #require(fixture.kept()))
+        let before = try SystemCalls.status(at: copy)
+        switch change {
+        case .none: return
+        case .edited, .touched:
+            if change == .edited { try DocumentFixture.write([~fixture.resume.content[5000]], to: copy, at: 5000) }
+            var times = [before.st_atim, before.st_mtim]
+            try SystemCalls.call { utimensat(AT_FDCWD, copy.string, &times, 0) }
+            let after = try SystemCalls.status(at: copy)
+            #expect(FileIdentity(after).modified == FileIdentity(before).modified && after.st_size == before.st_size)
+        case .replaced:
+            var times = [before.st_atim, before.st_mtim]
+            let other = try fixture.resume.scratch.makeFile("other", fixture.resume.content.reversed())
+            try SystemCalls.call { utimensat(AT_FDCWD, other.string, &times, 0) }
+            try SystemCalls.call { rename(other.string, copy.string) }
+        case .grown: try DocumentFixture.write([1, 2, 3], to: copy, at: UInt64(before.st_size))
+        case .damaged:
+            let place = try DocumentFixture.size(at: kept) / 2
+            let byte = try DocumentFixture.read(kept)[place]
+            try DocumentFixture.write([byte ^ 1], to: kept, at: UInt64(place))
+        case .truncated:
+            let size = try DocumentFixture.size(at: kept)
+            try SystemCalls.call { truncate(kept.string, size - 20) }
+        case .emptied: try SystemCalls.call { truncate(kept.string, 0) }
+        case .longer: try DocumentFixture.write([0], to: kept, at: UInt64(try DocumentFixture.size(at: kept)))
+        case .overlong: try SystemCalls.call { truncate(kept.string, 1 << 40) }
+        case .otherVersion: try DocumentFixture.write(Array("2".utf8), to: kept, at: 13)
+        case .gone: KeptSignatures.remove(at: kept)
+        }
+    }
+
+    @Test(
+        "A copy that has changed is read again, and so is one of which what was kept is not whole",
+        arguments: Change.allCases)
+    func changed(_ change: Change) async throws {
+        let fixture = try await AgainstFixture(seed: 51)
+        try await fixture.attempt(0..<2)
+        let poisoned = try fixture.poison()
+        try self.change(change, fixture)
+        let told = try await fixture.attempt(2..<4)
+        let truth = try AgainstFixture.signatures(of: fixture.copy)
+        #expect(told != poisoned || change == .none)
+        #expect(told == (change == .none ? poisoned : truth))
+        guard change != .none else { return }
+        // And they are kept anew: of a copy that has just changed, from the next time on.
+        if change.isOfCopy {
+            try await AgainstFixture.settle(fixture.copy)
+            try await fixture.attempt(4..<5)
+        }
+        let again = try fixture.poison()
+        #expect(try await fixture.attempt(5..<6) == again)
+        try await fixture.complete()
+    }
+
+    @Test("What is kept of larger pieces is told, of smaller ones than there may be it is not")
+    func pieceSize() async throws {
+        let fixture = try await AgainstFixture(seed: 52)
+        try await fixture.attempt(0..<2)
+        let large = try #require(PieceSize(average: 1 << 20))
+        let poisoned = try fixture.poison(pieceSize: large)
+        let writer = try await fixture.open()
+        #expect(try await writer.pieceSize() == large)
+        #expect(try await AgainstFixture.told(by: writer) == [0: poisoned])
+        #expect(try await writer.pieceSize() == large)
+        await writer.end()
+        let kept = try #require(fixture.kept())
+        #expect(KeptSignatures(readingFrom: kept, least: large) != nil)
+        #expect(KeptSignatures(readingFrom: kept, least: .largest) == nil)
+    }
+
+    @Test("What is wrong and fits ends one attempt, and is kept no longer")
+    func wrong() async throws {
+        let fixture = try await AgainstFixture(seed: 53)
+        try await fixture.attempt(0..<2)
+        let poisoned = try fixture.poison()
+        let writer = try await fixture.open()
+        #expect(try await AgainstFixture.told(by: writer) == [0: poisoned])
+        try await writer.begin([2..<3])
+        // The other device has found bytes by them that the copy has not there.
+        let record = OtherVersionTests.copying(2, of: fixture.resume.content, from: 5 << 20)
+        #expect(await DocumentFixture.code { try await writer.write(record) } == .basisChanged)
+        #expect(fixture.kept() == nil)
+        #expect(try await fixture.attempt(2..<3) == AgainstFixture.signatures(of: fixture.copy))
+        try await fixture.complete()
+    }
+
+    @Test("Of a copy that was edited a moment ago nothing is kept: the next edit may have the same time")
+    func notSettled() async throws {
+        let identity = FileIdentity(try SystemCalls.status(at: "/"))
+        let changed = identity.changed.seconds
+        for (now, isSettled) in [(changed - 9, false), (changed, false), (changed + 2, false), (changed + 3, true)] {
+            #expect(BasisFile.isSettled(identity, at: now) == isSettled)
+        }
+        let scratch = try ScratchFolder()
+        let tree = try DocumentFixture.tree(1 << 20)
+        for isEdited in [true, false] {
+            let (path, kept) = (scratch.path.appending("copy"), scratch.path.appending("signatures"))
+            // A machine that stands still after the edit takes another turn.
+            let isTold = try await DocumentFixture.eventually {
+                if isEdited {
+                    try DocumentFixture.write([UInt8](repeating: 1, count: 1 << 20), to: path)
+                } else {
+                    try await AgainstFixture.settle(path)
+                }
+                let copy = try OlderCopy(opening: path)
+                guard case .file(let file) = copy.content, file.isSettled != isEdited else { return false }
+                let bases = Bases(of: tree)
+                bases.add(copy) { _ in true }
+                bases.keepSignatures(at: kept)
+                while bases.nextSignatures() != nil {}
+                return true
+            }
+            #expect(isTold)
+            #expect(access(kept.string, F_OK) == (isEdited ? -1 : 0))
+        }
+    }
+
+    @Test("They go with the part: committed, without content, expired, of another version")
+    func removed() async throws {
+        let fixture = try await AgainstFixture(seed: 55)
+        func begin() async throws {
+            try await fixture.attempt(0..<2)
+            #expect(fixture.kept() != nil)
+        }
+        // Nothing has come.
+        let writer = try await fixture.open()
+        _ = try await AgainstFixture.told(by: writer)
+        #expect(fixture.kept() != nil)
+        #expect(await writer.end() == 0)
+        fixture.resume.writers.expectOnly([])
+        // Kept for too long.
+        try await begin()
+        let journal = try fixture.resume.journal()
+        var times = [timespec(), timespec()]
+        try SystemCalls.call { utimensat(AT_FDCWD, journal.string, &times, 0) }
+        #expect(try fixture.resume.nextStart().removeLeftovers() == 1)
+        fixture.resume.writers.expectOnly([])
+        // The part is gone.
+        try await begin()
+        KeptSignatures.remove(at: try fixture.resume.part())
+        KeptSignatures.remove(at: try fixture.resume.journal())
+        try fixture.resume.nextStart().removeLeftovers()
+        fixture.resume.writers.expectOnly([])
+        // A process that was killed while it forgot one leaves at most what the next start finds.
+        try await begin()
+        KeptSignatures.remove(at: try fixture.resume.part())
+        KeptSignatures.remove(at: try #require(fixture.kept()))
+        KeptSignatures.remove(at: try fixture.resume.journal())
+        try fixture.resume.nextStart().removeLeftovers()
+        fixture.resume.writers.expectOnly([])
+        // Another version of the document is whole.
+        try await begin()
+        let other = try await DocumentWriter.create(
+            try DocumentFixture.tree(UInt64(fixture.resume.content.count), version: ResumeFixture.version + 1),
+            from: DocumentFixture.origin, in: try DestinationFolder(fixture.resume.folder),
+            ledger: try fixture.resume.nextStart(), against: [fixture.copy])
+        _ = try await AgainstFixture.told(by: other)
+        try await fixture.resume.complete(other)
+        fixture.resume.writers.expectOnly(["report.pdf"])
+    }
+
+    /// A document is received whole, and nothing is kept of its signatures.
+    ///
+    /// - Parameter spoil: is called before they are told, with the path where they would be kept.
+    private func arrives(_ fixture: AgainstFixture, spoil: (FilePath) throws -> Void) async throws -> DocumentWriter {
+        let writer = try await fixture.open()
+        let record = try #require(fixture.resume.writers.records.first { $0.hasSuffix(PartFileRecord.suffix) })
+        let name = record.dropLast(PartFileRecord.suffix.count) + PartFileRecord.signaturesSuffix
+        try spoil(fixture.resume.scratch.path.appending("parts").appending(String(name)))
+        let told = try await AgainstFixture.told(by: writer)
+        #expect(try told == [0: AgainstFixture.signatures(of: fixture.copy)])
+        #expect(fixture.kept() == nil)
+        return writer
+    }
+
+    @Test(
+        "Where there is no room for them the document arrives, and nothing of them is left",
+        .enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
+    func fullDisk() async throws {
+        let fixture = try await AgainstFixture(seed: 56)
+        do {
+            let state = try MountedFolder(
+                tmpfsAt: fixture.resume.scratch.path.appending("parts"), size: 64 << 10)
+            let filler = state.path.appending("filler")
+            let writer = try await arrives(fixture) { _ in
+                var end: UInt64 = 0
+                #expect(throws: Errno.noSpace) {
+                    while true {
+                        try DocumentFixture.write([UInt8](repeating: 1, count: 4096), to: filler, at: end)
+                        end += 4096
+                    }
+                }
+            }
+            KeptSignatures.remove(at: filler)
+            try await fixture.resume.complete(writer)
+            fixture.resume.writers.expectOnly(["report.pdf"])
+        }
+        withExtendedLifetime(fixture) {}
+    }
+
+    @Test("What somebody has put in their place is not followed")
+    func link() async throws {
+        let fixture = try await AgainstFixture(seed: 56)
+        // The thread may write there, but for this.
+        let victim = try fixture.resume.scratch.makeFile("parts/victim", [7, 8, 9])
+        let writer = try await arrives(fixture) { kept in
+            try SystemCalls.call { symlink(victim.string, kept.string) }
+        }
+        #expect(try DocumentFixture.read(victim) == [7, 8, 9])
+        KeptSignatures.remove(at: victim)
+        try await fixture.resume.complete(writer)
+        fixture.resume.writers.expectOnly(["report.pdf"])
+    }
+
+    @Test("With what is made anew they are at most as many as may be told")
+    func limit() async throws {
+        let fixture = try await AgainstFixture(seed: 57)
+        let other = try fixture.resume.scratch.makeFile("other", DocumentFixture.content(1 << 20, seed: 58))
+        try await fixture.attempt(0..<2, against: [fixture.copy, other])
+        let one = try AgainstFixture.signatures(of: fixture.copy).prefix(PieceSignature.byteCount)
+        let many = try fixture.poison(Array((0..<PieceSignature.limit - 3).map { _ in one }.joined()))
+        let writer = try await fixture.open(against: [fixture.copy, other])
+        let told = try await AgainstFixture.told(by: writer)
+        #expect(told[0] == many)
+        #expect(try told[1] == Array(AgainstFixture.signatures(of: other).prefix(3 * PieceSignature.byteCount)))
+        await writer.end()
+        // The same one twice is told twice.
+        let twice = try await fixture.open(against: [fixture.copy, fixture.copy])
+        #expect(try await AgainstFixture.told(by: twice)[1]?.count == 3 * PieceSignature.byteCount)
+        await twice.end()
+    }
+
+    @Test("Of a folder, what was edited since is read again, and nothing else of it")
+    func folder() async throws {
+        let delta = try FolderDelta()
+        let names = ["a", "b", "c/d"]
+        let contents = (0..<3).map { DocumentFixture.content(3 << 20, seed: 60 + $0) }
+        let source = try delta.makeSource(Array(zip(names, contents)))
+        let older = try delta.writers.scratch.makeFolder("older")
+        try SystemCalls.call { mkdir(older.appending("c").string, 0o755) }
+        for (name, content) in zip(names, contents) { try DocumentFixture.write(content, to: older.appending(name)) }
+        for name in names { try await AgainstFixture.settle(older.appending(name)) }
+        let first = try await delta.attempt(source, against: [older], interruptedAfter: 1)
+        #expect(first.arrived == nil)
+        let parts = delta.writers.scratch.path.appending("parts")
+        let kept = parts.appending(
+            try #require(delta.writers.records.first { $0.hasSuffix(PartFileRecord.signaturesSuffix) }))
+        // The signatures of one are said to be those of all.
+        let one = try AgainstFixture.signatures(of: older.appending("a"))
+        var all = KeptSignatures(pieceSize: .smallest)
+        for name in names {
+            let file = try AgainstFixture.file(older.appending(name))
+            all.append(one)
+            all.finish(KeptSignatures.Basis(version: file.version, stretch: 0..<file.size))
+        }
+        try all.write(to: kept)
+        try DocumentFixture.write([~contents[1][7]], to: older.appending("b"), at: 7)
+        let writer = try await DocumentWriter.create(
+            try DocumentScan.scan(source).tree, from: DocumentFixture.origin,
+            in: try DestinationFolder(delta.writers.folder), ledger: try PartFileLedger(stateFolder: parts),
+            against: [older])
+        let told = try await AgainstFixture.told(by: writer)
+        #expect(try told == [0: one, 1: AgainstFixture.signatures(of: older.appending("b")), 2: one])
+        await writer.end()
+        KeptSignatures.remove(at: kept)
+        try delta.expectArrived(try await delta.attempt(source, against: [older]), source)
+    }
+
+    @Test("Nothing that was written to the file by somebody else is taken for signatures")
+    func damage() throws {
+        var generator = SeededGenerator(seed: .random(in: 0 ... .max))
+        let scratch = try ScratchFolder()
+        var kept = KeptSignatures(pieceSize: .smallest)
+        let basis = { KeptSignatures.Basis(version: FileVersion(high: $0, low: 1), stretch: 0..<$0 + 1) }
+        for number in 0..<UInt64(5) {
+            kept.append(DocumentFixture.content(Int(number) * PieceSignature.byteCount, seed: number))
+            kept.finish(number == 3 ? nil : basis(number))
+        }
+        let path = scratch.path.appending("signatures")
+        try kept.write(to: path)
+        let whole = try DocumentFixture.read(path)
+        let again = try #require(KeptSignatures(readingFrom: path, least: .smallest))
+        for number in 0..<UInt64(5) {
+            let content = DocumentFixture.content(Int(number) * PieceSignature.byteCount, seed: number)
+            #expect(again[basis(number)].map(Array.init) == (number == 3 ? nil : content))
+        }
+        for _ in 0..<500 {
+            var bytes = whole
+            let place = Int.random(in: 0..<bytes.count, using: &generator)
+            switch Int.random(in: 0..<4, using: &generator) {
+            case 0: bytes[place] ^= UInt8.random(in: 1...255, using: &generator)
+            case 1: bytes.remove(at: place)
+            case 2: bytes.insert(UInt8.random(in: 0...255, using: &generator), at: place)
+            default: bytes.removeLast(bytes.count - place)
+            }
+            guard bytes != whole else { continue }
+            try SystemCalls.call { truncate(path.string, 0) }
+            try DocumentFixture.write(bytes, to: path)
+            #expect(KeptSignatures(readingFrom: path, least: .smallest) == nil, "\(generator)")
+        }
+    }
+}
