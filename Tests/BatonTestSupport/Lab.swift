@@ -175,12 +175,14 @@ public final class LabProgram: Sendable {
         }
     }
 
-    /// Waits until it has ended, and returns its exit code or the number of the signal.
+    /// Waits until it has ended and all that it printed is here, and returns its exit code or the number of the signal.
     public func end(within timeout: Duration = .seconds(20)) async throws -> Int32 {
         let deadline = ContinuousClock.now + timeout
         while true {
-            if let ending = process.ending { return ending.status }
-            guard ContinuousClock.now < deadline else { throw failure("does not end", lines) }
+            let isLate = ContinuousClock.now >= deadline
+            // What it leaves running may keep its output open.
+            if isLate || output.withLock({ $0.isEnded }), let ending = process.ending { return ending.status }
+            guard !isLate else { throw failure("does not end", lines) }
             try await Task.sleep(for: .milliseconds(5))
         }
     }

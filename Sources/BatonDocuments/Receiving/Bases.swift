@@ -14,7 +14,8 @@ public struct SignatureBatch: Sendable {
 /// version, and what was put aside. A file with holes is several bases, one for each stretch between them.
 ///
 /// At most ``limit`` bases, and one file of a folder open at a time. Until all is told, the signatures are held as well: 1.25
-/// MiB, and with as many bases as there can be some 12 MiB. Belongs to one thread, which reads them.
+/// MiB, with as many bases as there can be some 8 MiB, and twice as much while they are read or written. Belongs to one
+/// thread, which reads them.
 final class Bases {
     /// The most bases: as many as there can be signatures, of which each has at least one.
     static let limit = PieceSignature.limit
