@@ -65,7 +65,8 @@ final class Bases {
     var pieceSize: PieceSize? { kept?.pieceSize ?? leastPieceSize }
 
     private var leastPieceSize: PieceSize? {
-        let size = sizes.reduce(0, +)
+        // Files with holes can be of any size that an origin has thought of.
+        let size = sizes.reduce(UInt64(0)) { $0.addingReportingOverflow($1).overflow ? .max : $0 + $1 }
         return size == 0 ? nil : PieceSize.forBases(totalSize: size, fileCount: sizes.count)
     }
 

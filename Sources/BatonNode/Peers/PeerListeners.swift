@@ -23,6 +23,11 @@ final class PeerListeners: Sendable {
         /// Where the machine could be reached when its periods began.
         var addresses: Set<NetworkAddress>
         var until: Instant?
+
+        /// Whether the machine with these addresses is still in the network where its periods began.
+        func isWhere(_ present: Set<NetworkAddress>) -> Bool {
+            addresses == present || !addresses.isEmpty && addresses.isSubset(of: present)
+        }
     }
 
     private struct State {
@@ -85,8 +90,8 @@ final class PeerListeners: Sendable {
             onAccept: onAccept)
     }
 
-    /// Another period begins, and has another port. Older ones are closed where the machine has other addresses by now: it
-    /// may be in another network, where nobody is to find them open.
+    /// Another period begins, and has another port. Older ones are closed where an address has gone since, or there was none
+    /// before: the machine may be in another network, where nobody is to find them open.
     ///
     /// - Parameter addresses: as when it was made.
     func beginPeriod(at addresses: Set<NetworkAddress>) {
@@ -113,7 +118,7 @@ final class PeerListeners: Sendable {
         state.listeners[last].until = .now + grace
         state.period += 1
         let oldest = state.period - Self.bound
-        let kept = state.listeners.filter { $0.period > oldest && $0.addresses == addresses }
+        let kept = state.listeners.filter { $0.period > oldest && $0.isWhere(addresses) }
         let closed = state.listeners.map(\.listener).filter { listener in
             !kept.contains { $0.listener === listener }
         }
