@@ -29,7 +29,7 @@ public struct DocumentIdentity: Sendable, Hashable {
     }
 
     /// Whether this is surely not the same document.
-    func isOther(than other: DocumentIdentity) -> Bool {
+    public func isOther(than other: DocumentIdentity) -> Bool {
         guard !place.isEmpty, !other.place.isEmpty, place != other.place else { return false }
         return file.isEmpty || file != other.file
     }

@@ -18,8 +18,8 @@ actor HandoffDocument {
     private let present: Presenting
     private let queue = ReadQueue()
     private var describing: Task<DocumentDescription, any Error>?
-    /// What the origin called it, and where it is in folders that are shared, when it was described first.
-    private var first: (label: DocumentLabel, sharedURL: String)?
+    /// Which document it was and where it is in folders that are shared, when it was described first.
+    private var first: (label: DocumentLabel, identity: DocumentIdentity, sharedURL: String)?
     /// Where it is on this device; `nil` until it has arrived.
     private var place: FilePath?
 
@@ -31,7 +31,7 @@ actor HandoffDocument {
     }
 
     /// What the origin describes it as. It is asked once, because what it sends from then on is that and nothing else; and
-    /// again when that has changed, which changes neither its name nor its place: those are what was accepted.
+    /// again when that has changed, which makes no other document of it: one was accepted.
     func description() async throws(HandoffError) -> DocumentDescription {
         let asking: Task<DocumentDescription, any Error>
         if let describing {
@@ -53,12 +53,12 @@ actor HandoffDocument {
     }
 
     private func bound(_ description: DocumentDescription) throws(HandoffError) -> DocumentDescription {
-        let first = first ?? (description.tree.label, description.sharedURL)
+        let first = first ?? (description.tree.label, description.identity, description.sharedURL)
         self.first = first
-        guard description.tree.label == first.label else {
+        guard description.tree.label == first.label, !description.identity.isOther(than: first.identity) else {
             throw HandoffError(
                 .documentUnreadable,
-                "the other device calls \(first.label) \(description.tree.label) now: accept it again")
+                "the other device offers another document in the place of \(first.label): accept it again")
         }
         var bound = description
         bound.sharedURL = first.sharedURL
