@@ -102,7 +102,7 @@ extension LabAttackTests {
                 let tap = try await Tap(lab, host: 1)
                 let laptop = try await lab.startNode(1).command
                 let desktop = try lab.startProgram(
-                    2, [Lab.product("node-probe")] + (defence.isOn ? [] : ["--turn", "3600000"]))
+                    2, [Lab.product("node-probe")] + (defence.isOn ? [] : ["--turn", "endless"]))
                 try await desktop.event("ready")
                 let watch = try lab.watch(2)
                 for node in [laptop, desktop] { try prefer(hostOf: node) }

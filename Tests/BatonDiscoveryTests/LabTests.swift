@@ -8,13 +8,13 @@ struct LabTests {
     @Test func hostsReachEachOtherUntilTheCableIsPulled() async throws {
         let lab = try Lab()
         defer { lab.down() }
-        #expect(try await lab.start(1, ["ping", "-c", "1", "-W", "5", "10.77.0.2"]).end() == 0)
+        #expect(try await lab.start(1, ["ping", "-c", "3", "-W", "5", "10.77.0.2"]).end() == 0)
         try lab.command("link", "2", "down")
         #expect(try await lab.start(1, ["ping", "-c", "1", "-W", "1", "10.77.0.2"]).end() != 0)
         try lab.command("link", "2", "up")
-        #expect(try await lab.start(1, ["ping", "-c", "1", "-W", "5", "10.77.0.2"]).end() == 0)
+        #expect(try await lab.start(1, ["ping", "-c", "3", "-W", "5", "10.77.0.2"]).end() == 0)
         try lab.command("rate", "1", "10")
-        #expect(try await lab.start(2, ["ping", "-c", "1", "-W", "5", "10.77.0.1"]).end() == 0)
+        #expect(try await lab.start(2, ["ping", "-c", "3", "-W", "5", "10.77.0.1"]).end() == 0)
         try lab.command("rate", "1", "off")
     }
 

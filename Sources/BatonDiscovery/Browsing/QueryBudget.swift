@@ -17,8 +17,8 @@ struct QueryBudget {
         var kept = 48
         /// Queries that probe.
         var probing = 16
-        /// How long a probe may hold its place when others wait.
-        var turn: Duration = .milliseconds(300)
+        /// How long a probe may hold its place when others wait; nil, for tests alone: for as long as it likes.
+        var turn: Duration? = .milliseconds(300)
         /// How long a rejected instance is left alone.
         var rejection: Duration = .seconds(600)
         /// Rejections remembered for instances that went away, some 100 bytes each.
@@ -151,7 +151,7 @@ struct QueryBudget {
             // The verdict on its last turn does not give it another one sooner.
             if !instance.isFollowed { instance.phase = .waiting(queued: next(), notBefore: now) }
         // What it had to say now it has said.
-        case .probing: instance.phase = .probing(since: now - limits.turn)
+        case .probing(let since): instance.phase = .probing(since: limits.turn.map { now - $0 } ?? since)
         }
         instance.isKnown = false
         instance.isFollowed = true
@@ -214,7 +214,9 @@ struct QueryBudget {
         }
         guard let newest = survey.newest, let longest = survey.longest else { return nil }
         guard survey.probing < limits.probing else {
-            guard let (name, since) = survey.oldestProbe, since + limits.turn <= now else { return nil }
+            guard let turn = limits.turn, let (name, since) = survey.oldestProbe, since + turn <= now else {
+                return nil
+            }
             fail(name, now: now)
             return .close(name)
         }
@@ -229,7 +231,7 @@ struct QueryBudget {
         let survey = survey(.zero)
         guard let earliest = survey.earliest else { return nil }
         guard survey.probing >= limits.probing, let (_, since) = survey.oldestProbe else { return earliest }
-        return max(earliest, since + limits.turn)
+        return limits.turn.map { max(earliest, since + $0) }
     }
 
     // MARK: - Choosing
