@@ -3,19 +3,34 @@
 /// A file's name is bytes. Shown raw it could move the cursor, change the terminal's title or, with the controls of
 /// right-to-left writing, pretend another extension.
 public enum NameDisplay {
+    /// How many marks one character may have on it: 5. Scripts stack four at the most; more of them leave their line.
+    public static let markLimit = 5
+
     /// The name with every character escaped that does not show as itself.
     ///
-    /// Control and format characters and line separators become `\u{…}`, bytes that are no UTF-8 become `\xNN`, and a
-    /// backslash is doubled, so that the result is unambiguous. The two joiners that scripts and emoji need stay.
-    public static func escaped(_ bytes: some Collection<UInt8>) -> String {
+    /// Control and format characters, line separators, what shows as nothing (Unicode's Default_Ignorable_Code_Point), blank
+    /// Braille, and marks beyond ``markLimit`` become `\u{…}`, bytes that are no UTF-8 become `\xNN`, and a backslash is
+    /// doubled, so that the result is unambiguous. The joiners and variation selectors that scripts and emoji need stay.
+    ///
+    /// - Parameter isSentence: names in it are escaped by now, so that a backslash stays as it is.
+    public static func escaped(_ bytes: some Collection<UInt8>, isSentence: Bool = false) -> String {
         var shown = ""
+        var marks = 0
         var parser = Unicode.UTF8.ForwardParser()
         var rest = bytes.makeIterator()
         var position = bytes.startIndex
         while true {
             switch parser.parseScalar(from: &rest) {
             case .valid(let encoded):
-                append(Unicode.UTF8.decode(encoded), to: &shown)
+                let scalar = Unicode.UTF8.decode(encoded)
+                marks = scalar.isMark ? marks + 1 : 0
+                if scalar == "\\", !isSentence {
+                    shown += "\\\\"
+                } else if scalar.isInvisible || marks > markLimit {
+                    shown += "\\u{\(String(scalar.value, radix: 16))}"
+                } else {
+                    shown.unicodeScalars.append(scalar)
+                }
                 bytes.formIndex(&position, offsetBy: encoded.count)
             case .error(let length):
                 for _ in 0..<length {
@@ -29,22 +44,25 @@ public enum NameDisplay {
             }
         }
     }
+}
 
-    private static func append(_ scalar: Unicode.Scalar, to shown: inout String) {
-        if scalar == "\\" {
-            shown += "\\\\"
-        } else if isInvisible(scalar) {
-            shown += "\\u{\(String(scalar.value, radix: 16))}"
-        } else {
-            shown.unicodeScalars.append(scalar)
-        }
+extension Unicode.Scalar {
+    fileprivate var isMark: Bool {
+        let category = properties.generalCategory
+        return category == .nonspacingMark || category == .enclosingMark
     }
 
-    private static func isInvisible(_ scalar: Unicode.Scalar) -> Bool {
-        // Zero-width non-joiner and joiner: Persian and composed emoji are written with them.
-        if scalar.value == 0x200C || scalar.value == 0x200D { return false }
-        let category = scalar.properties.generalCategory
+    fileprivate var isInvisible: Bool {
+        switch value {
+        // Zero-width non-joiner and joiner, and the selectors of text and emoji: Persian and composed emoji are written
+        // with them.
+        case 0x200C, 0x200D, 0xFE0E, 0xFE0F: return false
+        // It shows as a space.
+        case 0x2800: return true
+        case _: break
+        }
+        let category = properties.generalCategory
         return category == .control || category == .format || category == .lineSeparator
-            || category == .paragraphSeparator || category == .unassigned
+            || category == .paragraphSeparator || category == .unassigned || properties.isDefaultIgnorableCodePoint
     }
 }

@@ -208,7 +208,7 @@ extension PartPlace {
 extension PartFile {
     /// All steps of a commit.
     func commit(withLink: Bool) throws(DocumentError) -> FilePath {
-        try prepare()
+        try prepare(unless: { false })
         try synchronize()
         return try place(withLink: withLink)
     }
@@ -217,7 +217,7 @@ extension PartFile {
 extension PartFolder {
     /// All steps of a commit.
     func commit() throws(DocumentError) -> FilePath {
-        try prepare()
+        try prepare(unless: { false })
         try synchronize()
         return try place()
     }

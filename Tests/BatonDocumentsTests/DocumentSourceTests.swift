@@ -134,7 +134,12 @@ struct DocumentLabelTests {
     @Test(arguments: [
         ("plain name.txt", "plain name.txt"), ("\u{1B}[31mred\u{7}", "\\u{1b}[31mred\\u{7}"),
         ("invoice\u{202E}fdp.exe", "invoice\\u{202e}fdp.exe"), ("a\nb", "a\\u{a}b"), ("back\\slash", "back\\\\slash"),
-        ("Grüße 👩‍💻", "Grüße 👩‍💻"),
+        ("Grüße 👩‍💻", "Grüße 👩‍💻"), ("❤️", "❤️"), ("a\u{3164}\u{2800}b", "a\\u{3164}\\u{2800}b"),
+        ("a\u{E0041}\u{115F}\u{34F}", "a\\u{e0041}\\u{115f}\\u{34f}"),
+        (
+            "e" + String(repeating: "\u{301}", count: 7) + "e\u{301}",
+            "e" + String(repeating: "\u{301}", count: 5) + "\\u{301}\\u{301}e\u{301}"
+        ),
     ])
     func displayIsHarmless(_ name: String, _ shown: String) {
         #expect(NameDisplay.escaped(Array(name.utf8)) == shown)

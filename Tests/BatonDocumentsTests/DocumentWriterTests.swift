@@ -160,6 +160,32 @@ struct DocumentWriterTests {
         }
     }
 
+    @Test("A document that nobody wants any more is not put in place, and what has come is kept")
+    func cancelledCommit() async throws {
+        let content = DocumentFixture.content(3 << 20, seed: 22)
+        let writer = try await fixture.writer(content.count)
+        try await writer.write(DocumentFixture.records(content))
+        try await writer.finish()
+        let committing = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            return await DocumentFixture.code { _ = try await writer.commit() }
+        }
+        #expect(await committing.value == .cancelled)
+        try expectEnded(keeping: 3)
+    }
+
+    @Test("What was synchronised and could not be put in place is not read again")
+    func destinationTaken() async throws {
+        let content = DocumentFixture.content(3 << 20, seed: 23)
+        let writer = try await fixture.writer(content.count)
+        try await writer.write(DocumentFixture.records(content))
+        try await writer.finish()
+        let other = try fixture.scratch.makeFile("destination/report.pdf", [7])
+        #expect(await DocumentFixture.code { _ = try await writer.commit() } == .destinationExists)
+        try SystemCalls.call { unlink(other.string) }
+        try expectEnded(keeping: 3)
+    }
+
     @Test(arguments: [(500_000, 0), (1_500_000, 1), (2_500_000, 2)])
     func damageEndsTheTransfer(_ position: Int, _ intact: Int) async throws {
         var wire = DocumentFixture.records(DocumentFixture.content(3 << 20, seed: 21))

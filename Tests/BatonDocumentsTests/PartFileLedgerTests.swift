@@ -91,6 +91,33 @@ struct PartFileLedgerTests {
         #expect(try nextStart().removeLeftovers() == 0)
     }
 
+    @Test("Of the documents of one device that nobody goes on with the oldest go when another one is begun")
+    func deviceWithMany() throws {
+        let limit = PartFileLedger.unfinishedLimitOfDevice
+        for number in 0..<limit + 4 {
+            let name = number == limit + 3 ? "report.pdf" : "part \(number)"
+            let part = try fixture.scratch.makeFile("destination/part \(number)", [1])
+            let record = PartFileRecord(
+                folder: fixture.folder, name: Array("part \(number)".utf8), tag: "part \(number)",
+                inode: try inode(part))
+            let ledger = try nextStart()
+            try ledger.enter(record)
+            let header = JournalHeader(
+                origin: number == 0 ? "another" : DocumentFixture.origin, boot: .current,
+                tree: try DocumentFixture.tree(1, called: name))
+            _ = try TransferJournal.create(at: ledger.journal(of: record), header)
+            try age(ledger.journal(of: record), by: 60 * (1 + number))
+        }
+        // The oldest of all is what is gone on with, and another device's does not count.
+        let header = JournalHeader(
+            origin: DocumentFixture.origin, boot: .current, tree: try DocumentFixture.tree(1))
+        let found = try nextStart().unfinished(of: header, in: try DestinationFolder(fixture.folder))
+        #expect(found.map(\.record.name) == [Array("part \(limit + 3)".utf8)])
+        let gone = Set((0..<limit + 4).map { "part \($0)" }).subtracting(fixture.names)
+        #expect(gone == ["part \(limit + 1)", "part \(limit + 2)"])
+        #expect(fixture.records.count == 2 * (limit + 2))
+    }
+
     @Test("What others consist of is not read")
     func manyOthers() async throws {
         var builder = DocumentTree.Builder(try DocumentLabel(Array("other".utf8)))

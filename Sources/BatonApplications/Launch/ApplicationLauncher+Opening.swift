@@ -43,6 +43,8 @@ extension ApplicationLauncher {
 
     /// Opens a file with what the desktop has for its kind.
     ///
+    /// Not one that desktops would start: it has come from elsewhere, under whatever name.
+    ///
     /// - Parameter file: absolute.
     public func open(file: FilePath) async throws(LaunchError) {
         guard file.isAbsolute, let status = try? file.stat() else {
@@ -50,6 +52,10 @@ extension ApplicationLauncher {
         }
         guard status.type == .regular || status.type == .directory else {
             throw LaunchError(.notOpenable, "\(file) is neither a file nor a folder")
+        }
+        let isExecutable = !status.permissions.isDisjoint(with: [.ownerExecute, .groupExecute, .otherExecute])
+        guard status.type == .directory || !isExecutable && file.extension != "desktop" else {
+            throw LaunchError(.notOpenable, "\(file) is a program: look at it, and start it yourself")
         }
         try await open(file.string)
     }

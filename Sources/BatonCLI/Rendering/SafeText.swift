@@ -18,7 +18,7 @@ enum SafeText {
 
     /// A sentence that another device or application may have written: on one line, and no longer than a few of them.
     static func sentence(_ text: some StringProtocol) -> String {
-        let scalars = escaped(text).unicodeScalars
+        let scalars = NameDisplay.escaped(Array(text.utf8), isSentence: true).unicodeScalars
         guard scalars.count > sentenceBound else { return String(scalars) }
         return String(String.UnicodeScalarView(scalars.prefix(sentenceBound))) + "…"
     }

@@ -26,6 +26,14 @@ struct JournalSummary: Sendable, Hashable {
         treeChecksum = tree.withUnsafeBytes { ChunkChecksum(of: $0) }
     }
 
+    /// Whether it is of the document of another one, as far as a summary tells: of the same version where it is surely not
+    /// the same document.
+    func mayBe(_ other: JournalSummary) -> Bool {
+        guard origin == other.origin, label == other.label, isFolder == other.isFolder else { return false }
+        let hasSameTree = treeSize == other.treeSize && treeChecksum == other.treeChecksum
+        return !identity.isOther(than: other.identity) || hasSameTree
+    }
+
     /// It as fields.
     var encoded: [UInt8] {
         var writer = FieldWriter()

@@ -7,8 +7,8 @@ import SystemPackage
 final class BasisFile: Sendable {
     /// Holes smaller than this are read as the zeros that they are: a chunk.
     static let holeSize = UInt64(ChunkLayout.chunkSize)
-    /// The most stretches of one file: 4096. What comes after is one, with its holes.
-    static let stretchLimit = 4096
+    /// The most stretches of one file, of which each is a basis: 65,536. What comes after is not built upon.
+    static let stretchLimit = Bases.limit
     /// The slowest clock of a file system: an edit has a time of at most 2 s before it.
     private static let clockTick: Int64 = 2
 
@@ -64,13 +64,16 @@ final class BasisFile: Sendable {
 
     /// The stretches that are no large holes, each from one multiple of a chunk to another: a hole is not read, however
     /// large it is. All of the file where the file system cannot tell.
-    func stretches() -> [Range<UInt64>] {
+    ///
+    /// - Parameter limit: how many at the most; what comes after is left out.
+    func stretches(limit: Int = stretchLimit) -> [Range<UInt64>] {
         let number = descriptor.rawValue
         var stretches: [Range<UInt64>] = []
         var next: UInt64 = 0
         while next < size {
+            guard stretches.count < limit else { break }
             let data = baton_next_data(number, Int64(next))
-            guard data >= 0, stretches.count < Self.stretchLimit else {
+            guard data >= 0 else {
                 if -data != Int64(ENXIO) { stretches.append(next..<size) }
                 break
             }

@@ -135,7 +135,7 @@ public actor DocumentWriter {
     /// Puts the whole document in place: synchronised, under its name, never in the place of another.
     ///
     /// - Returns: the path of the document: the folder's path as it was given, and the name.
-    /// - Throws: `incomplete` when bytes are missing, `destinationExists` when somebody made something of that name
+    /// - Throws: `cancelled` when the task is cancelled before it is in place, `incomplete` when bytes are missing, `destinationExists` when somebody made something of that name
     ///   meanwhile, `writeFailed`, `destinationFull`, ...; the transfer has ended then.
     public func commit() throws(DocumentError) -> FilePath {
         let path = try ending { (reception) throws(DocumentError) in try reception.commit() }

@@ -19,9 +19,15 @@ struct FolderFinishing {
     }
 
     /// Takes all steps; they can be taken again.
-    mutating func finish() throws(DocumentError) {
+    ///
+    /// - Parameter isCancelled: is asked before each entry.
+    mutating func finish(unless isCancelled: () -> Bool) throws(DocumentError) {
+        func requireWanted() throws(DocumentError) {
+            if isCancelled() { throw DocumentError(.cancelled, tree.label.description) }
+        }
         var links: [Int] = []
         for index in 1..<max(1, tree.entryCount) {
+            try requireWanted()
             let entry = tree[index]
             switch entry.kind {
             case .file(let file): try at(entry) { (step) throws(Errno) in try step.finish(file, entry) }
@@ -31,12 +37,14 @@ struct FolderFinishing {
             }
         }
         for index in links {
+            try requireWanted()
             let entry = tree[index]
             guard case .link(let target) = entry.kind else { continue }
             try at(entry) { (step) throws(Errno) in try step.link(entry, to: target) }
         }
         try requireDistinct()
         for index in (0..<tree.entryCount).reversed() {
+            try requireWanted()
             let entry = tree[index]
             guard case .folder = entry.kind else { continue }
             try at(entry) { (step) throws(Errno) in try step.finishFolder(entry) }

@@ -111,14 +111,11 @@ extension SystemCalls {
         do {
             return try openFolder(path.bytes, in: root, isConfined: isConfined)
         } catch .noSuchFileOrDirectory {
-            var current = try openFolder([UInt8(ascii: ".")], within: root)
-            for name in path.names {
-                do {
-                    try makeFolder(name, in: current, mode: mode)
-                } catch .fileExists {}
-                current = try openFolder(name, in: current, isConfined: isConfined)
-            }
-            return current
+            let parent = try openOrMakeFolder(path.parent, beneath: root, mode: mode, isConfined: isConfined)
+            do {
+                try makeFolder(path.name, in: parent, mode: mode)
+            } catch .fileExists {}
+            return try openFolder(path.name, in: parent, isConfined: isConfined)
         }
     }
 
@@ -132,6 +129,13 @@ extension SystemCalls {
             takingOwnershipOf: try withName(path) { (path) throws(Errno) in
                 try call { openat(number, path, flags | O_CLOEXEC) }
             })
+    }
+
+    /// Gives back the room of bytes that nobody needs, where the file system can.
+    static func giveBack(_ range: Range<UInt64>, of file: borrowing OwnedDescriptor) {
+        let number = file.rawValue
+        let (start, count) = (Int64(range.lowerBound), Int64(range.upperBound - range.lowerBound))
+        _ = try? kernel { baton_punch_hole(number, start, count) }
     }
 
     /// Makes bytes of a file zeros that lie within its size: a hole where the file system has holes.

@@ -22,6 +22,9 @@ protocol Part: AnyObject {
     /// Reads bytes of a file as they are now, fewer where it ends before.
     func read(file: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(DocumentError) -> Int
 
+    /// Gives back the room that was reserved for bytes that have not come; it stays where the file system cannot.
+    func giveBack(_ range: Range<UInt64>, ofFile file: Int)
+
     /// Has the next read of these bytes come from the disk, as far as they are on their way to it no more.
     func leaveCache(_ range: Range<UInt64>, ofFile file: Int)
 
@@ -41,8 +44,9 @@ protocol Part: AnyObject {
 
     /// Gives it all that is no content: permissions, times and links.
     ///
-    /// - Throws: `incomplete` where a file is missing or too short, ... The part is still there then.
-    func prepare() throws(DocumentError)
+    /// - Parameter isCancelled: is asked before each entry.
+    /// - Throws: `cancelled`, `incomplete` where a file is missing or too short, ... The part is still there then.
+    func prepare(unless isCancelled: () -> Bool) throws(DocumentError)
 
     /// Makes durable all that was written.
     ///

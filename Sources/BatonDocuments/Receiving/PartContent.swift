@@ -49,6 +49,10 @@ final class PartContent {
     /// The chunk that is coming, where chunks are written whole.
     private var whole = WholeChunk()
     private var state = State.receiving
+    /// The file that was written to last.
+    private var lastFile = 0
+    /// Whether the disk has failed: what is not vouched for may be there all the same, and is looked at the next time.
+    private var isDoubted = false
 
     /// Receives into a part.
     ///
@@ -148,6 +152,7 @@ final class PartContent {
         switch event {
         case .content(let chunk, let offset, let bytes):
             let place = tree.layout.place(of: chunk)
+            lastFile = place.file
             if isSparse(place) {
                 try writeSparsely(bytes, to: place, from: offset)
             } else if place.size == ChunkLayout.chunkSize, try part.takesWholeChunks(ofFile: place.file) {
@@ -181,12 +186,17 @@ final class PartContent {
 
     /// Puts the document in place, or throws what is wrong; then the part is still there.
     ///
-    /// - Throws: `incomplete` when something is missing.
-    func commit() throws(DocumentError) -> FilePath {
+    /// - Parameter isCancelled: whether nobody wants it any more.
+    /// - Throws: `incomplete` when something is missing, `cancelled`.
+    func commit(unless isCancelled: () -> Bool = { false }) throws(DocumentError) -> FilePath {
         guard !requiresAll || verified.missing(in: tree.layout.allChunks, limit: 1).isEmpty else {
             throw DocumentError(.incomplete, tree.label.description)
         }
-        try part.prepare()
+        func requireWanted() throws(DocumentError) {
+            if isCancelled() { throw DocumentError(.cancelled, tree.label.description) }
+        }
+        try part.prepare(unless: isCancelled)
+        try requireWanted()
         journal.expectSynchronisation()
         do {
             try part.synchronize()
@@ -195,9 +205,15 @@ final class PartContent {
             keepWhatIsVouchedFor()
             throw error
         }
-        let path = try part.place()
-        state = .over
-        return path
+        do {
+            try requireWanted()
+            let path = try part.place()
+            state = .over
+            return path
+        } catch {
+            journal.endSynchronisation()
+            throw error
+        }
     }
 
     /// Ends it: keeps the part when something of it is there that the journal knows, and removes it when not.
@@ -211,10 +227,23 @@ final class PartContent {
             part.discard()
             return 0
         }
+        if !isDoubted { giveBackRoom() }
         return part.keep() ? byteCount : 0
     }
 
+    /// Gives back what was reserved for what has not come: nobody knows whether it ever will.
+    private func giveBackRoom() {
+        guard lastFile < tree.layout.fileCount else { return }
+        let chunks = tree.layout.chunks(ofFile: lastFile)
+        for missing in verified.missing(in: chunks, limit: DocumentWriter.rangeLimit) {
+            guard let last = missing.last else { continue }
+            let (first, end) = (tree.layout.place(of: missing.lowerBound), tree.layout.place(of: last))
+            part.giveBack(first.range.lowerBound..<end.range.upperBound, ofFile: lastFile)
+        }
+    }
+
     private func keepWhatIsVouchedFor() {
+        isDoubted = true
         verified = journal.verified()
         verifiedByteCount = verified.byteCount(in: tree.layout)
     }

@@ -127,6 +127,8 @@ final class PartFile: Part {
         }
     }
 
+    func giveBack(_ range: Range<UInt64>, ofFile _: Int) { SystemCalls.giveBack(range, of: file) }
+
     func leaveCache(_ range: Range<UInt64>, ofFile _: Int) { SystemCalls.leaveCache(range, of: file) }
 
     /// It was looked at when it was opened, and cannot be exchanged since.
@@ -141,7 +143,7 @@ final class PartFile: Part {
         return DescriptorToSynchronize(file: file, isFolder: false)
     }
 
-    func prepare() throws(DocumentError) {
+    func prepare(unless _: () -> Bool) throws(DocumentError) {
         let number = file.rawValue
         do throws(Errno) {
             do throws(Errno) {

@@ -21,6 +21,8 @@ public final class PartFileLedger: Sendable {
     public static let unfinishedLifetime: Duration = .seconds(7 * 24 * 3600)
     /// How many unfinished documents are kept; beyond it the oldest goes at the next start: 64.
     public static let unfinishedLimit = 64
+    /// How many unfinished documents of one device are kept when another one of it is begun; beyond it the oldest goes: 16.
+    public static let unfinishedLimitOfDevice = 16
     /// Records of folders that cannot be reached (a disk that is not plugged in) are kept this long: 30 days.
     public static let unreachableLifetime: Duration = .seconds(30 * 24 * 3600)
 
@@ -56,7 +58,7 @@ public final class PartFileLedger: Sendable {
     public func removeLeftovers() throws(DocumentError) -> Int {
         var removed = 0
         var kept: [(name: String, age: Duration)] = []
-        for name in try recordNames().prefix(Self.recordLimit) where !isInUse(name) {
+        for name in try recordNames() where !isInUse(name) {
             let journal = journal(ofRecord: name)
             let age = self.age(of: journal) ?? Self.unfinishedLifetime
             if age < Self.unfinishedLifetime, TransferJournal.isIntact(at: journal) {
@@ -72,21 +74,46 @@ public final class PartFileLedger: Sendable {
 
     /// Unfinished documents that nobody goes on with at this moment, the newest first.
     ///
-    /// - Parameter isWanted: whether one is looked for. What the others consist of is not read.
+    /// - Parameters:
+    ///   - isWanted: whether one is looked for. What the others consist of is not read.
+    ///   - fits: whether it is, by what it consists of. What the others consist of is not kept: each can be some 25 MB.
     func unfinished(
-        where isWanted: (PartFileRecord, JournalSummary) -> Bool = { _, _ in true }
+        where isWanted: (PartFileRecord, JournalSummary) -> Bool = { _, _ in true },
+        fitting fits: (JournalHeader) -> Bool = { _ in true }
     ) throws(DocumentError) -> [UnfinishedDocument] {
-        var found: [(document: UnfinishedDocument, age: Duration)] = []
-        for name in try recordNames().prefix(Self.recordLimit) where !isInUse(name) {
+        try summaries().compactMap { (record, summary) in
+            guard isWanted(record, summary) else { return nil }
+            let journal = journal(of: record)
+            guard let header = TransferJournal.header(at: journal), fits(header) else { return nil }
+            return UnfinishedDocument(record: record, header: header, journal: journal)
+        }
+    }
+
+    /// Removes the oldest of what is unfinished of a device, beyond ``unfinishedLimitOfDevice``: it can begin as many as it
+    /// likes where its user accepts them by a rule.
+    ///
+    /// - Parameter isSpared: what is about to be gone on with.
+    func removeExcess(
+        of origin: String, except isSpared: (PartFileRecord, JournalSummary) -> Bool
+    ) throws(DocumentError) {
+        let all = try summaries().filter { $0.summary.origin == origin && !isSpared($0.record, $0.summary) }
+        for (record, _) in all.dropFirst(Self.unfinishedLimitOfDevice) where take(record) {
+            if record.removePart() == .unreachable { release(record) } else { remove(record) }
+        }
+    }
+
+    /// What stands first in each journal that nobody uses, the newest first.
+    private func summaries() throws(DocumentError) -> [(record: PartFileRecord, summary: JournalSummary)] {
+        var found: [(record: PartFileRecord, summary: JournalSummary, age: Duration)] = []
+        for name in try recordNames() where !isInUse(name) {
             let journal = journal(ofRecord: name)
             guard
                 let record = PartFileRecord(readingFrom: folder.appending(name)),
-                let summary = TransferJournal.summary(at: journal), isWanted(record, summary),
-                let header = TransferJournal.header(at: journal), let age = age(of: journal)
+                let summary = TransferJournal.summary(at: journal), let age = age(of: journal)
             else { continue }
-            found.append((UnfinishedDocument(record: record, header: header, journal: journal), age))
+            found.append((record, summary, age))
         }
-        return found.sorted { $0.age < $1.age }.map(\.document)
+        return found.sorted { $0.age < $1.age }.map { ($0.record, $0.summary) }
     }
 
     /// Takes an unfinished document for one transfer.

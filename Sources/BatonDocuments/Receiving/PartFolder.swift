@@ -140,6 +140,12 @@ final class PartFolder {
         SystemCalls.leaveCache(range, of: part.file)
     }
 
+    /// See ``Part/giveBack(_:ofFile:)``. No more is reserved than of the file that is being written.
+    func giveBack(_ range: Range<UInt64>, ofFile index: Int) {
+        guard let current, current.index == index else { return }
+        SystemCalls.giveBack(range, of: current.file)
+    }
+
     /// Whether a file of which something has come has its size still, and no second name.
     func isThere(file index: Int) -> Bool {
         let path = tree.entry(ofFile: index).path
@@ -171,14 +177,15 @@ final class PartFolder {
 
     /// Makes sure that everything is there, and gives it permissions, times and links.
     ///
-    /// - Throws: `incomplete` where a file is missing or too short, `destinationUnsuitable` where two entries have become
-    ///   one, ... The folder is still there then, to be prepared again or discarded.
-    func prepare() throws(DocumentError) {
+    /// - Parameter isCancelled: is asked before each entry: there can be 100,000.
+    /// - Throws: `cancelled`, `incomplete` where a file is missing or too short, `destinationUnsuitable` where two entries
+    ///   have become one, ... The folder is still there then, to be prepared again or discarded.
+    func prepare(unless isCancelled: () -> Bool = { false }) throws(DocumentError) {
         current = nil
         parent = nil
         try removeAside()
         var finishing = FolderFinishing(self)
-        try finishing.finish()
+        try finishing.finish(unless: isCancelled)
     }
 
     /// Gives the folder, prepared and durable, its name, never in the place of something else.

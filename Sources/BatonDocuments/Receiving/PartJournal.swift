@@ -73,11 +73,19 @@ final class PartJournal {
         return journal.isFlushed ? chunks : verified()
     }
 
-    /// The part is about to be synchronised, by somebody else: ``distrust()`` or the end of the part follow.
+    /// The part is about to be synchronised, by somebody else: ``distrust()``, ``endSynchronisation()`` or the end of the
+    /// part follow.
     func expectSynchronisation() {
         guard let journal else { return }
         // One that cannot be written says no more than before.
         _ = journal.attempt(journal.entryCount)
+    }
+
+    /// That went well, and the part is there still.
+    func endSynchronisation() {
+        journal?.endAttempt()
+        // Where that cannot be written, all is read again the next time.
+        try? journal?.flush()
     }
 
     /// What was doubted was read again, and what is there said again.
@@ -115,7 +123,7 @@ final class PartJournal {
             } else {
                 try synchronizeAnew()
             }
-            journal?.endAttempt()
+            endSynchronisation()
             try flush()
         } catch {
             distrust()

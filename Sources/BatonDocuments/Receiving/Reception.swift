@@ -170,12 +170,22 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     }
 
     /// Puts the document in place, or throws what is wrong; then the part is still there.
+    ///
+    /// - Throws: `cancelled` where the task that calls it is cancelled meanwhile.
     func commit() throws(DocumentError) -> FilePath {
-        try thread.perform { () throws(DocumentError) in
-            let path = try self.requireContent().commit()
-            self.bases.removeStale()
-            return path
+        let result = withUnsafeCurrentTask { task in
+            // The task waits here for the thread, which may ask this of it (UnsafeCurrentTask: what Task has as well can
+            // be called from anywhere).
+            nonisolated(unsafe) let task = task
+            return Result { () throws(DocumentError) in
+                try thread.perform { () throws(DocumentError) in
+                    let path = try self.requireContent().commit { task?.isCancelled ?? false }
+                    self.bases.removeStale()
+                    return path
+                }
+            }
         }
+        return try result.get()
     }
 
     /// Ends it: keeps the part when a transfer could go on with it, and removes it when not.

@@ -67,6 +67,8 @@ final class RecordedPartFolder: Part {
         try folder.read(file: file, at: offset, into: bytes)
     }
 
+    func giveBack(_ range: Range<UInt64>, ofFile file: Int) { folder.giveBack(range, ofFile: file) }
+
     func leaveCache(_ range: Range<UInt64>, ofFile file: Int) { folder.leaveCache(range, ofFile: file) }
 
     func isThere(file: Int) -> Bool { folder.isThere(file: file) }
@@ -78,7 +80,7 @@ final class RecordedPartFolder: Part {
 
     func makeRoom(lacking isLacking: (Int) -> Bool) { folder.makeRoom(lacking: isLacking) }
 
-    func prepare() throws(DocumentError) { try folder.prepare() }
+    func prepare(unless isCancelled: () -> Bool) throws(DocumentError) { try folder.prepare(unless: isCancelled) }
 
     func synchronize() throws(DocumentError) { try folder.synchronize() }
 

@@ -9,7 +9,8 @@ struct UnfinishedDocument: Sendable {
 }
 
 extension PartFileLedger {
-    /// What is unfinished of a document, whatever its version: of the same device, the same name and the same folder.
+    /// What is unfinished of a document, whatever its version: of the same device, the same name and the same folder, the
+    /// newest first. Of the device's other documents the oldest go (``unfinishedLimitOfDevice``).
     ///
     /// Another document of that name is left to who goes on with it, unless its version is the same: then it has the same
     /// bytes.
@@ -18,14 +19,14 @@ extension PartFileLedger {
     func unfinished(
         of header: JournalHeader, in folder: DestinationFolder
     ) throws(DocumentError) -> [UnfinishedDocument] {
-        let tree = header.tree
-        let found = try unfinished { record, summary in
-            record.folder == folder.resolvedPath && summary.origin == header.origin && summary.label == tree.label
-                && summary.isFolder == tree.isFolder
+        let wanted = JournalSummary(header, header.encodedTree)
+        let isWanted = { (record: PartFileRecord, summary: JournalSummary) in
+            record.folder == folder.resolvedPath && summary.mayBe(wanted)
         }
-        return found.filter {
-            !$0.header.identity.isOther(than: header.identity) || $0.header.tree.isSameVersion(as: tree)
-        }
+        try removeExcess(of: header.origin, except: isWanted)
+        return try unfinished(
+            where: isWanted,
+            fitting: { !$0.identity.isOther(than: header.identity) || $0.tree.isSameVersion(as: header.tree) })
     }
 }
 

@@ -171,7 +171,9 @@ extension DocumentService {
                 try await withStallWatch(stallDeadline, relenting: settle) { watch in
                     try await receive(stream, into: writer, noting: report, within: watch) { verified in
                         progress(report.progress(bytes: verified, resumed: resumed))
-                        try await stream.send(record: report.upstream(bytes: verified))
+                        try await withDeadline(stallDeadline, "the other side did not take how far it is") {
+                            try await stream.send(record: report.upstream(bytes: verified))
+                        }
                     }
                 }
                 // More than can be asked for at once may have been missing.
@@ -202,7 +204,9 @@ extension DocumentService {
         defer { patience.cancel() }
         let path = try await writer.commit().bytes
         // That the origin could not be told takes nothing back.
-        _ = try? await stream.send(record: report.upstream(bytes: report.size, committed: true))
+        _ = try? await withDeadline(stallDeadline, "the other side did not take that it is in place") {
+            try await stream.send(record: report.upstream(bytes: report.size, committed: true))
+        }
         await stream.finish()
         return path
     }

@@ -170,6 +170,7 @@ struct RenderingTests {
 
     @Test("what a terminal would act on is escaped")
     func escapes() {
+        #expect(SafeText.sentence("'\\u{1b}' was escaped\u{7}") == "'\\u{1b}' was escaped\\u{7}")
         let shown = SafeText.escaped("a\u{1B}]0;x\u{7}\u{202E}b\n")
         #expect(shown == #"a\u{1b}]0;x\u{7}\u{202e}b\u{a}"#)
         let line = ActivityRendering.line(Self.listing(1, title: "x\u{1B}[2J", device: "\u{9B}m"), now: Self.now)

@@ -290,6 +290,8 @@ struct FolderDeltaTests {
             3 * megabyte..<5 * megabyte, 40 * 1024 * megabyte..<(40 * 1024 + 1) * megabyte,
         ]
         #expect(basis.stretches() == expected)
+        #expect(basis.stretches(limit: 2) == expected)
+        #expect(basis.stretches(limit: 1) == Array(expected.prefix(1)))
         let plain = try writers.scratch.makeFile("plain", DocumentFixture.content(3_000_000, seed: 97))
         guard case .file(let whole) = try OlderCopy(opening: plain).content else { throw Errno.invalidArgument }
         #expect(whole.stretches() == [0..<3_000_000])

@@ -63,6 +63,39 @@ struct PartFolderTests {
         #expect(DocumentFixture.names(in: target).isEmpty)
     }
 
+    @Test("Whoever does not want it any more is asked before each entry, and what is there stays", arguments: 0..<5)
+    func cancelled(_ entries: Int) async throws {
+        let target = try #require(LinkTarget(Array("a".utf8), at: try EntryPath(Array("z".utf8))))
+        let part = try make([("a", .folder), ("a/b", FolderFixture.file(0)), ("z", .link(target))])
+        var asked = 0
+        let code = await DocumentFixture.code {
+            try part.prepare {
+                asked += 1
+                return asked > entries
+            }
+        }
+        #expect(code == .cancelled && asked == entries + 1)
+        #expect(DocumentFixture.names(in: inside) == [[], ["a"], ["a"], ["a"], ["a", "z"]][entries])
+        #expect(try part.commit() == self.target.appending("folder"))
+    }
+
+    @Test("Folders are made wherever something is missing of their path")
+    func missingFolders() throws {
+        let deep = (0..<EntryPath.maximumDepth - 1).map { "f\($0)" }.joined(separator: "/")
+        let part = try make([])
+        let root = try SystemCalls.open(inside, O_RDONLY | O_DIRECTORY)
+        for path in [deep, deep + "/x", "f0/f1/y/z", deep] {
+            for isConfined in [true, false] {
+                _ = try SystemCalls.openOrMakeFolder(
+                    try EntryPath(Array(path.utf8)), beneath: root, mode: 0o700, isConfined: isConfined)
+                let status = try SystemCalls.status(at: inside.appending(path))
+                #expect(status.st_mode & S_IFMT == S_IFDIR)
+            }
+        }
+        #expect(DocumentFixture.names(in: inside) == ["f0"])
+        part.discard()
+    }
+
     @Test("No byte is written beyond what a file has")
     func excess() async throws {
         let part = try make([("a", FolderFixture.file(10))])

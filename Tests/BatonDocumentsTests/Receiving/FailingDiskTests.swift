@@ -63,7 +63,9 @@ struct FailingDiskTests {
             }
         }
 
-        func prepare() throws(DocumentError) { try part.prepare() }
+        func prepare(unless isCancelled: () -> Bool) throws(DocumentError) { try part.prepare(unless: isCancelled) }
+
+        func giveBack(_ range: Range<UInt64>, ofFile file: Int) { part.giveBack(range, ofFile: file) }
 
         func synchronize() throws(DocumentError) {
             do {

@@ -28,6 +28,44 @@ struct FullDiskTests {
         }
     }
 
+    @Test("What was reserved for what has not come is given back", arguments: [true, false])
+    func givenBack(_ isFolder: Bool) async throws {
+        let disk = try MountedFolder(tmpfsAt: try scratch.makeFolder("destination"), size: 32 << 20)
+        let file = DocumentEntry.File(size: 24 << 20, version: FileVersion(high: 0, low: 3))
+        var builder = DocumentTree.Builder(try DocumentLabel(Array("report.pdf".utf8)))
+        if isFolder { try builder.append(DocumentEntry(path: .root, kind: .folder)) }
+        try builder.append(
+            DocumentEntry(path: isFolder ? try EntryPath(Array("x".utf8)) : .root, kind: .file(file)))
+        let tree = try builder.finish()
+        let ledger = try PartFileLedger(stateFolder: scratch.path.appending("parts"))
+        let content = DocumentFixture.content(24 << 20, seed: 99)
+        for attempt in 1...2 {
+            let writer = try await DocumentWriter.create(
+                tree, from: DocumentFixture.origin, in: try DestinationFolder(disk.path), ledger: ledger)
+            let missing = try await writer.missing()
+            #expect(missing == [UInt64(attempt - 1)..<24])
+            try await writer.begin(missing)
+            try await writer.write(ResumeFixture.records([missing[0].lowerBound..<UInt64(attempt)], of: content))
+            // Files of a folder that is gone on with are not reserved again.
+            if attempt == 1 || !isFolder { #expect(try room(in: disk.path) < 9 << 20) }
+            #expect(await writer.end() == UInt64(attempt) << 20)
+            #expect(try room(in: disk.path) > 29 << 20)
+        }
+        let writer = try await DocumentWriter.create(
+            tree, from: DocumentFixture.origin, in: try DestinationFolder(disk.path), ledger: ledger)
+        try await writer.begin([2..<24])
+        try await writer.write(ResumeFixture.records([2..<24], of: content))
+        let path = try await writer.commit()
+        #expect(try DocumentFixture.read(isFolder ? path.appending("x") : path) == content)
+    }
+
+    /// Bytes that are free.
+    private func room(in folder: FilePath) throws -> UInt64 {
+        var status = statvfs()
+        try SystemCalls.call { statvfs(folder.string, &status) }
+        return UInt64(status.f_bavail) * UInt64(status.f_frsize)
+    }
+
     @Test("The state folder's: the document arrives all the same", arguments: [true, false])
     func stateFolder(_ isWhole: Bool) async throws {
         let state = try MountedFolder(tmpfsAt: try scratch.makeFolder("state"), size: 64 << 10)

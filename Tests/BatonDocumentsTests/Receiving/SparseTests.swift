@@ -70,12 +70,11 @@ struct SparseTests {
         do {
             let writer = try await DocumentWriter.begun(tree, in: fixture.folder, ledger: fixture.ledger)
             try await writer.write(ResumeFixture.records([0..<1], of: content))
-            // All of the chunk, but no checksum that would vouch for it.
-            try await writer.write([0, 0] + [UInt8](repeating: 0xEE, count: 1 << 20))
             #expect(await writer.end() == 1 << 20)
         }
+        // As a process leaves it that is killed before the checksum of the chunk has come.
         let part = fixture.folder.appending(try #require(fixture.names.first))
-        #expect(try DocumentFixture.read(part)[2 << 20 - 1] == 0xEE)
+        try DocumentFixture.write([UInt8](repeating: 0xEE, count: 1 << 20), to: part, at: 1 << 20)
         let writer = try await DocumentWriter.begun(tree, in: fixture.folder, ledger: fixture.ledger)
         #expect(try await writer.missing() == [1..<3])
         if isAllZeros {
