@@ -82,8 +82,10 @@ struct LinkRaceTests {
         let target = try fixture.scratch.makeFile("target", [7])
         let attacker = try Attacker(Self.underTheName, target: target, folder: fixture.folder)
         let isHit = await DocumentFixture.eventually {
-            let number = open(fixture.document.string, O_WRONLY | O_CREAT, 0o600)
-            if number >= 0 {
+            // Each is a chance, and a busy machine has few turns.
+            for _ in 0..<100 {
+                let number = open(fixture.document.string, O_WRONLY | O_CREAT, 0o600)
+                guard number >= 0 else { continue }
                 _ = write(number, [UInt8(1), 2, 3], 3)
                 close(number)
             }
