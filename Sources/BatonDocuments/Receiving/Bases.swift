@@ -53,6 +53,8 @@ final class Bases {
     private var hasMade = false
     /// Bytes of kept signatures that were told of the next basis.
     private var told = 0
+    /// Whether all was told to a request before, so that what was kept of it was written down.
+    private var hasTold = false
     /// The file of a folder that was read last.
     private var opened: (root: Int, file: Int?, basis: BasisFile)?
 
@@ -142,10 +144,16 @@ final class Bases {
     ///
     /// The pieces stay as large as they were, also where fewer bases are left: they would all have to be read otherwise.
     func keepSignatures(at path: FilePath) {
-        guard let least = leastPieceSize else { return }
+        guard leastPieceSize != nil else { return }
         keptPath = path
-        guard let found = KeptSignatures(readingFrom: path, least: least)?.only(bases.lazy.map(\.state)) else { return }
-        if !found.isEmpty { kept = found }
+        kept = readKept()
+    }
+
+    /// What is kept of these bases; nil where nothing is.
+    private func readKept() -> KeptSignatures? {
+        guard let keptPath, let least = pieceSize else { return nil }
+        let found = KeptSignatures(readingFrom: keptPath, least: least)?.only(bases.lazy.map(\.state))
+        return found?.isEmpty == true ? nil : found
     }
 
     /// Signatures have turned out to be wrong: no other transfer tells them.
@@ -153,18 +161,23 @@ final class Bases {
         if let keptPath { KeptSignatures.remove(at: keptPath) }
     }
 
-    /// Signatures of what comes next; nil when all is told.
+    /// Signatures of what comes next; nil when all is told. After that it is told again, for another request.
     func nextSignatures() -> SignatureBatch? {
         guard let size = pieceSize else { return nil }
-        if kept == nil { kept = KeptSignatures(pieceSize: size) }
-        if reader == nil { reader = BasisReader(size: size) }
+        if reader == nil {
+            reader = BasisReader(size: size)
+            if kept == nil || hasTold { kept = readKept() ?? KeptSignatures(pieceSize: size) }
+        }
         while next < bases.count, (reader?.signatureCount ?? 0) < PieceSignature.limit {
             let basis = next
             let bytes = tellKept(basis) ?? makeSignatures(basis)
             if !bytes.isEmpty { return SignatureBatch(basis: basis, bytes: bytes) }
         }
         opened = nil
-        next = bases.count
+        reader = nil
+        next = 0
+        told = 0
+        hasTold = true
         writeKept()
         return nil
     }

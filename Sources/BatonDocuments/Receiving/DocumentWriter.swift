@@ -101,7 +101,8 @@ public actor DocumentWriter {
     /// nothing to build upon.
     public func pieceSize() throws(DocumentError) -> PieceSize? { try current().pieceSize() }
 
-    /// What tells the other device which bytes of older copies are here; nil when all is told.
+    /// What tells the other device which bytes of older copies are here; nil when all is told. After that it is told again,
+    /// because each request has to be.
     public func nextSignatures() throws(DocumentError) -> SignatureBatch? { try current().nextSignatures() }
 
     /// The records of these chunks come next.

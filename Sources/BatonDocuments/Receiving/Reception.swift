@@ -111,7 +111,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         try thread.perform { () throws(DocumentError) in self.bases.pieceSize }
     }
 
-    /// What tells another device which bytes of older copies are here; nil when all is told.
+    /// What tells another device which bytes of older copies are here; nil when all is told. After that it is told again.
     func nextSignatures() throws(DocumentError) -> SignatureBatch? {
         try thread.perform { () throws(DocumentError) in self.bases.nextSignatures() }
     }

@@ -103,6 +103,19 @@ struct AgainstFixture {
 
 @Suite("Signatures that are kept")
 struct KeptSignaturesTests {
+    @Test("Each request of a transfer is told all of them", arguments: [true, false])
+    func everyRequest(_ isSettled: Bool) async throws {
+        let fixture = try await AgainstFixture(seed: 54)
+        if !isSettled { try DocumentFixture.write(fixture.resume.content, to: fixture.copy) }
+        let writer = try await fixture.open()
+        let size = try await writer.pieceSize()
+        for _ in 0..<3 {
+            #expect(try await AgainstFixture.told(by: writer)[0] == AgainstFixture.signatures(of: fixture.copy))
+            #expect(try await writer.pieceSize() == size)
+        }
+        await writer.end()
+    }
+
     @Test("A transfer that goes on tells the same ones, and reads nothing of the copy")
     func notReadAgain() async throws {
         let fixture = try await AgainstFixture(seed: 50)
