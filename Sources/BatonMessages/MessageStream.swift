@@ -44,7 +44,7 @@ extension Connection {
     ///
     /// - Parameter opened: is given the stream before the response is waited for, so that somebody else can abort it.
     /// - Throws: ``HandoffError``: the peer's ``WireFailure``, or what became of the connection.
-    public nonisolated func request(
+    public func request(
         _ kind: WireRequest.OneOf_Kind, opened: (@Sendable (Stream) -> Void)? = nil
     ) async throws(HandoffError) -> (WireResponse.OneOf_Kind, Stream) {
         var request = WireRequest()
@@ -69,6 +69,18 @@ extension Connection {
         } catch {
             throw HandoffError(wrapping: error)
         }
+    }
+
+    /// Sends a request of which nothing follows the answer.
+    ///
+    /// - Parameter opened: as for ``request(_:opened:)``.
+    /// - Throws: likewise.
+    public func answer(
+        to kind: WireRequest.OneOf_Kind, opened: (@Sendable (Stream) -> Void)? = nil
+    ) async throws(HandoffError) -> WireResponse.OneOf_Kind {
+        let (response, stream) = try await request(kind, opened: opened)
+        await stream.finish()
+        return response
     }
 }
 

@@ -34,9 +34,9 @@ package struct NodeClient: Sendable {
 
     /// What the node is and how it does.
     package func status() async throws(HandoffError) -> WireStatusResponse {
-        let (response, stream) = try await connection.request(.status(WireStatusRequest()))
-        await stream.finish()
-        guard case .status(let status) = response else { throw .unexpectedAnswer }
+        guard case .status(let status) = try await connection.answer(to: .status(WireStatusRequest())) else {
+            throw .unexpectedAnswer
+        }
         return status
     }
 
@@ -54,9 +54,9 @@ package struct NodeClient: Sendable {
     package func adopt(_ lists: [WireSignedList]) async throws(HandoffError) {
         var request = WireAdoptStateRequest()
         request.lists = lists
-        let (response, stream) = try await connection.request(.adoptState(request))
-        await stream.finish()
-        guard case .adoptState = response else { throw .unexpectedAnswer }
+        guard case .adoptState = try await connection.answer(to: .adoptState(request)) else {
+            throw .unexpectedAnswer
+        }
     }
 
     /// The activities that other devices offer.
@@ -91,9 +91,9 @@ package struct NodeClient: Sendable {
     package func withdraw(idPrefix: String) async throws(HandoffError) -> WireWithdrawResponse {
         var request = WireWithdrawRequest()
         request.idPrefix = idPrefix
-        let (response, stream) = try await connection.request(.withdraw(request))
-        await stream.finish()
-        guard case .withdraw(let withdrawn) = response else { throw .unexpectedAnswer }
+        guard case .withdraw(let withdrawn) = try await connection.answer(to: .withdraw(request)) else {
+            throw .unexpectedAnswer
+        }
         return withdrawn
     }
 
@@ -119,9 +119,9 @@ package struct NodeClient: Sendable {
         var request = WireHandoffSwitchRequest()
         request.change = change
         request.application = application
-        let (response, stream) = try await connection.request(.handoffSwitch(request))
-        await stream.finish()
-        guard case .handoffSwitch(let state) = response else { throw .unexpectedAnswer }
+        guard case .handoffSwitch(let state) = try await connection.answer(to: .handoffSwitch(request)) else {
+            throw .unexpectedAnswer
+        }
         return state
     }
 
@@ -154,9 +154,9 @@ package struct NodeClient: Sendable {
     ///
     /// - Throws: ``HandoffError``, `accessRefused` where it may not.
     package func access(path: [UInt8]) async throws(HandoffError) {
-        let (response, stream) = try await connection.request(.access(.with { $0.path = .init(path) }))
-        await stream.finish()
-        guard case .access = response else { throw .unexpectedAnswer }
+        guard case .access = try await connection.answer(to: .access(.with { $0.path = .init(path) })) else {
+            throw .unexpectedAnswer
+        }
     }
 
     /// The most bytes of a document that one request reads.
@@ -197,7 +197,7 @@ package struct NodeClient: Sendable {
     package var requests: AsyncStream<NodeRequest> {
         let incoming = connection.incoming
         return AsyncStream { continuation in
-            let task = Task {
+            let task = Task(executorPreference: connection.loop.taskExecutor) {
                 for await opened in incoming {
                     do throws(HandoffError) {
                         continuation.yield(try NodeRequest(opened))

@@ -26,6 +26,13 @@ public final class EventLoop: SerialExecutor {
     /// What was put on the loop and has not run yet.
     let work: LoopWork
 
+    /// Where tasks run that have more to do with what lives on this loop than with anything else: each step that they
+    /// take between it and an actor without an executor of its own costs no change of threads.
+    ///
+    /// For tasks that answer somebody who waits, and that compute little: what they do keeps the loop from its
+    /// descriptors, as everything does that runs here.
+    public let taskExecutor: LoopTaskExecutor
+
     private static let key = DispatchSpecificKey<ObjectIdentifier>()
 
     private let patience: Int32
@@ -48,6 +55,7 @@ public final class EventLoop: SerialExecutor {
         // that a thread that blocks elsewhere never starves a loop.
         queue = DispatchQueue(label: "baton.loop." + name, qos: .userInitiated)
         work = LoopWork(on: queue)
+        taskExecutor = LoopTaskExecutor(work)
         queue.setSpecific(key: Self.key, value: ObjectIdentifier(self))
     }
 

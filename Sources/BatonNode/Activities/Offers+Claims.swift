@@ -1,4 +1,5 @@
 import BatonDocuments
+import BatonEventLoop
 import BatonMessages
 import BatonProtocol
 import BatonTransport
@@ -31,7 +32,7 @@ extension Offers {
         defer { saveEnded(id) }
         let watching = gone.map { gone in
             Task {
-                let reason = await gone()
+                let reason = await withTaskExecutorPreference(loop.taskExecutor) { await gone() }
                 if !Task.isCancelled { release(claim, by: device, because: reason) }
             }
         }

@@ -1,4 +1,5 @@
 import BatonDocuments
+import BatonEventLoop
 import BatonMessages
 import BatonProtocol
 import BatonTransport
@@ -83,7 +84,7 @@ extension Offers {
             return
         }
         Task {
-            let answer = await save(of: id, for: device)
+            let answer = await withTaskExecutorPreference(loop.taskExecutor) { await save(of: id, for: device) }
             saves[id]?.end(with: answer)
             askNext(id)
         }
@@ -93,14 +94,12 @@ extension Offers {
         do throws(HandoffError) {
             let application = try offer(id).application
             let answer = try await withDeadline(saveDeadline, "the application that offers it did not save") {
-                let (response, stream) = try await application.request(
-                    .willSave(
+                try await application.answer(
+                    to: .willSave(
                         .with {
                             $0.activityID = Data(id.bytes)
                             $0.device = device.name
                         }))
-                await stream.finish()
-                return response
             }
             guard case .willSave(let state) = answer else {
                 throw HandoffError(.internal, "the application that offers it gave an answer that cannot be read")

@@ -55,7 +55,8 @@ actor HandoffSwitchKeeper {
 
     private let path: String
     private let logger: Logger
-    private var state: HandoffSwitch?
+    /// Nil until the file was read.
+    private nonisolated let state = Lock<HandoffSwitch?>(nil)
 
     init(path: String, on executor: BlockingExecutor, logger: Logger) {
         self.path = path
@@ -63,18 +64,25 @@ actor HandoffSwitchKeeper {
         self.logger = logger
     }
 
-    /// The switch as the user left it.
-    var current: HandoffSwitch {
-        if let state { return state }
+    /// The switch as the user left it. Waits for the storage thread the first time alone.
+    nonisolated(nonsending) var current: HandoffSwitch {
+        get async {
+            if let state = state.withLock({ $0 }) { return state }
+            return await loaded()
+        }
+    }
+
+    private func loaded() -> HandoffSwitch {
+        if let state = state.withLock({ $0 }) { return state }
         let state = load()
-        self.state = state
+        self.state.withLock { $0 = state }
         if let problem = state.problem { logger.warning("Handoff is off, because \(problem)") }
         return state
     }
 
     /// Switches, for the device or for one application, and writes it down.
     func set(_ isOn: Bool, for application: String) throws(HandoffError) -> HandoffSwitch {
-        var changed = current
+        var changed = loaded()
         if application.isEmpty {
             changed.isOn = isOn
             changed.problem = nil
@@ -95,7 +103,7 @@ actor HandoffSwitchKeeper {
         } catch {
             throw HandoffError(.internal, "the choice cannot be kept: \(path) cannot be written: \(error)")
         }
-        state = changed
+        state.withLock { $0 = changed }
         return changed
     }
 

@@ -27,7 +27,10 @@ actor ControlServer {
         let loop = listener.loop
         listener.start(
             onTrouble: { [logger] in logger.warning("applications cannot connect at the moment: \($0)") },
-            onAccept: { socket in Task { await self.serve(socket, on: loop, with: service) } })
+            onAccept: { socket in
+                // Almost everything that an answer comes from lives on this loop.
+                Task(executorPreference: loop.taskExecutor) { await self.serve(socket, on: loop, with: service) }
+            })
     }
 
     /// Stops to listen, and ends every connection politely.

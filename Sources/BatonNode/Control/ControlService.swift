@@ -48,7 +48,7 @@ struct ControlService: Sendable {
         _ incoming: IncomingStream, of application: Connection
     ) async throws -> OfferedActivity? {
         let stream = incoming.stream
-        let request = try WireRequest.decode(incoming.request)
+        let request = try await incoming.decoded()
         if !request.hasInput { await stream.ignoreInput() }
         switch request {
         case .status:
@@ -65,7 +65,7 @@ struct ControlService: Sendable {
         case .accept(let request):
             try await accept(request, on: stream)
         case .continuationStream(let request):
-            try await continuationStream(request, from: application, on: stream)
+            try await offLoop { try await continuationStream(request, from: application, on: stream) }
         case .adoptState(let request):
             try await adoptState(request, on: stream)
         case .register(let request):
@@ -73,7 +73,7 @@ struct ControlService: Sendable {
         case .handoffSwitch(let request):
             try await handoffSwitch(request, on: stream)
         case .documentRead(let request):
-            try await documentRead(request, on: stream)
+            try await offLoop { try await documentRead(request, on: stream) }
         case .access(let request):
             try await access(request, from: application, on: stream)
         case .activityList, .payload, .documentManifest, .documentRanges, .continued, .release, .accountState,

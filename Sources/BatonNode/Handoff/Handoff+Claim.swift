@@ -45,12 +45,10 @@ extension Handoff {
             deadlines.payload, "\(plan.origin.name) did not send the activity", device: plan.origin.name,
             late: giveUp
         ) { [id = activityID] in
-            let (response, stream) = try await connection.request(.payload(.with { $0.activityID = id })) { stream in
+            defer { opened.withLock { $0 = nil } }
+            return try await connection.answer(to: .payload(.with { $0.activityID = id })) { stream in
                 opened.withLock { $0 = stream }
             }
-            opened.withLock { $0 = nil }
-            await stream.finish()
-            return response
         }
         guard case .payload(let response) = answer, let claim = ClaimID(response.claimID) else {
             throw HandoffError(.internal, "\(plan.origin.name) gave an answer that cannot be read")

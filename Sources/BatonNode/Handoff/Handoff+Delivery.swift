@@ -1,5 +1,6 @@
 import BatonApplications
 import BatonDocuments
+import BatonEventLoop
 import BatonMessages
 import BatonTransport
 import FoundationEssentials
@@ -61,7 +62,10 @@ extension Handoff {
     /// does, nobody is told, and whoever asked has the page.
     func announcePage(_ address: String) async throws(HandoffError) {
         guard case .applicationOfPage(let wanted, _) = plan.recipient else { return }
-        let pages = await applications.applications(opening: address, wanted: wanted)
+        // What a site says of its applications is read and verified, which takes its time.
+        let pages = await offLoop {
+            await applications.applications(opening: address, wanted: wanted)
+        }
         let chosen = try await userChoice(among: pages.map(\.candidate))
         if let page = pages.first(where: { $0.candidate == chosen }) {
             do {

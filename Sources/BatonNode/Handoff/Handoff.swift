@@ -120,13 +120,12 @@ actor Handoff {
         // In a task of its own: a cancelled handoff still lets go.
         await Task {
             _ = try? await withDeadline(deadlines.answer, "the origin did not answer") {
-                let (_, stream) = try await connection.request(
-                    .release(
+                try await connection.answer(
+                    to: .release(
                         .with {
                             $0.claimID = Data(claim.bytes)
                             if let error, error.code != .cancelled { $0.failure = error.failure }
                         }))
-                await stream.finish()
             }
         }.value
     }
@@ -154,15 +153,19 @@ actor Handoff {
         return heldDocument
     }
 
-    private func takeOver() async throws(HandoffError) -> WireAcceptEvent.Continued {
-        let payload: WireActivityPayload
+    private func fetchPayload() async throws(HandoffError) -> WireActivityPayload {
         do {
-            payload = try await fetchAcceptedPayload()
+            return try await fetchAcceptedPayload()
         } catch {
             // One that was there may have been dead for a while; nobody has been given anything by it.
             guard error.code == .connectionLost, !Task.isCancelled else { throw error }
-            payload = try await fetchAcceptedPayload()
+            return try await fetchAcceptedPayload()
         }
+    }
+
+    /// Fetches the activity, and tells whoever accepted it.
+    private func arrive() async throws(HandoffError) -> SharedFiles.Arrival {
+        let payload = try await fetchPayload()
         // Told before the payload is handed on, and after it has come: before that nobody knows the host.
         try await announcePage(payload.webPageURL)
         // The user may have switched it off while the activity was on its way.
@@ -170,6 +173,14 @@ actor Handoff {
         let arrival = try await files.incoming(
             payload, of: plan.origin.name, takesLocal: continuing != nil || plan.destination == nil)
         emit(.payload(arrival.payload))
+        return arrival
+    }
+
+    private func takeOver() async throws(HandoffError) -> WireAcceptEvent.Continued {
+        // Somebody waits for it, and each change of threads on the way would be felt.
+        let arrival = try await withTaskExecutorPreference(connections.loop.taskExecutor) {
+            () async throws(HandoffError) in try await arrive()
+        }
         guard held != nil else { throw HandoffError(.cancelled, "the handoff was cancelled") }
 
         var continued = WireAcceptEvent.Continued()
@@ -208,11 +219,10 @@ actor Handoff {
         do {
             // The document may have come by another connection, and under another claim, than the payload.
             let (connection, claim) = try await presentClaim()
-            try await withDeadline(
+            _ = try await withDeadline(
                 deadlines.answer, "\(plan.origin.name) did not answer", device: plan.origin.name
             ) {
-                let (_, stream) = try await connection.request(.continued(.with { $0.claimID = Data(claim.bytes) }))
-                await stream.finish()
+                try await connection.answer(to: .continued(.with { $0.claimID = Data(claim.bytes) }))
             }
         } catch {
             // The document is whole and in place, or the application has the activity: that the origin could not be told

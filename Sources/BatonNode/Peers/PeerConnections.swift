@@ -248,7 +248,7 @@ actor PeerConnections {
             await directory.prove(device)
             await withDiscardingTaskGroup { group in
                 for await incoming in connection.incoming {
-                    group.addTask {
+                    group.addTask(executorPreference: loop.taskExecutor) {
                         let name = await self.directory.name(of: device)
                         await self.service.serve(incoming, from: name, on: connection)
                     }

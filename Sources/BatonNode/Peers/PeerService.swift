@@ -38,11 +38,12 @@ struct PeerService: Sendable {
         self.localRequests = localRequests
     }
 
-    /// Serves one stream to its end.
+    /// Serves one stream to its end. Meant for the task executor of the node's control loop, where almost everything lives
+    /// that an answer comes from; what computes more leaves it.
     func serve(_ incoming: IncomingStream, from device: PeerName, on connection: Connection) async {
         let stream = incoming.stream
         do {
-            let request = try WireRequest.decode(incoming.request)
+            let request = try await incoming.decoded()
             if !request.hasInput { await stream.ignoreInput() }
             try requireServed(request)
             if case .accountState = request {} else { try await exchange.requireCurrent(device.id) }
@@ -54,11 +55,13 @@ struct PeerService: Sendable {
             case .payload(let request):
                 try await payload(request, from: device, on: stream)
             case .documentManifest(let request):
-                try await documents.manifest(of: claimID(request.claimID), for: device, on: stream)
+                let claim = try claimID(request.claimID)
+                try await offLoop { try await documents.manifest(of: claim, for: device, on: stream) }
             case .documentRanges(let request):
-                try await documents.send(request, of: claimID(request.claimID), to: device, on: stream)
+                let claim = try claimID(request.claimID)
+                try await offLoop { try await documents.send(request, of: claim, to: device, on: stream) }
             case .continuationStream(let request):
-                try await continuationStream(request, from: device, on: stream)
+                try await offLoop { try await continuationStream(request, from: device, on: stream) }
             case .continued(let request):
                 try await continued(request, from: device, on: stream)
             case .release(let request):

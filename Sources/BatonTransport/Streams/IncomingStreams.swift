@@ -19,7 +19,7 @@ public struct IncomingStreams: AsyncSequence, Sendable {
         let connection: Connection
 
         /// Waits; `nil` when the connection has ended, or the task is cancelled.
-        public func next() async -> IncomingStream? { await connection.nextIncoming() }
+        public nonisolated(nonsending) func next() async -> IncomingStream? { await connection.nextIncoming() }
     }
 }
 

@@ -20,12 +20,12 @@ public final class Stream: Sendable {
     }
 
     /// The peer's response to the request that opened this stream. Waits for it.
-    public func response() async throws(TransportError) -> [UInt8] {
+    public nonisolated(nonsending) func response() async throws(TransportError) -> [UInt8] {
         try await connection.response(of: id)
     }
 
     /// Answers the request that the peer opened this stream with; once, before any data.
-    public func respond(_ message: [UInt8]) async throws(TransportError) {
+    public nonisolated(nonsending) func respond(_ message: [UInt8]) async throws(TransportError) {
         try await connection.respond(id, message)
     }
 
@@ -34,7 +34,7 @@ public final class Stream: Sendable {
     /// For answers that are no bulk: documents and continuation streams have budgets of their own.
     ///
     /// - Throws: ``TransportError/Code/limitExceeded`` where there is not so much.
-    public func reserve(_ bytes: Int) async throws(TransportError) {
+    public nonisolated(nonsending) func reserve(_ bytes: Int) async throws(TransportError) {
         try await connection.reserve(id, bytes)
     }
 
@@ -92,7 +92,7 @@ public final class Stream: Sendable {
     }
 
     /// Sends END after what is queued. The other direction goes on.
-    public func finish() async {
+    public nonisolated(nonsending) func finish() async {
         await connection.finish(id)
     }
 
@@ -100,7 +100,7 @@ public final class Stream: Sendable {
     ///
     /// The peer is told at once, unless so many streams are aborted that it would take it for an attack
     /// (`Limits.sentResets`): see ``left()``.
-    public func reset(_ code: ApplicationErrorCode) async {
+    public nonisolated(nonsending) func reset(_ code: ApplicationErrorCode) async {
         await connection.reset(id, code)
     }
 
