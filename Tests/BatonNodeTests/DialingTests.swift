@@ -62,11 +62,15 @@ struct DialingTests {
         #expect(reached.withLock { $0.count } == bound)
         // Who has been given up leaves its place to the next.
         for socket in reached.withLock({ $0 }) { socket.close() }
+        try await eventually("they are dialled once more") { reached.withLock { $0.count } == 2 * bound }
+        for socket in reached.withLock({ $0 }) { socket.close() }
         for dial in dials { await #expect(throws: HandoffError.self) { try await dial.value } }
         let next = Task { [parts, device = devices[bound]] in
             try await parts.connections.connection(to: device, isWanted: false)
         }
-        try await eventually("it is dialled") { reached.withLock { $0.count } == bound + 1 }
+        try await eventually("it is dialled") { reached.withLock { $0.count } == 2 * bound + 1 }
+        for socket in reached.withLock({ $0 }) { socket.close() }
+        try await eventually("it is dialled once more") { reached.withLock { $0.count } == 2 * bound + 2 }
         for socket in reached.withLock({ $0 }) { socket.close() }
         await #expect(throws: HandoffError.self) { try await next.value }
         await parts.connections.stop()
@@ -88,8 +92,29 @@ struct DialingTests {
         #expect(error?.code == .timedOut)
         try await eventually("it is dialled for who named it") { reached.withLock { $0.count } == 2 }
         for socket in reached.withLock({ $0 }) { socket.close() }
+        try await eventually("it is dialled once more") { reached.withLock { $0.count } == 3 }
+        for socket in reached.withLock({ $0 }) { socket.close() }
         let failure = await #expect(throws: HandoffError.self) { try await named.value }
         #expect(failure?.code == .peerUnreachable)
+        await parts.connections.stop()
+    }
+
+    @Test("A device that ends the connection without a word is tried once more, and then given up")
+    func turnedAway() async throws {
+        let parts = try await parts()
+        let visits = Lock(0)
+        let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: EventLoop(name: "crowded"))
+        listener.start { socket in
+            visits.withLock { $0 += 1 }
+            socket.close()
+        }
+        defer { listener.close() }
+        let device = try await announce(1, port: try #require(listener.localAddress.port), to: parts)
+        let error = await #expect(throws: HandoffError.self) {
+            try await parts.connections.connection(to: device, isWanted: true)
+        }
+        #expect(error?.code == .peerUnreachable)
+        #expect(visits.withLock { $0 } == 2)
         await parts.connections.stop()
     }
 

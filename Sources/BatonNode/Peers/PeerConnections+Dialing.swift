@@ -17,15 +17,13 @@ extension PeerConnections {
         }
         guard count < limits.connections else { throw tooMany }
         do {
-            let (socket, peer) = try await connect(to: peer)
-            let session = try TLSSession(
-                client: context,
-                serverName: GateToken.serverName(keys: peer.keys, server: peer.device, gateNonce: peer.gateNonce),
-                expectedPeer: device)
-            let connection = Connection(
-                socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer,
-                limits: limits.session, revocationNumber: account.value.state.revision, budget: budget, on: socket.loop)
-            _ = try await establish(connection)
+            let connection: Connection
+            do {
+                connection = try await enter(peer)
+            } catch let error as HandoffError where error.code == .connectionLost {
+                // A door that strangers crowd turns some away whom it lets in a moment later.
+                connection = try await enter(peer)
+            }
             try await adopt(connection, of: device)
             // What this device lacks it has before anything is asked: the other side serves nothing else till then.
             await exchange.meet(connection, of: device)
@@ -42,6 +40,20 @@ extension PeerConnections {
         } catch {
             throw HandoffError(wrapping: error).about(peer.name)
         }
+    }
+
+    /// Connects to a device, and has it and this one prove who they are.
+    private func enter(_ peer: Peer) async throws -> Connection {
+        let (socket, peer) = try await connect(to: peer)
+        let session = try TLSSession(
+            client: context,
+            serverName: GateToken.serverName(keys: peer.keys, server: peer.device, gateNonce: peer.gateNonce),
+            expectedPeer: peer.device.description)
+        let connection = Connection(
+            socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer,
+            limits: limits.session, revocationNumber: account.value.state.revision, budget: budget, on: socket.loop)
+        _ = try await establish(connection)
+        return connection
     }
 
     /// Connects to where a device is, also when that changes meanwhile.
