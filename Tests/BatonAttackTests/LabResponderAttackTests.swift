@@ -32,7 +32,7 @@ extension LabAttackTests {
             let before = try await lab.offer(1, "--url", "https://example.org/1", "--title", "Before")
             try await watch.listed("Before")
             let capture = try await tap.end()
-            let record = try #require(capture.records.last { $0.text.count > 100 }).text
+            let record = try #require(capture.announcement(of: 1)).text
             let calm = try Holdings(of: desktop)
 
             try lab.lab.command("avahi", "3", "stop")
@@ -108,7 +108,7 @@ extension LabAttackTests {
                 for node in [laptop, desktop] { try prefer(hostOf: node) }
                 let before = try await lab.offer(1, "--url", "https://example.org/1", "--title", "Before")
                 try await watch.listed("Before")
-                let record = try #require(try await tap.end().records.last { $0.text.count > 100 }).text
+                let record = try #require(try await tap.end().announcement(of: 1)).text
                 let calm = try Holdings(of: desktop.program.processIdentifier)
 
                 try lab.lab.command("avahi", "3", "stop")

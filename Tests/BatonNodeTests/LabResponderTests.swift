@@ -2,7 +2,7 @@ import BatonTestSupport
 import Foundation
 import Testing
 
-/// What a node sees of the others after its machine's Avahi was killed and started again.
+/// What a node sees of the others after its machine's Avahi, or its network, has gone and come back.
 @Suite(
     .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(5)))
 struct LabResponderTests {
@@ -25,5 +25,25 @@ struct LabResponderTests {
         let second = try await lab.offer(1, "--url", "https://example.org/second", "--title", "Second")
         try await watch.listed("Second")
         for offer in [first, second] { try await offer.command.end(by: SIGTERM) }
+    }
+
+    @Test("What another device offers is listed again once this one's network is back")
+    func networkBack() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let offer = try await lab.offer(1, "--url", "https://example.org/first", "--title", "First")
+        let watch = try lab.watch(2)
+        try await watch.listed("First")
+        func isListed() async throws -> Bool {
+            try await lab.run(2, "activities", "--json").events.contains { $0.title == "First" }
+        }
+        // Not as a cable, of which Avahi does not hear: the interface and all that is known through it.
+        #expect(try await lab.startProgram(2, ["ip", "link", "set", "eth0", "down"]).end().status == 0)
+        try await eventually("it has gone") { try await !isListed() }
+        #expect(try await lab.startProgram(2, ["ip", "link", "set", "eth0", "up"]).end().status == 0)
+        // Half its time to live passes before the other device says it anew.
+        try await eventually("it is listed", within: .seconds(20)) { try await isListed() }
+        try await offer.command.end(by: SIGTERM)
     }
 }

@@ -49,7 +49,7 @@ struct PeerTableTests {
         #expect(table.present.map(\.isUncounted) == [false] && table.present.map(\.news) == [1])
         let uncounted = try advertisement(1, others: AdvertisementContent.uncountedActivities)
         receive(uncounted, in: &table)
-        table.receiveAgain(uncounted, instance: "a", interface: 3, now: start)
+        _ = table.receiveAgain(uncounted, instance: "a", interface: 3, now: start)
         #expect(table.present.map(\.isUncounted) == [true] && table.present.map(\.news) == [2])
         table.remove(instance: "a")
         #expect(table.peers.values.map(\.isUncounted) == [false] && table.peers.values.map(\.news) == [2])
@@ -60,7 +60,7 @@ struct PeerTableTests {
         var table = PeerTable(keys: Self.keys)
         let first = try advertisement(1, activity: 9)
         receive(first, in: &table)
-        table.receiveAgain(first, instance: "a", interface: 3, now: start)
+        _ = table.receiveAgain(first, instance: "a", interface: 3, now: start)
         receive(try advertisement(1, activity: 9), in: &table, instance: "b", interface: 2)
         #expect(table.present.count == 1)
         #expect(table.present.first?.instances == ["a", "b"])
@@ -77,7 +77,7 @@ struct PeerTableTests {
         let gone = try #require(table.peers[try device(1)])
         #expect(gone.current == nil && gone.others == 0 && gone.interfaces.isEmpty)
         // Whoever is not in the table is not brought in by a repetition.
-        table.receiveAgain(try advertisement(2), instance: "c", interface: 2, now: start)
+        _ = table.receiveAgain(try advertisement(2), instance: "c", interface: 2, now: start)
         #expect(table.peers.count == 1)
     }
 
@@ -89,12 +89,36 @@ struct PeerTableTests {
             advertised, keys: Self.keys, instance: "a", interface: 2, now: start, lasting: 40, unixTime: 1000)
         let end = start + .seconds(40)
         #expect(table.nextExpiry == end)
-        table.receiveAgain(advertised, instance: "b", interface: 2, now: start + .seconds(39))
+        _ = table.receiveAgain(advertised, instance: "b", interface: 2, now: start + .seconds(39))
         table.expire(now: start + .seconds(39))
         #expect(table.present.first?.instances == ["a", "b"])
         table.expire(now: end)
-        table.receiveAgain(advertised, instance: "b", interface: 2, now: end)
+        _ = table.receiveAgain(advertised, instance: "b", interface: 2, now: end)
         #expect(table.present.isEmpty)
+    }
+
+    @Test("What had gone and is seen again says what it said, for the rest of its time")
+    func back() throws {
+        var table = PeerTable(keys: Self.keys)
+        let advertised = try advertisement(1, activity: 9, age: 5, others: 2)
+        receive(advertised, in: &table, unixTime: 1000)
+        let end = try #require(table.nextExpiry)
+        func seeAgain(isOutdated: Bool = false, at time: Instant) -> Bool {
+            table.receiveAgain(advertised, isOutdated: isOutdated, instance: "b", interface: 3, now: time)
+        }
+        let isSecond = seeAgain(at: start)
+        #expect(!isSecond)
+        for instance in ["a", "b"] { table.remove(instance: instance) }
+        let isBack = seeAgain(at: start + .seconds(10))
+        let peer = try #require(table.present.first)
+        #expect(isBack && peer.current?.title == "Note" && peer.others == 2 && peer.currentSince == 995)
+        #expect(peer.interfaces == [3] && table.nextExpiry == end)
+        table.remove(instance: "b")
+        let isIdleBack = seeAgain(isOutdated: true, at: start + .seconds(10))
+        #expect(isIdleBack && table.present.map(\.others) == [0] && table.present.first?.current == nil)
+        table.remove(instance: "b")
+        let isLateBack = seeAgain(at: end)
+        #expect(!isLateBack && table.present.isEmpty)
     }
 
     @Test("Ever new devices at one address push out no other that nothing has proved")
@@ -261,7 +285,7 @@ struct PeerTableTests {
         var table = PeerTable(keys: Self.keys)
         let advertised = try advertisement(1, addresses: ["fe80::1", "10.0.0.1", "127.0.0.1", "2001:db8::1"])
         receive(advertised, in: &table, interface: 7)
-        table.receiveAgain(advertised, instance: "a", interface: 4, now: start)
+        _ = table.receiveAgain(advertised, instance: "a", interface: 4, now: start)
         let linkLocal = try #require(IPAddress("fe80::1"))
         let expected = [
             linkLocal.scoped(to: 4), linkLocal.scoped(to: 7), try #require(IPAddress("10.0.0.1")),

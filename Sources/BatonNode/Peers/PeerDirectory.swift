@@ -214,7 +214,9 @@ actor PeerDirectory {
         case .standing(let secondsLeft):
             receive(lasting: secondsLeft)
         case .duplicate:
-            table.receiveAgain(opened.advertisement, instance: instance, interface: interface, now: .now)
+            let isBack = table.receiveAgain(
+                opened.advertisement, isOutdated: isOutdated, instance: instance, interface: interface, now: .now)
+            if isBack { changed() }
         case .expired, .replayed:
             return
         }

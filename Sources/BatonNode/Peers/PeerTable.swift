@@ -137,15 +137,27 @@ struct PeerTable {
         provedBeside.removeAll { $0 == advertisement.device }
     }
 
-    /// The advertisement that counts was seen again: on another interface, or under a second instance. When its time to
-    /// live is over, it counts no more.
-    mutating func receiveAgain(_ advertisement: Advertisement, instance: String, interface: UInt32, now: Instant) {
-        guard var peer = peers[advertisement.device], peer.expiresAt > now else { return }
+    /// The advertisement that counts was seen again: on another interface, under a second instance, or after it had gone,
+    /// as it does with this machine's own network: then it says again what it said. When its time to live is over, it
+    /// counts no more.
+    ///
+    /// - Parameter isOutdated: as in ``receive(_:keys:isOutdated:instance:interface:now:lasting:unixTime:)``.
+    /// - Returns: whether the device had gone.
+    mutating func receiveAgain(
+        _ advertisement: Advertisement, isOutdated: Bool = false, instance: String, interface: UInt32, now: Instant
+    ) -> Bool {
+        guard var peer = peers[advertisement.device], peer.expiresAt > now else { return false }
+        let hadGone = !peer.isPresent
+        if hadGone, !isOutdated {
+            peer.current = advertisement.content.current
+            peer.others = Int(advertisement.content.otherActivities)
+        }
         peer.instances.insert(instance)
         peer.interfaces.insert(interface)
         peer.addresses = Self.addresses(
             of: advertisement.content, interfaces: peer.interfaces, lowestPort: lowestPort, undialled: undialled)
         peers[advertisement.device] = peer
+        return hadGone
     }
 
     /// A device said which revocation lists it has.

@@ -21,6 +21,8 @@ struct Capture {
     let bytes: Data
     /// TXT records under the service's name, with the instance's label, in the order in which they came.
     private(set) var records: [(instance: String, text: [UInt8])] = []
+    /// The last record of each address that announces one, not those that it repeats in its questions, as known.
+    private var announced: [[UInt8]: (instance: String, text: [UInt8])] = [:]
     /// What each message said, in the order in which they came.
     private(set) var messages: [Set<Word>] = []
     /// What was said in each direction of each TCP connection.
@@ -36,6 +38,9 @@ struct Capture {
             rest = rest.dropFirst(4 + length)
         }
     }
+
+    /// What a lab host's device has announced last.
+    func announcement(of host: Int) -> (instance: String, text: [UInt8])? { announced[[10, 77, 0, UInt8(host)]] }
 
     /// Whether a text is anywhere on the wire, also where it was cut between two segments or two strings of a record.
     func holds(_ text: String) -> Bool {
@@ -75,12 +80,12 @@ struct Capture {
             let payload = start + Int(frame[start + 12] >> 4) * 4
             if payload < end { said[direction, default: []] += frame[payload..<end] }
         } else if transport == 17, Array(ports.prefix(2)) == [0x14, 0xE9] {
-            readNames(Array(frame[(start + 8)...]))
+            readNames(Array(frame[(start + 8)...]), of: Array(from))
         }
     }
 
     /// Reads the TXT records of a message of DNS (RFC 1035, section 4.1).
-    private mutating func readNames(_ message: [UInt8]) {
+    private mutating func readNames(_ message: [UInt8], of address: [UInt8]) {
         guard message.count > 12 else { return }
         let counts = stride(from: 4, to: 12, by: 2).map { Int(message[$0]) << 8 | Int(message[$0 + 1]) }
         var position = 12
@@ -100,7 +105,10 @@ struct Capture {
             words.formUnion(name.map { .label($0) })
             words.formUnion(Self.words(of: message, position..<(position + length), type))
             if type == 16, name.count == 4, name[1] == "_baton" {
-                records.append((name[0], Array(message[position..<(position + length)])))
+                let record = (instance: name[0], text: Array(message[position..<(position + length)]))
+                records.append(record)
+                // In a response; one of no text is not the device's.
+                if message[2] & 0x80 != 0, length > 100 { announced[address] = record }
             }
             position += length
         }
