@@ -12,22 +12,25 @@ import BatonTransport
 /// applications nor documents, and the reverse; what is left goes to whoever comes first. Strangers get none of it
 /// (``NodeLimits/visitBytes`` bounds them).
 ///
-/// Beside it stand constants, each where it is bounded. A connection takes at the worst 1 MiB for TLS, its states and the
-/// two buffers of its socket (``NodeLimits/connections``, ``NodeLimits/handshakes``, ``NodeLimits/localConnections``: 192
-/// of them); a visitor 100 KiB (``NodeLimits/visitors``: 64). Activities have a payload of at most 64 KiB, which is kept as
-/// it travels, in 72 KiB with what belongs to it: 64 that are offered (``NodeLimits/offers``) and 128 that are claimed
-/// (``ClaimTable/bound``; one that is offered as well takes no more by that). Read, it takes up to 640 KiB, where it is
-/// made of as many values as there is room for: so it is kept by the 32 that are being taken over (``HandoffTable/bound``),
-/// which keep 4 MiB of emptied buffers for their documents as well. What programs are told and do not read, of 64 offers, 32 accepts and 31 watches, is 64 KiB of records each
-/// and at most 1,024 small events, which tell of a failure that another device writes at most 300 bytes of its sentence;
-/// only the last one has 1 KiB. What a device lists is kept while it is announced, 64 activities of 1.5 KiB each.
+/// Beside it stand constants, each where it is bounded. A connection takes at the worst 1 MiB for TLS, its states and
+/// the two buffers of its socket (``NodeLimits/connections``, ``NodeLimits/handshakes``,
+/// ``NodeLimits/localConnections``: 192 of them); a visitor 100 KiB (``NodeLimits/visitors``: 64). Activities have a
+/// payload of at most 64 KiB, which is kept as it travels, in 72 KiB with what belongs to it: 64 that are offered
+/// (``NodeLimits/offers``) and 128 that are claimed (``ClaimTable/bound``; one that is offered as well takes no more by
+/// that). Read, it takes up to 640 KiB, where it is made of as many values as there is room for: so it is kept by the
+/// 32 that are being taken over (``HandoffTable/bound``), which keep 4 MiB of emptied buffers for their documents as
+/// well, and of an older copy that a document is built upon the signatures: 1.25 MiB of a file, 8 of 65,536 files that
+/// are smaller than a piece. What programs are told and do not read, of 64 offers, 32 accepts and 31 watches, is 64 KiB
+/// of records each and at most 1,024 small events, which tell of a failure that another device writes at most 300 bytes
+/// of its sentence; only the last one has 1 KiB. What a device lists is kept while it is announced, 64 activities of
+/// 1.5 KiB each.
 ///
 /// Connections, visitors and offers were measured in a process of their own (NodeMemoryTests): 75 KiB for a connection
 /// on which nothing is asked, 65 for a visitor, 145 for an offer, a third of which is its request as it came and is in the
 /// budget. The rest are sums.
 ///
-/// It is the bound under attack. A transfer holds a fraction of it, one stream's window at the worst (a little over 8 MiB) and three
-/// chunks, so that a node stays below 64 MiB in all, of which its libraries take 23.
+/// It is the bound under attack. A transfer holds a fraction of it, one stream's window at the worst (a little over 8
+/// MiB) and three chunks, so that a node stays below 64 MiB in all, of which its libraries take 23.
 struct BufferLimits: Sendable {
     /// What a class has for certain, and the most that it gets, in bytes.
     struct Part: Sendable {
