@@ -19,6 +19,13 @@ def size(count: int) -> str:
     return f"{count / (1 << 20):.1f} MiB"
 
 
+def state(transfer: Transfer) -> str:
+    """How far the fault came, for people."""
+    if transfer.was_interrupted:
+        return "interrupted"
+    return "struck" if transfer.was_struck else "too late"
+
+
 def revive(host: Host) -> str | None:
     """Makes sure that the next transfer finds a whole host; how its node ended, where nobody had killed it."""
     code = host.node.poll()
@@ -52,8 +59,8 @@ def main() -> int:
         return 2
 
     hosts = [Host([given.lab, "--name", given.name], given.folder, number, given.baton) for number in (1, 2)]
-    survived, lost = collections.Counter(), []
-    cuts = sent = twice = whole = resumed = interruptions = parts = crashes = 0
+    survived, struck, interrupted, lost = collections.Counter(), collections.Counter(), collections.Counter(), []
+    sent = twice = whole = resumed = interruptions = parts = crashes = 0
     try:
         key = hosts[0].baton("account", "create", "--name", "host1")
         hosts[1].baton("account", "join", "--no-wait", "--name", "host2", input=key)
@@ -84,12 +91,13 @@ def main() -> int:
                     survived[name] -= 1
                 outcome = f"LOST: {crash}"
             print(
-                f"  {number:4} {name:16} {size(transfer.size):>10} {'cut' if transfer.was_cut else 'not cut':8}"
+                f"  {number:4} {name:16} {size(transfer.size):>10} {state(transfer):12}"
                 f"resumed {size(transfer.resumed):>10}  twice {size(transfer.sent_twice):>9}  {' '.join(transfer.codes) or '-'}  {outcome}"
                 f"  ({', '.join(transfer.said)})",
                 flush=True,
             )
-            cuts += transfer.was_cut
+            struck[name] += transfer.was_struck
+            interrupted[name] += transfer.was_interrupted
             sent += transfer.sent
             twice += transfer.sent_twice
             whole += transfer.size
@@ -104,20 +112,22 @@ def main() -> int:
         for host in hosts:
             host.stop_node()
 
-    least = 2 * given.count // 3
+    strikes, stops = sum(struck.values()), sum(interrupted.values())
+    least_strikes, least_stops = 2 * given.count // 3, given.count // 3
     print(
-        f"\nseed {given.seed}: {sum(survived.values())} of {given.count} transfers whole, {cuts} were cut on their way "
-        f"(at least {least} have to be)")
+        f"\nseed {given.seed}: {sum(survived.values())} of {given.count} transfers whole; {strikes} were struck on their way "
+        f"(at least {least_strikes} have to be), and {stops} of them interrupted (at least {least_stops})")
     for name, number in sorted(survived.items()):
-        print(f"  {name:16} survived {number} times")
+        print(f"  {name:16} survived {number} times, struck {struck[name]}, interrupted {interrupted[name]}")
     print(f"  {interruptions} interruptions went on by themselves; {parts} attempts ended with a part to go on with")
     print(f"  documents {size(whole)}; sent in all {size(sent)}; not sent again {size(resumed)}; sent twice at most {size(twice)}")
     print(f"  nodes that ended by themselves: {crashes}")
     if not lost:
         print("  lost: nothing")
-        if cuts < least:
-            print(f"campaign: only {cuts} of {given.count} transfers were cut: it says too little", file=sys.stderr)
-        return int(cuts < least)
+        says_little = strikes < least_strikes or stops < least_stops
+        if says_little:
+            print("campaign: too few transfers were struck or interrupted: it says too little", file=sys.stderr)
+        return int(says_little)
     print(f"  LOST: {len(lost)} transfers: {' '.join(str(number) for number in lost)}")
     print(f"  again: Scripts/campaign --seed {given.seed} --first {lost[0]} --count 1")
     return 1

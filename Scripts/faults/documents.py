@@ -48,6 +48,15 @@ def make_file(chance: random.Random, path: bytes, largest: int) -> None:
     stamp(chance, path)
 
 
+def make_unreserved(chance: random.Random, path: bytes, largest: int) -> None:
+    """A file that begins with a hole: no room is reserved for it, so that the disk can become full under it."""
+    with open(path, "wb") as file:
+        file.seek(MEGABYTE)
+        for _ in range(chance.randint(2, max(2, largest // MEGABYTE))):
+            file.write(noise(chance, MEGABYTE))
+    stamp(chance, path)
+
+
 def fill(chance: random.Random, folder: bytes, depth: int, left: list[int]) -> None:
     """Entries of a folder; `left` is how many may still come, and how many bytes."""
     for number in range(chance.randint(1, 12)):

@@ -9,6 +9,10 @@ import documents
 from hosts import Trouble, end
 
 
+#: Seconds of silence after which either side has given the connection up (`Limits.idleInterval` and `pingDeadline`).
+BEYOND_LIVENESS = 35
+
+
 def nothing() -> None:
     """What mends a fault that passes by itself."""
 
@@ -50,7 +54,7 @@ def suspend(transfer):
     def mend():
         host.node.send_signal(signal.SIGCONT)
 
-    transfer.wait(transfer.chance.choice([0.2, 2, 8]))
+    transfer.wait(transfer.chance.choice([0.2, 2, BEYOND_LIVENESS]))
     return mend
 
 
@@ -58,7 +62,7 @@ def link_down(transfer):
     """a cable is pulled, and plugged in again"""
     host = transfer.chance.choice([transfer.origin, transfer.continuing])
     lab(host, "link", "down")
-    transfer.wait(transfer.chance.choice([0.1, 1, 5, 20]))
+    transfer.wait(transfer.chance.choice([0.1, 1, 5, BEYOND_LIVENESS]))
     return lambda: lab(host, "link", "up")
 
 

@@ -53,7 +53,8 @@ class Transfer:
         #: How far the document has come, from where it has to be gone on with.
         self.reached = 0
         self.forgotten = 0
-        self.was_cut = False
+        #: The fault came while the document was on its way.
+        self.was_struck = False
         self.offering = None
         self.accepting = None
         self.mounted = False
@@ -65,7 +66,8 @@ class Transfer:
         os.mkdir(self.folder)
         os.mkdir(self.destination)
         while True:
-            documents.make(self.chance, self.source, self.chance.choice([1, 4, 16, 48]) * documents.MEGABYTE)
+            make = documents.make_unreserved if self.fault is faults.disk_full else documents.make
+            make(self.chance, self.source, self.chance.choice([1, 4, 16, 48]) * documents.MEGABYTE)
             self.versions: list[dict[bytes, tuple]] = []
             self.distinct: dict[bytes, int] = {}
             self.note_version()
@@ -77,6 +79,11 @@ class Transfer:
             room = min(self.size, 512 << 20) * 2 + (16 << 20)
             subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}", "campaign", self.destination], check=True)
             self.mounted = True
+
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether the fault stopped it, so that it had to be gone on with: not all do."""
+        return self.was_struck and bool(self.interruptions or self.codes)
 
     def note_version(self) -> None:
         """What the source is now may be what arrives."""
@@ -111,8 +118,7 @@ class Transfer:
             # What arrives before it says how far it is cannot be cut so: some are cut at a moment instead.
             moment.wait(self.chance.random() * 0.3 if self.chance.random() < 0.2 else ATTEMPT_SECONDS / 2)
             self.wait(self.chance.random() * 0.2)
-            if self.accepting.poll() is None:
-                self.was_cut = True
+            self.was_struck = self.accepting.poll() is None
             mend = self.fault(self)
             mend()
         deadline = now() + ATTEMPT_SECONDS
@@ -172,7 +178,7 @@ class Transfer:
             before = self.origin.sent_bytes()
             self.limit_link(slower)
             code = self.accept(cut_at=self.chance.random() * 0.9)
-            if self.was_cut or code is not None or self.size == 0 or slower == SLOWER[-1]:
+            if self.was_struck or code is not None or self.size == 0 or slower == SLOWER[-1]:
                 break
             self.compare()
             documents.remove(self.target)
