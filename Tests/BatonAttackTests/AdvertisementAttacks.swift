@@ -40,16 +40,16 @@ struct AdvertisementAttacks {
     /// What the desktop's node does with a record.
     private func receive(
         _ record: [UInt8], by opener: AdvertisementOpener? = nil, _ replayGuard: inout ReplayGuard,
-        _ table: inout PeerTable, unixTime: UInt64 = 1
+        _ table: inout PeerTable, unixTime: UInt64 = 1, now: Instant = Instant(nanoseconds: 1)
     ) {
         let opener = opener ?? desktop.makeOpener()
         guard let (advertisement, keys) = try? opener.open(record) else { return }
         switch replayGuard.judge(advertisement, unixTime: unixTime) {
         case .accepted, .standing:
             table.receive(
-                advertisement, keys: keys, instance: "i", interface: 1, now: Instant(nanoseconds: 1),
-                unixTime: unixTime)
-        case .duplicate, .expired, .replayed: break
+                advertisement, keys: keys, instance: "i", interface: 1, now: now, unixTime: unixTime)
+        case .duplicate: _ = table.receiveAgain(advertisement, instance: "i", interface: 1, now: now)
+        case .expired, .replayed: break
         }
     }
 
@@ -132,6 +132,32 @@ struct AdvertisementAttacks {
             // The defence is the clock.
             receive(last, &replayGuard, &table, unixTime: defence.isOn ? 1120 : 1000)
             return Outcome(succeeds: table.peers[laptop.id] != nil)
+        }
+    }
+
+    /// A stranger goes on saying what a device said last: its node says before it ends that it offers nothing, and what one
+    /// that was cut off has said counts for its time to live.
+    @Test("An advertisement that is repeated when its device has gone")
+    func repeated() async throws {
+        func isListed(_ said: [[UInt8]], repeatedAfter seconds: Int) throws -> Bool {
+            var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: keys))
+            let begin = Instant(nanoseconds: 1)
+            for record in said { receive(record, &replayGuard, &table, now: begin) }
+            table.remove(instance: "i")
+            receive(said[0], &replayGuard, &table, now: begin + .seconds(seconds))
+            return table.present.contains { $0.current != nil }
+        }
+        try await attack("the last offer of a device whose node has ended") { defence in
+            var sealer = try laptop.makeSealer()
+            let offer = Self.record(try sealer.seal(Self.content("Gone")))
+            let idle = Self.record(try sealer.seal(Self.content(nil)))
+            return Outcome(succeeds: try isListed(defence.isOn ? [offer, idle] : [offer], repeatedAfter: 1))
+        }
+        try await attack("the last offer of a device that was cut off") { defence in
+            var sealer = try laptop.makeSealer()
+            let offer = Self.record(try sealer.seal(Self.content("Gone")))
+            let life = Int(Advertisement.maximumTimeToLive)
+            return Outcome(succeeds: try isListed([offer], repeatedAfter: defence.isOn ? life : life - 1))
         }
     }
 

@@ -177,6 +177,25 @@ import Testing
         #expect(!bench.budget.isBehind(now: bench.now))
     }
 
+    @Test func whatWasForgottenUnseenIsNotCaughtUpWith() {
+        let bound = QueryBudget.Limits().tracked
+        for surplus in 0...1 {
+            var bench = Bench()
+            for index in 0..<(bound + surplus) { bench.appear("n\(index)") }
+            while let name = bench.open.first {
+                bench.budget.reject(name, now: bench.now)
+                bench.settle()
+            }
+            #expect(bench.budget.isBehind(now: bench.now) == (surplus > 0))
+            // What was looked at makes room.
+            bench.appear("late")
+            bench.budget.reject("late", now: bench.now)
+            #expect(bench.budget.isBehind(now: bench.now) == (surplus > 0))
+            bench.budget.reset()
+            #expect(!bench.budget.isBehind(now: bench.now))
+        }
+    }
+
     @Test func fiveHundredFollowedInstancesEachHaveATurnIn40Seconds() {
         var bench = Bench()
         for index in 0..<500 { bench.appear("n\(index)") }

@@ -11,8 +11,8 @@ struct AccountJoinCommand: AsyncParsableCommand {
             Asks for the account key without showing what you type. Where standard input is not a terminal, the key is \
             its first line. Case, spaces and dashes do not matter, and a mistyped key is found by its checksum.
 
-            Before the key is forgotten, another device of the account is looked for, up to 10 s, so that this one knows \
-            from the start who was revoked. Without an answer it learns that when it meets one.
+            Before the key is forgotten, other devices of the account are looked for, 3 s and up to 10, so that this one \
+            knows from the start who was revoked. Otherwise it learns that when it meets one who knows.
 
             The key is never an argument and never in the environment, where other programs could read it.
 
@@ -56,9 +56,11 @@ struct AccountJoinCommand: AsyncParsableCommand {
         let outcome = await AccountLookup(for: enrolment.account, with: enrolment.secrets).run(within: patience)
         let later = "If a device was ever revoked, this one learns of it when it first meets another."
         if !outcome.met.isEmpty {
-            let count = outcome.account.state.revoked.count
-            if count > 0 {
-                Output.say("Took over that \(count == 1 ? "1 device was" : "\(count) devices were") revoked.")
+            let names = Set(outcome.met.map { SafeText.escaped($0.name) }).sorted().joined(separator: ", ")
+            switch outcome.account.state.revoked.count {
+            case 0: Output.say("Asked \(names): no device was revoked.")
+            case 1: Output.say("Asked \(names). Took over that 1 device was revoked.")
+            case let count: Output.say("Asked \(names). Took over that \(count) devices were revoked.")
             }
         } else if let trouble = outcome.trouble {
             Output.say("No other device can be looked for (\(SafeText.escaped(trouble))). \(later)")

@@ -54,6 +54,14 @@ struct QueryBudget {
         /// Somebody asked to hear it in its turns.
         var isFollowed = false
 
+        /// It could be looked at, and never was.
+        func isUnseen(now: Duration) -> Bool {
+            switch phase {
+            case .waiting(_, let notBefore): attempts == 0 && !isFollowed && notBefore <= now
+            case .probing, .kept: false
+            }
+        }
+
         /// Fewer attempts go first, then the newer instance.
         func precedes(_ other: Instance) -> Bool {
             attempts != other.attempts ? attempts < other.attempts : arrival > other.arrival
@@ -66,6 +74,8 @@ struct QueryBudget {
     private var rejections: [String: Duration] = [:]
     /// Known names of before ``reset()``.
     private var remembered: Set<String> = []
+    /// An instance was forgotten that had not been looked at, since there were too many.
+    private var hasForgotten = false
     private var counter: UInt64 = 0
     private var admissions = 0
 
@@ -88,14 +98,9 @@ struct QueryBudget {
         return (survey.kept, survey.probing)
     }
 
-    /// Whether an instance could be looked at and never was.
+    /// Whether an instance could be looked at and never was, or might have been and was forgotten.
     func isBehind(now: Duration) -> Bool {
-        instances.values.contains { instance in
-            switch instance.phase {
-            case .waiting(_, let notBefore): instance.attempts == 0 && !instance.isFollowed && notBefore <= now
-            case .probing, .kept: false
-            }
-        }
+        hasForgotten || instances.values.contains { $0.isUnseen(now: now) }
     }
 
     // MARK: - Events
@@ -105,8 +110,11 @@ struct QueryBudget {
         guard instances[name] == nil else { return nil }
         var forgotten: String?
         if instances.count >= limits.tracked {
-            guard let victim = longestWaiting({ !$0.isKnown }) else { return nil }
-            instances[victim] = nil
+            guard let victim = longestWaiting({ !$0.isKnown }) else {
+                hasForgotten = true
+                return nil
+            }
+            if instances.removeValue(forKey: victim)?.isUnseen(now: now) == true { hasForgotten = true }
             forgotten = victim
         }
         if let until = rejections[name], until <= now { rejections[name] = nil }
@@ -200,6 +208,7 @@ struct QueryBudget {
         remembered = Set(instances.filter { $0.value.isKnown }.keys.prefix(limits.tracked))
         instances = [:]
         closing = []
+        hasForgotten = false
     }
 
     // MARK: - Decisions

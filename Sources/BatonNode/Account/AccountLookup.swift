@@ -40,9 +40,9 @@ public struct AccountLookup: Sendable {
         self.secrets = secrets
     }
 
-    /// Looks for so long, or for a second after devices have answered, and then until those have that were found; for three
-    /// times as long where so many names are announced that they have not all been looked at by then. Ends at once where
-    /// there is no DNS-SD responder.
+    /// Looks for so long, or for a second after devices have answered, but three in all, and then until those have that were
+    /// found; for three times as long where so many names are announced that they have not all been looked at by then. Ends
+    /// at once where there is no DNS-SD responder.
     public func run(within limit: Duration) async -> Outcome {
         let loop = EventLoop(name: "lookup")
         let discovery: ServiceDiscovery

@@ -10,6 +10,8 @@ import BatonTransport
 actor AccountSearch {
     /// How long it goes on for devices under other lists, after the first has answered.
     private static let grace = Duration.seconds(1)
+    /// How long it takes at the least: who answers first may be who was revoked, and others are heard within that time.
+    private static let settling = Duration.seconds(3)
     /// How often it looks whether all that is announced has been looked at, once its time is up.
     private static let pause = Duration.milliseconds(250)
     /// By how much it may take longer for that.
@@ -31,6 +33,8 @@ actor AccountSearch {
     private var timer: Timer?
     /// When it is over, but for who is being asked then and for what has not been looked at by then.
     private var deadline: Instant = .now
+    /// Before that no answer ends it.
+    private var settled: Instant = .now
     /// When it is over even so.
     private var lastDeadline: Instant = .now
     private var isTimeUp = false
@@ -56,6 +60,7 @@ actor AccountSearch {
             Task { await self.timeIsUp() }
         }
         (deadline, lastDeadline) = (.now + limit, .now + limit * Self.patience)
+        settled = min(.now + Self.settling, deadline)
         self.isBehind = isBehind
         timer.schedule(at: deadline.nanoseconds)
         self.timer = timer
@@ -121,7 +126,7 @@ actor AccountSearch {
         _ = try? outcome.account.take(answer.lists)
         // Whoever was revoked has only keys of before, and does not shorten the search for those who know that.
         if !isTimeUp, generation == newest {
-            timer?.schedule(at: min(.now + Self.grace, deadline).nanoseconds)
+            timer?.schedule(at: min(max(.now + Self.grace, settled), deadline).nanoseconds)
         }
     }
 
