@@ -114,6 +114,45 @@ struct LabDocumentTests {
         #expect(try Data(contentsOf: there.appendingPathComponent("in/disk.img")) == older)
     }
 
+    @Test("Over a slow link what can be compressed crosses in fewer bytes, and what cannot in hardly more")
+    func compression() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let size = 30_000_000
+        var generator = SeededGenerator(seed: 86)
+        let words = (0..<4096).map { _ in
+            let letters = 3...Int.random(in: 3...9, using: &generator)
+            return Data(letters.map { _ in UInt8.random(in: 97...104, using: &generator) })
+        }
+        var text = Data(capacity: size + 16)
+        while text.count < size { text += words[Int.random(in: 0..<words.count, using: &generator)] + [0x20] }
+        let book = lab.folder.appendingPathComponent("book.txt")
+        try text.write(to: book)
+        let inbox = try lab.destination("inbox")
+        try lab.lab.command("rate", "1", "20")
+        // Until the link is known to be slow much crosses as it is.
+        for (document, bounds) in [
+            (book, size / 10..<size * 7 / 10),
+            (try lab.document("noise", bytes: size / 3, seed: 87), size / 3..<size * 11 / 30),
+        ] {
+            let offer = try await lab.offer(1, document.path)
+            try await eventually("it is offered") {
+                try await lab.run(2, "activities", "--json").events.contains { $0.id == offer.id }
+            }
+            let before = try await lab.sentBytes(1)
+            let accepted = try await lab.start(2, "accept", offer.id, "--json", "--to", inbox.path).end(
+                within: .seconds(120))
+            #expect(accepted.status == 0, "\(accepted.errors)")
+            let sent = Int(try await lab.sentBytes(1) - before)
+            print("of \(document.lastPathComponent) \(sent) bytes were sent")
+            #expect(bounds.contains(sent))
+            let arrived = inbox.appendingPathComponent(document.lastPathComponent).path
+            #expect(FileManager.default.contentsEqual(atPath: arrived, andPath: document.path))
+            try await offer.command.end(by: SIGTERM)
+        }
+    }
+
     @Test("A document in a folder that both share is used where it is, and other files of it are the same files")
     func shared() async throws {
         let lab = try await HandoffLab()

@@ -74,6 +74,38 @@ struct LabLargeDocumentTests {
         try await offer.command.end(by: SIGTERM)
     }
 
+    /// A machine that sleeps answers nothing for longer than either side waits.
+    @Test("When either machine's node has stood still for longer than a connection lives, the transfer goes on")
+    func suspended() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let nodes = try await lab.startNodes()
+        try lab.lab.command("rate", "1", "40")
+        let document = try lab.document("film", bytes: 60_000_000, seed: 67)
+        let offer = try await lab.offer(1, document.path)
+        try await lab.watch(2).listed("film")
+        let folder = try lab.destination("inbox")
+        let accepting = try lab.start(2, "accept", "--json", "--to", folder.path)
+        try await accepting.event("progress") { ($0.bytes ?? 0) > 5_000_000 }
+        for node in nodes {
+            node.program.signal(SIGSTOP)
+            try await silence(accepting, for: .seconds(35))
+            let before = Self.bytes(accepting)
+            let start = Self.clock.now
+            node.program.signal(SIGCONT)
+            print("after standing still: \(try await time(accepting, beyond: before, since: start))")
+        }
+        #expect(accepting.events.contains { $0.event == "interrupted" })
+        try lab.lab.command("rate", "1", "off")
+        let ended = try await accepting.end()
+        #expect(ended.status == 0, "\(ended.errors)")
+        #expect(
+            FileManager.default.contentsEqual(
+                atPath: folder.appendingPathComponent("film").path, andPath: document.path))
+        #expect(try lab.contents(of: folder) == ["film"])
+        try await offer.command.end(by: SIGTERM)
+    }
+
     @Test("As many documents as a device is sent at once all go on when it has another address")
     func severalGoOn() async throws {
         let lab = try await HandoffLab()

@@ -213,18 +213,21 @@ extension DocumentService {
 
     /// Tells the origin which bytes of older copies are here.
     private func tellSignatures(of writer: DocumentWriter, on stream: BatonTransport.Stream) async throws {
-        while let batch = try await writer.nextSignatures() {
+        func tell(_ record: WireDocumentUpstream) async throws {
             try await withDeadline(stallDeadline, "the other side did not take the signatures") {
-                try await stream.send(
-                    record: WireDocumentUpstream.with {
-                        $0.signatures = .with {
-                            $0.basis = UInt32(batch.basis)
-                            $0.pieces = Data(batch.bytes)
-                        }
-                    })
+                try await stream.send(record: record)
             }
         }
-        try await stream.send(record: WireDocumentUpstream.with { $0.signaturesEnd = .init() })
+        while let batch = try await writer.nextSignatures() {
+            try await tell(
+                .with {
+                    $0.signatures = .with {
+                        $0.basis = UInt32(batch.basis)
+                        $0.pieces = Data(batch.bytes)
+                    }
+                })
+        }
+        try await tell(.with { $0.signaturesEnd = .init() })
     }
 
     /// Receives the records of one request to their end, on the writer's own thread: much at once, or what a slow link
