@@ -52,7 +52,7 @@ def make_unreserved(chance: random.Random, path: bytes, largest: int) -> None:
     """A file that begins with a hole: no room is reserved for it, so that the disk can become full under it."""
     with open(path, "wb") as file:
         file.seek(MEGABYTE)
-        for _ in range(chance.randint(2, max(2, largest // MEGABYTE))):
+        for _ in range(chance.randint(4, max(8, largest // MEGABYTE))):
             file.write(noise(chance, MEGABYTE))
     stamp(chance, path)
 

@@ -89,18 +89,19 @@ def avahi_killed(transfer):
 def disk_full(transfer):
     """the destination's disk is full, and then emptied"""
     filler = os.path.join(transfer.destination, b"filler")
-    with open(filler, "wb") as file:
-        try:
-            while True:
-                file.write(bytes(1 << 20))
-                file.flush()
-        except OSError:
-            pass
+    # To the last page.
+    with open(filler, "wb", buffering=0) as file:
+        for size in (1 << 20, 4096):
+            try:
+                while file.write(bytes(size)) == size:
+                    pass
+            except OSError:
+                pass
 
     def mend():
         os.unlink(filler)
 
-    transfer.wait(1)
+    transfer.wait(10)
     return mend
 
 
