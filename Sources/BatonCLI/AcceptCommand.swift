@@ -151,6 +151,8 @@ struct AcceptCommand: AsyncParsableCommand {
         request.activityID = .init(activity.id)
         request.deviceID = activity.deviceID
         request.orNewest = !found.isNamed
+        request.shownKind = activity.kind
+        request.shownTitle = activity.title
         let range = range.flatMap(ByteRange.init)
         if range != nil, activity.kind != .document {
             throw CommandError.failed("\(activity.shownTitle) is no document: --range prints bytes of one")

@@ -2091,9 +2091,24 @@ public nonisolated struct WireAcceptRequest: Sendable {
   /// Nobody named the activity: where the device no longer offers it, what it offers now is meant.
   public var orNewest: Bool = false
 
+  /// What the user was shown and has said yes to; not set: nothing. A document that is called otherwise by now is not what
+  /// he named: noSuchActivity.
+  public var shownTitle: String {
+    get {_shownTitle ?? String()}
+    set {_shownTitle = newValue}
+  }
+  /// Returns true if `shownTitle` has been explicitly set.
+  public var hasShownTitle: Bool {self._shownTitle != nil}
+  /// Clears the value of `shownTitle`. Subsequent reads from it will return its default value.
+  public mutating func clearShownTitle() {self._shownTitle = nil}
+
+  public var shownKind: WireActivityKind = .application
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
+
+  fileprivate var _shownTitle: String? = nil
 }
 
 /// DATA: records AcceptEvent, then END; from who asked, a record AcceptAnswer to each AcceptEvent.choose.
@@ -6005,7 +6020,7 @@ nonisolated extension WireWithdrawResponse: SwiftProtobuf.Message, SwiftProtobuf
 
 nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".AcceptRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_id\0\u{3}device_id\0\u{1}destination\0\u{1}streams\0\u{3}to_application\0\u{1}application\0\u{1}against\0\u{1}look\0\u{3}or_newest\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}activity_id\0\u{3}device_id\0\u{1}destination\0\u{1}streams\0\u{3}to_application\0\u{1}application\0\u{1}against\0\u{1}look\0\u{3}or_newest\0\u{3}shown_title\0\u{3}shown_kind\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -6022,12 +6037,18 @@ nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._M
       case 7: try { try decoder.decodeRepeatedBytesField(value: &self.against) }()
       case 8: try { try decoder.decodeSingularBoolField(value: &self.look) }()
       case 9: try { try decoder.decodeSingularBoolField(value: &self.orNewest) }()
+      case 10: try { try decoder.decodeSingularStringField(value: &self._shownTitle) }()
+      case 11: try { try decoder.decodeSingularEnumField(value: &self.shownKind) }()
       default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if !self.activityID.isEmpty {
       try visitor.visitSingularBytesField(value: self.activityID, fieldNumber: 1)
     }
@@ -6055,6 +6076,12 @@ nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._M
     if self.orNewest != false {
       try visitor.visitSingularBoolField(value: self.orNewest, fieldNumber: 9)
     }
+    try { if let v = self._shownTitle {
+      try visitor.visitSingularStringField(value: v, fieldNumber: 10)
+    } }()
+    if self.shownKind != .application {
+      try visitor.visitSingularEnumField(value: self.shownKind, fieldNumber: 11)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -6068,6 +6095,8 @@ nonisolated extension WireAcceptRequest: SwiftProtobuf.Message, SwiftProtobuf._M
     if lhs.against != rhs.against {return false}
     if lhs.look != rhs.look {return false}
     if lhs.orNewest != rhs.orNewest {return false}
+    if lhs._shownTitle != rhs._shownTitle {return false}
+    if lhs.shownKind != rhs.shownKind {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

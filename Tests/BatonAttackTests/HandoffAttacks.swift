@@ -42,6 +42,27 @@ struct HandoffAttacks {
         }
     }
 
+    /// Between the list that the user sees and the one that his node asks for when he accepts: by its title a document is the
+    /// same as a file of a shared folder, and may have a hidden name.
+    @Test("A document that is called otherwise as soon as it is accepted", arguments: ["tax.pdf", ".profile"])
+    func renamed(title: String) async throws {
+        let origin = PeerName(id: "hostile", name: "laptop")
+        let offered = WireActivitySummary.with { ($0.title, $0.kind) = (title, .document) }
+        func isTaken(asShown shown: (title: String, kind: WireActivityKind)?) -> Bool {
+            let request = WireAcceptRequest.with {
+                if let shown { ($0.shownTitle, $0.shownKind) = shown }
+            }
+            return (try? ControlService.require(offered, of: origin, asShownIn: request)) != nil
+        }
+        await attack("what was shown as the document report.pdf is \(title)") { defence in
+            Outcome(succeeds: isTaken(asShown: defence.isOn ? ("report.pdf", .document) : nil))
+        }
+        await attack("what was shown as a note called so is the document \(title)") { defence in
+            Outcome(succeeds: isTaken(asShown: defence.isOn ? (title, .application) : nil))
+        }
+        #expect(isTaken(asShown: (title, .document)))
+    }
+
     /// The names of the other suite once more, all the way from the manifest to the disk.
     ///
     /// A part is called by the name of its document and more, which here is in a folder: that is there, as an earlier

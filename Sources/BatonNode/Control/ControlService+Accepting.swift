@@ -24,6 +24,7 @@ extension ControlService {
         try await handoffSwitch.current.requireOn()
         let (summary, origin) = try await activities.find(
             id, on: request.deviceID, orNewest: request.orNewest)
+        try Self.require(summary, of: origin, asShownIn: request)
         var plan = Handoff.Plan(
             activity: summary, origin: origin, destination: destination, keepsClaim: request.streams,
             printsOnly: request.look || (!request.toApplication && !request.streams && destination == nil),
@@ -58,6 +59,20 @@ extension ControlService {
         try await handoffs.insert(handoff)
         await run(handoff, for: stream)
         await handoffs.remove(handoff)
+    }
+
+    /// Refuses a document which the user was not shown as what it is: by its title it counts as the same as a file of a folder
+    /// that both devices share, and he may have it hidden.
+    static func require(
+        _ activity: WireActivitySummary, of origin: PeerName, asShownIn request: WireAcceptRequest
+    ) throws(HandoffError) {
+        guard activity.kind == .document, request.hasShownTitle else { return }
+        guard request.shownKind == .document, request.shownTitle == activity.title else {
+            throw HandoffError(
+                .noSuchActivity,
+                "\(origin.name) offers this as the document “\(activity.title)” now: look at it again, and accept that",
+                device: origin.name)
+        }
     }
 
     /// The older copies that are named, at most ``OlderCopy/limit``.

@@ -167,6 +167,7 @@ struct HandoffTests {
         let late = try await BuiltCommand.run(["accept", "29"], home: node.folder)
         #expect(late.status == ExitStatus.noSuchActivity.rawValue)
         #expect(accepts.withLock { $0.map(\.orNewest) } == [false], "it was named, and is asked for once")
+        #expect(accepts.withLock { $0.map(\.shownTitle) } == ["Note 41"], "as it was listed")
         accepts.withLock { $0 = [] }
         let latest = try await BuiltCommand.run(["accept", "--latest", "--json"], home: node.folder)
         #expect(latest.status == ExitStatus.noSuchActivity.rawValue)
