@@ -24,6 +24,9 @@ final class AutomaticAcceptanceTests {
         let rules = folder + "/accept-policy"
         try Self.write("accept to=\(folder)\n", to: rules)
         parts = try NodeParts(TestAccount(devices: 4))
+        // Time for what happens meanwhile, also on a busy machine.
+        var deadlines = HandoffDeadlines()
+        deadlines.rest = .seconds(30)
         let storage = try BlockingExecutor(name: "rules")
         let logger = Logger(label: "test") { [log] _ in log }
         acceptance = AutomaticAcceptance(
@@ -32,7 +35,7 @@ final class AutomaticAcceptanceTests {
             connections: parts.connections, exchange: parts.exchange, documents: parts.documents,
             handoffs: HandoffTable(), applications: parts.applications,
             handoffSwitch: HandoffSwitchKeeper(path: folder + "/handoff", on: storage, logger: logger),
-            files: parts.files, deadlines: HandoffDeadlines(), bound: NodeLimits().acceptedWaiting, on: parts.loop,
+            files: parts.files, deadlines: deadlines, bound: NodeLimits().acceptedWaiting, on: parts.loop,
             logger: logger)
     }
 
@@ -61,7 +64,7 @@ final class AutomaticAcceptanceTests {
         return lines.split(separator: "\n").map { String($0.prefix { $0 != " " }) }
     }
 
-    /// The device's first document does not come, so that its second one waits for ten seconds.
+    /// The device's first document does not come, so that its second one waits.
     @Test("What has waited for its turn is held against the rules that are there then")
     func changedRules() async throws {
         let running = Task { [acceptance] in await acceptance.run() }
@@ -79,7 +82,7 @@ final class AutomaticAcceptanceTests {
         let other = folder + "/other"
         try FileManager.default.createDirectory(atPath: other, withIntermediateDirectories: false)
         try Self.write("accept to=\(other)\n", to: rules)
-        try await eventually("the second one's turn has come", within: .seconds(60)) { takenFrom().count == 4 }
+        try await eventually("the second one's turn has come", within: .seconds(90)) { takenFrom().count == 4 }
         #expect(log.lines.filter { $0.hasSuffix("is taken over into \(folder)") }.count == 3)
         #expect(log.lines.filter { $0.hasSuffix("is taken over into \(other)") }.count == 1)
         running.cancel()

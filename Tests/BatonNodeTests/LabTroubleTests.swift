@@ -84,13 +84,18 @@ extension LabHandoffTests {
 
             // Written to while it is sent, and cut short.
             let changed = try lab.destination("changed")
-            for change in ["grows", "shrinks"] {
-                let accepting = try await halfWay(lab, changed)
+            for change in ["grows", "is edited", "shrinks"] {
+                let before = try await lab.sentBytes(1)
+                let accepting = try await halfWay(lab, changed, beyond: Self.size / 2)
                 let file = try FileHandle(forWritingTo: document)
-                if change == "grows" {
+                switch change {
+                case "grows":
                     try file.seekToEnd()
                     try file.write(contentsOf: Data("more".utf8))
-                } else {
+                case "is edited":
+                    try file.seek(toOffset: 1000)
+                    try file.write(contentsOf: Data("other".utf8))
+                default:
                     try file.truncate(atOffset: 1000)
                 }
                 try file.close()
@@ -99,6 +104,10 @@ extension LabHandoffTests {
                 #expect(ended.status == 0, "\(change): \(ended.errors)")
                 #expect(
                     ended.events.contains { $0.event == "interrupted" && $0.code == "documentChanged" }, "\(change)")
+                // What had come of the other version is not sent again, but for the chunks that differ or were on their way.
+                let sent = try await lab.sentBytes(1) - before
+                print("a film of \(Self.size) bytes that \(change): \(sent) were sent")
+                #expect(sent < Self.size * 5 / 4, "\(change)")
                 #expect(try lab.contents(of: changed) == ["film"], "\(change)")
                 let arrived = changed.appendingPathComponent("film")
                 #expect(FileManager.default.contentsEqual(atPath: arrived.path, andPath: document.path), "\(change)")
@@ -179,9 +188,9 @@ extension LabHandoffTests {
         }
 
         /// An `accept` that has some of the document and not yet all.
-        private func halfWay(_ lab: HandoffLab, _ folder: URL) async throws -> HostCommand {
+        private func halfWay(_ lab: HandoffLab, _ folder: URL, beyond bytes: Int = 0) async throws -> HostCommand {
             let accepting = try lab.start(2, "accept", "--wait", "30", "--json", "--to", folder.path)
-            let progress = try await accepting.event("progress") { ($0.bytes ?? 0) > 0 }
+            let progress = try await accepting.event("progress") { ($0.bytes ?? 0) > UInt64(bytes) }
             #expect(progress.bytes ?? 0 < UInt64(Self.size))
             return accepting
         }

@@ -7,4 +7,7 @@ package struct HandoffDeadlines: Sendable {
     package var payload = Duration.seconds(15)
     /// For the origin, to answer anything else.
     package var answer = Duration.seconds(10)
+    /// How long a device has no turn after something of it was not taken over by a rule: what it offers and does not give
+    /// costs no more than a few lines of the log.
+    package var rest = Duration.seconds(10)
 }

@@ -18,9 +18,6 @@ import struct SystemPackage.FilePath
 actor AutomaticAcceptance {
     /// Documents that are fetched at once.
     static let concurrency = 2
-    /// How long a device has no turn after something of it was not taken over: what it offers and does not give costs no
-    /// more than a few lines of the log.
-    static let rest = Duration.seconds(10)
 
     private struct Candidate {
         let peer: Peer
@@ -115,7 +112,7 @@ actor AutomaticAcceptance {
                 queue.end(device, rests: !isHere)
                 startNext()
                 guard !isHere else { return }
-                try? await Task.sleep(for: Self.rest)
+                try? await Task.sleep(for: deadlines.rest)
                 queue.wake(device)
                 startNext()
             }
