@@ -28,7 +28,8 @@ final class StallWatch: Sendable {
     /// Runs an operation that waits.
     ///
     /// - Parameter what: completes the sentence "… within N s".
-    /// - Throws: `timedOut` when it took too long and was cancelled, or what the operation throws.
+    /// - Throws: `timedOut` when it took too long and was cancelled, whatever it ended with then, or what the operation
+    ///   throws.
     nonisolated(nonsending) func bound<Value>(
         _ what: StaticString, _ operation: nonisolated(nonsending) () async throws -> Value
     ) async throws(HandoffError) -> Value {
@@ -46,34 +47,32 @@ final class StallWatch: Sendable {
             state.wait = nil
             return state.failure
         }
+        // Also of one that has ended since: the operation is cancelled already.
+        if let failure { throw failure }
         do {
             return try result.get()
         } catch {
-            throw failure ?? HandoffError(documentCause: error)
+            throw HandoffError(documentCause: error)
         }
     }
 
     /// Returns when a wait has taken too long.
     ///
-    /// - Parameter relenting: called when a wait is over its time, to have it end with less; it then has a thirtieth of
-    ///   the time more.
+    /// - Parameter relenting: called when a wait is over its time, to have it end with less.
     fileprivate func stalled(relenting: (@Sendable () async -> Void)?) async throws {
-        var relented: UInt64?
+        var clock = StallClock(limit: limit, relents: relenting != nil, now: .now)
         while true {
-            let now = Instant.now
             let (number, start) = state.withLock { ($0.number, $0.wait?.start) }
-            let isLast = relenting == nil || relented == number
-            let due = (start ?? now) + (relented == number ? limit + limit / 30 : limit)
-            guard start != nil, due <= now else {
-                try await Task.sleep(for: due > now ? due - now : limit)
-                continue
-            }
-            guard isLast else {
-                relented = number
+            let now = Instant.now
+            switch clock.verdict(on: number, since: start, now: now) {
+            case .wait(let end):
+                try await Task.sleep(for: end - now)
+            case .relent:
                 await relenting?()
-                continue
+                clock.noteRelented(number, now: .now)
+            case .giveUp:
+                if fail(number) { return }
             }
-            if fail(number) { return }
         }
     }
 
@@ -95,7 +94,7 @@ final class StallWatch: Sendable {
 /// - Parameters:
 ///   - limit: how long each wait may take.
 ///   - relenting: called when a wait is over its time, to have it end with less than it waits for; only when that does
-///     not help within a thirtieth of the time either is it given up. By default a wait is given up at once.
+///     not help within ``StallClock/grace`` either is it given up. By default a wait is given up at once.
 func withStallWatch<Value: Sendable>(
     _ limit: Duration, relenting: (@Sendable () async -> Void)? = nil,
     _ operation: @escaping @Sendable (StallWatch) async throws -> Value

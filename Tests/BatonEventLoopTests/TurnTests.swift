@@ -93,4 +93,24 @@ struct TurnTests {
             await eventually("ran") { ran.value == round }
         }
     }
+
+    @Test("Time counts as busy that is spent on events and on work, and not what is waited for")
+    func busyTime() async throws {
+        let waiting = try Waiting()
+        try await waiting.receive()
+        let before = waiting.loop.busyTime
+        let done = Box(false)
+        waiting.loop.execute {
+            let end = MonotonicClock.nanoseconds() + 20_000_000
+            while MonotonicClock.nanoseconds() < end {}
+            done.value = true
+        }
+        await eventually("ran") { done.value }
+        await eventually("counted") { waiting.loop.busyTime - before >= .milliseconds(20) }
+        // It waits for longer than it is given work.
+        let start = ContinuousClock.now
+        let idle = waiting.loop.busyTime
+        while ContinuousClock.now - start < .milliseconds(100) { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(waiting.loop.busyTime - idle < .milliseconds(50))
+    }
 }

@@ -21,6 +21,8 @@ struct LabBottleneckTests {
         Stage(slow: nil, atOrigin: "link", atContinuing: "link"),
         Stage(slow: (1, "SLOW_CPU"), atOrigin: "CPU here", atContinuing: "CPU there"),
         Stage(slow: (2, "SLOW_CPU"), atOrigin: "CPU there", atContinuing: "CPU here"),
+        Stage(slow: (1, "SLOW_TLS"), atOrigin: "CPU here", atContinuing: "CPU there"),
+        Stage(slow: (2, "SLOW_TLS"), atOrigin: "CPU there", atContinuing: "CPU here"),
     ]
 
     /// Microseconds that a MiB takes more.
@@ -62,6 +64,22 @@ struct LabBottleneckTests {
             if (!real) real = dlsym(RTLD_NEXT, "pwrite");
             usleep(slow("SLOW_WRITE", count));
             return real(file, bytes, count, offset);
+        }
+
+        int SSL_write_ex(void *session, const void *bytes, size_t count, size_t *written) {
+            static int (*real)(void *, const void *, size_t, size_t *);
+            if (!real) real = dlsym(RTLD_NEXT, "SSL_write_ex");
+            int result = real(session, bytes, count, written);
+            if (result > 0) spin(slow("SLOW_TLS", *written));
+            return result;
+        }
+
+        int SSL_read_ex(void *session, void *bytes, size_t count, size_t *read) {
+            static int (*real)(void *, void *, size_t, size_t *);
+            if (!real) real = dlsym(RTLD_NEXT, "SSL_read_ex");
+            int result = real(session, bytes, count, read);
+            if (result > 0) spin(slow("SLOW_TLS", *read));
+            return result;
         }
 
         // The library has each of them twice: one chooses by what the processor can do.

@@ -185,11 +185,14 @@ final class ReadinessPoll: Sendable {
                 // An interrupted call takes nothing; what there is stays, and the source says so again.
                 let count = Int(
                     baton_epoll_take(descriptor.rawValue, milliseconds, events.baseAddress, keys.baseAddress))
-                for index in 0..<max(0, count) {
-                    if events[index] & (Self.input | Self.broken) != 0 { run(.reading, keys[index]) }
-                    if events[index] & (Self.output | Self.broken) != 0 { run(.writing, keys[index]) }
+                guard count > 0 else { return false }
+                work.measure {
+                    for index in 0..<count {
+                        if events[index] & (Self.input | Self.broken) != 0 { run(.reading, keys[index]) }
+                        if events[index] & (Self.output | Self.broken) != 0 { run(.writing, keys[index]) }
+                    }
                 }
-                return count > 0
+                return true
             }
         }
     }

@@ -68,6 +68,12 @@ public final class EventLoop: SerialExecutor {
         DispatchQueue.getSpecific(key: Self.key) == ObjectIdentifier(self)
     }
 
+    /// The time that the loop has spent on what was put on it and on what its descriptors told, since it was made; what is
+    /// under way counts when it ends. Callable from anywhere.
+    ///
+    /// A loop that is busy all the time is what its connections wait for, and not the network.
+    public var busyTime: Duration { .nanoseconds(Int64(clamping: work.busyNanoseconds)) }
+
     /// Runs `work` on the loop, later, in order with everything else that is put there. Callable from anywhere.
     public func execute(_ work: @escaping @Sendable () -> Void) {
         self.work.append(work)

@@ -1,5 +1,6 @@
 import Dispatch
 import Glibc
+import Synchronization
 
 /// What was put on a loop and has not run yet, in order.
 ///
@@ -22,6 +23,10 @@ final class LoopWork: Sendable {
 
     private let queue: DispatchQueue
     private let state = Lock(State())
+    private let busy = Atomic<UInt64>(0)
+
+    /// Nanoseconds that the loop has spent on its work and on what its descriptors told. Callable from anywhere.
+    var busyNanoseconds: UInt64 { busy.load(ordering: .relaxed) }
 
     /// - Parameter queue: the loop's.
     init(on queue: DispatchQueue) {
@@ -67,6 +72,13 @@ final class LoopWork: Sendable {
 
     // MARK: - On the queue
 
+    /// Runs something that the loop is busy with.
+    func measure(_ body: () -> Void) {
+        let start = MonotonicClock.nanoseconds()
+        body()
+        busy.wrappingAdd(MonotonicClock.nanoseconds() - start, ordering: .relaxed)
+    }
+
     /// Says that the caller is going to look at what is added until it leaves.
     func attend() {
         state.withLock { $0.isAttended = true }
@@ -83,7 +95,9 @@ final class LoopWork: Sendable {
         guard !items.isEmpty else { return false }
         // Each is released when it has run.
         items.reverse()
-        while let item = items.popLast() { item() }
+        measure {
+            while let item = items.popLast() { item() }
+        }
         return true
     }
 

@@ -240,7 +240,7 @@ extension DocumentService {
         var lastReport = Instant.now
         var spent: Buffer?
         while true {
-            let (start, before, reused) = (Instant.now, last, spent)
+            let (start, before, reused) = (LinkWait.Mark(stream.connection.loop), last, spent)
             // A whole chunk in one piece, with its content where it can be written from.
             let framing = Framing(
                 recordSize: ChunkRecord.plainSize, alignedByte: ChunkRecord.headerSize,
@@ -250,8 +250,9 @@ extension DocumentService {
             }
             guard let received else { break }
             spent = received
-            let came = Instant.now
-            if came - start >= stallDeadline {
+            var waited = LinkWait()
+            waited.add(from: start, to: LinkWait.Mark(stream.connection.loop))
+            if waited.whole >= stallDeadline {
                 let left = writer.tree.size - min(writer.tree.size, before.verifiedByteCount)
                 guard UInt64(received.count) >= min(UInt64(leastProgress), left) else {
                     throw HandoffError(
@@ -261,8 +262,8 @@ extension DocumentService {
             last = try writer.write(received)
             report.bottleneckThere = last.sender
             report.note(
-                link: came - start, disk: last.diskTime - before.diskTime,
-                processor: last.processorTime - before.processorTime)
+                link: waited.link, disk: last.diskTime - before.diskTime,
+                processor: last.processorTime - before.processorTime + waited.processor)
             let now = Instant.now
             if now - lastReport >= Self.progressInterval {
                 lastReport = now

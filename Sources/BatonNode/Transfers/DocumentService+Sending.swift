@@ -207,11 +207,12 @@ extension DocumentService {
         let unread: StaticString = "the other side did not read"
         var lent: [Buffer] = []
         var lentBytes = 0
-        var linkWait = Duration.zero
+        var waited = LinkWait()
         var times = DocumentReader.Times()
+        let loop = stream.connection.loop
         do {
             while true {
-                let start = Instant.now
+                let start = LinkWait.Mark(loop)
                 // Buffers that hold little must not all be on their way: the next one comes from the same pool.
                 if lent.count >= buffers, let first = lent.first {
                     let bound = lentBytes - first.count
@@ -219,10 +220,11 @@ extension DocumentService {
                     lentBytes -= first.count
                     pool.release(lent.removeFirst())
                 }
-                guard let records = try await reader.next(telling: report.bottleneckHere, linkWait: linkWait) else {
+                let hasRoom = LinkWait.Mark(loop)
+                guard let records = try await reader.next(telling: report.bottleneckHere, linkWait: waited.whole) else {
                     break
                 }
-                let read = Instant.now
+                let read = LinkWait.Mark(loop)
                 let buffer = records.buffer
                 lent.append(buffer)
                 lentBytes += buffer.count
@@ -234,9 +236,12 @@ extension DocumentService {
                 let spent = reader.times
                 let (disk, processor) = (spent.disk - times.disk, spent.processor - times.processor)
                 times = spent
+                waited = LinkWait()
+                waited.add(from: start, to: hasRoom)
                 // What it took to get a buffer was a wait for the link as well: they are all on their way.
-                linkWait = Instant.now - read + max(.zero, read - start - disk - processor)
-                report.note(link: linkWait, disk: disk, processor: processor)
+                waited.add(max(.zero, read.time - hasRoom.time - disk - processor))
+                waited.add(from: read, to: LinkWait.Mark(loop))
+                report.note(link: waited.link, disk: disk, processor: processor + waited.processor)
             }
             _ = try await watch.bound(unread) { try await stream.drained() }
             await stream.finish()
