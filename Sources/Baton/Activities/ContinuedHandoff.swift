@@ -1,5 +1,6 @@
 import BatonEventLoop
 import BatonMessages
+import BatonProtocol
 import BatonTransport
 import FoundationEssentials
 
@@ -65,9 +66,18 @@ final class ContinuedHandoff: Sendable {
             let wanted = min(length - data.count, NodeClient.readBound)
             let (position, overflow) = offset.addingReportingOverflow(UInt64(data.count))
             guard !overflow else { break }
-            let part = try await client.readDocument(ofHandoff: id, at: position, length: wanted)
-            data.append(part)
-            if part.count < wanted { break }
+            let before = data.count
+            let stream = try await client.openDocument(ofHandoff: id, at: position, length: wanted)
+            do {
+                var buffer = try await stream.read()
+                while let read = buffer {
+                    read.withBytes { data.append(contentsOf: $0) }
+                    buffer = try await stream.read(reusing: read)
+                }
+            } catch {
+                throw HandoffError(error)
+            }
+            if data.count - before < wanted { break }
         }
         return data
     }

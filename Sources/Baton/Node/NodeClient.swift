@@ -2,7 +2,7 @@ package import BatonEventLoop
 package import BatonMessages
 import BatonProtocol
 package import BatonTransport
-package import FoundationEssentials
+import FoundationEssentials
 import SwiftProtobuf
 
 /// A connection of an application, or of the command, to the node of this user: typed requests over the local socket.
@@ -167,10 +167,10 @@ package struct NodeClient: Sendable {
     /// - Parameters:
     ///   - id: of the handoff.
     ///   - length: at most ``readBound``.
-    /// - Returns: fewer than asked for at the document's end.
-    package func readDocument(
+    /// - Returns: what they come on, fewer than asked for at the document's end.
+    package func openDocument(
         ofHandoff id: [UInt8], at offset: UInt64, length: Int
-    ) async throws(HandoffError) -> Data {
+    ) async throws(HandoffError) -> BatonTransport.Stream {
         let (response, stream) = try await connection.request(
             .documentRead(
                 .with {
@@ -180,17 +180,7 @@ package struct NodeClient: Sendable {
                 }))
         await stream.finish()
         guard case .documentRead = response else { throw .unexpectedAnswer }
-        var data = Data()
-        do {
-            var buffer = try await stream.read()
-            while let read = buffer {
-                read.withBytes { data.append(contentsOf: $0) }
-                buffer = try await stream.read(reusing: read)
-            }
-        } catch {
-            throw HandoffError(error)
-        }
-        return data
+        return stream
     }
 
     /// What the node asks of this application, until the connection ends. To be iterated once.

@@ -92,15 +92,23 @@ struct AcceptRun: Sendable {
         return false
     }
 
-    /// Prints bytes of the document as they come, a piece after the other.
+    /// Prints bytes of the document as they come.
     private func printBytes(_ range: ByteRange) async throws {
-        var next = range.start
-        while next < range.end {
-            let length = Int(min(range.end - next, ByteRange.pieceSize))
-            let bytes = try await client.readDocument(ofHandoff: handoff.id, at: next, length: length)
-            try Output.bytes(Array(bytes))
-            guard bytes.count == length else { return }
-            next += UInt64(length)
+        for piece in range.pieces {
+            let stream = try await client.openDocument(
+                ofHandoff: handoff.id, at: piece.lowerBound, length: piece.count)
+            var count = 0
+            do {
+                var buffer = try await stream.read()
+                while let read = buffer {
+                    try read.withBytes { try Output.bytes(Array($0)) }
+                    count += read.count
+                    buffer = try await stream.read(reusing: read)
+                }
+            } catch let error as TransportError {
+                throw HandoffError(error)
+            }
+            guard count == piece.count else { return }
         }
     }
 

@@ -1,7 +1,7 @@
+import Baton
+
 /// Bytes of a document that a user asks for: `START-END`, both counted from 0 and END left out, `START-` to its end.
 struct ByteRange: Equatable {
-    /// Bytes that are asked for at once: 4 MiB.
-    static let pieceSize: UInt64 = 4 << 20
     /// What is wrong with a text that is no range.
     static let problem = "--range takes START-END in bytes, such as 0-65536, or START- to the end"
 
@@ -16,5 +16,16 @@ struct ByteRange: Equatable {
         guard let end, start < end else { return nil }
         self.start = start
         self.end = end
+    }
+
+    /// What is asked for at once, one after the other: cut where chunks are cut too, so that none is sent twice.
+    var pieces: some Sequence<Range<UInt64>> {
+        let size = UInt64(NodeClient.readBound)
+        return sequence(state: start) { next in
+            guard next < end else { return nil }
+            let first = next
+            next = min(end - first, size - first % size) + first
+            return first..<next
+        }
     }
 }

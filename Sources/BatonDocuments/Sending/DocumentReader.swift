@@ -114,18 +114,43 @@ public actor DocumentReader {
     public func next(
         telling bottleneck: Bottleneck = .unknown, linkWait: Duration = .zero
     ) async throws(DocumentError) -> Records? {
-        guard try isReading() else { return nil }
+        guard try hasMore() else { return nil }
         let buffer = try await pool.acquire()
         do throws(DocumentError) {
             // Asked again: another call, or `close`, may have come while this one waited.
-            guard try isReading() else {
+            guard try hasMore() else {
                 pool.release(buffer)
                 return nil
             }
-            encoder.begin(telling: bottleneck, linkWait: linkWait)
-            return Records(buffer: buffer, contentByteCount: try fill(buffer))
+            let count = try read(into: buffer, telling: bottleneck, linkWait: linkWait)
+            return Records(buffer: buffer, contentByteCount: count)
         } catch {
             pool.release(buffer)
+            throw error
+        }
+    }
+
+    /// Whether there are chunks that have not been read.
+    ///
+    /// - Throws: what reading has failed with.
+    public func hasMore() throws(DocumentError) -> Bool {
+        switch state {
+        case .reading: return !remaining.isEmpty
+        case .ended: return false
+        case .failed(let error): throw error
+        }
+    }
+
+    /// As ``next(telling:linkWait:)``, into an empty buffer that the caller has; only where there is more.
+    ///
+    /// - Returns: bytes of the document in it.
+    public func read(
+        into buffer: Buffer, telling bottleneck: Bottleneck, linkWait: Duration
+    ) throws(DocumentError) -> UInt64 {
+        do throws(DocumentError) {
+            encoder.begin(telling: bottleneck, linkWait: linkWait)
+            return try fill(buffer)
+        } catch {
             close()
             state = .failed(error)
             throw error
@@ -156,14 +181,6 @@ public actor DocumentReader {
     private func begin() throws(DocumentError) {
         guard let chunk = remaining.first?.lowerBound else { return }
         _ = try file(document.tree.layout.place(of: chunk).file)
-    }
-
-    private func isReading() throws(DocumentError) -> Bool {
-        switch state {
-        case .reading: return !remaining.isEmpty
-        case .ended: return false
-        case .failed(let error): throw error
-        }
     }
 
     /// Fills a buffer with whole records.

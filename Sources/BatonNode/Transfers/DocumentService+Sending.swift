@@ -161,7 +161,7 @@ extension DocumentService {
         // Somebody waits for it now; a document in full has time.
         await stream.setWeight(Limits.heaviest)
         try? await withStallWatch(stallDeadline) {
-            try await pump(reader, to: stream, buffers: 1, report: report, within: $0)
+            try await pump(reader, to: stream, buffers: Self.buffersOfPreview, report: report, within: $0)
         }
         await reader.close()
     }
@@ -201,47 +201,39 @@ extension DocumentService {
     /// Hands chunk after chunk to the stream while the disk reads the next, on the reader's own thread; aborts the stream
     /// before it throws.
     private func pump(
-        _ reader: isolated DocumentReader, to stream: BatonTransport.Stream, buffers: Int = buffersOfTransfer,
+        _ reader: isolated DocumentReader, to stream: BatonTransport.Stream, buffers count: Int = buffersOfTransfer,
         report: TransferReport, within watch: StallWatch
     ) async throws(HandoffError) {
         let unread: StaticString = "the other side did not read"
-        var lent: [Buffer] = []
-        var lentBytes = 0
+        var buffers = SendingBuffers(of: pool, atMost: count)
         var waited = LinkWait()
         var times = DocumentReader.Times()
         let loop = stream.connection.loop
         do {
-            while true {
+            while try reader.hasMore() {
                 let start = LinkWait.Mark(loop)
-                // Buffers that hold little must not all be on their way: the next one comes from the same pool.
-                if lent.count >= buffers, let first = lent.first {
-                    let bound = lentBytes - first.count
+                let buffer = try await buffers.next { bound in
                     _ = try await watch.bound(unread) { try await stream.drained(to: bound) }
-                    lentBytes -= first.count
-                    pool.release(lent.removeFirst())
                 }
-                let hasRoom = LinkWait.Mark(loop)
-                guard let records = try await reader.next(telling: report.bottleneckHere, linkWait: waited.whole) else {
-                    break
+                let hasBuffer = LinkWait.Mark(loop)
+                do {
+                    _ = try reader.read(into: buffer, telling: report.bottleneckHere, linkWait: waited.whole)
+                } catch {
+                    pool.release(buffer)
+                    throw error
                 }
+                buffers.add(buffer)
                 let read = LinkWait.Mark(loop)
-                let buffer = records.buffer
-                lent.append(buffer)
-                lentBytes += buffer.count
-                let queued = try await watch.bound(unread) { try await stream.write(buffer) }
-                while let first = lent.first, lentBytes - first.count >= queued {
-                    lentBytes -= first.count
-                    pool.release(lent.removeFirst())
-                }
+                buffers.release(queued: try await watch.bound(unread) { try await stream.write(buffer) })
                 let spent = reader.times
-                let (disk, processor) = (spent.disk - times.disk, spent.processor - times.processor)
-                times = spent
                 waited = LinkWait()
-                waited.add(from: start, to: hasRoom)
-                // What it took to get a buffer was a wait for the link as well: they are all on their way.
-                waited.add(max(.zero, read.time - hasRoom.time - disk - processor))
+                // What it takes to get a buffer is a wait for the link as well: they are all on their way.
+                waited.add(from: start, to: hasBuffer)
                 waited.add(from: read, to: LinkWait.Mark(loop))
-                report.note(link: waited.link, disk: disk, processor: processor + waited.processor)
+                report.note(
+                    link: waited.link, disk: spent.disk - times.disk,
+                    processor: spent.processor - times.processor + waited.processor)
+                times = spent
             }
             _ = try await watch.bound(unread) { try await stream.drained() }
             await stream.finish()
@@ -249,10 +241,10 @@ extension DocumentService {
             let failure = HandoffError(documentCause: error)
             // What is queued is dropped before its buffers can be filled by somebody else.
             await stream.reset(failure.code == .documentChanged ? .sourceChanged : .internalError)
-            for buffer in lent { pool.release(buffer) }
+            buffers.releaseAll()
             throw failure
         }
-        for buffer in lent { pool.release(buffer) }
+        buffers.releaseAll()
     }
 
     /// Tells the offering application how far the other device is, as that one says.

@@ -21,6 +21,9 @@ struct DocumentService: Sendable {
     static let entryBytesAtOnce = 32 << 10
     /// Buffers of one transfer that are on their way at once: 3.
     static let buffersOfTransfer = 3
+    /// Buffers of what an application looks at: 2, so that the stream is never empty while the next chunk is read, which
+    /// documents would make use of.
+    static let buffersOfPreview = 2
 
     let offers: Offers
     let pool: BufferPool

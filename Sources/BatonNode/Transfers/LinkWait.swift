@@ -36,9 +36,4 @@ struct LinkWait: Sendable, Hashable {
         processor += busy
         link += elapsed - busy
     }
-
-    /// Adds a wait of which it is not known what the loop did meanwhile.
-    mutating func add(_ elapsed: Duration) {
-        link += elapsed
-    }
 }
