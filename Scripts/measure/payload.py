@@ -12,24 +12,49 @@ from race import make
 from statistic import SPREAD, mebibytes, spread, table
 
 
+class Samples:
+    """How long accepting took: from the moment at which the command asked its node, and from the command's start."""
+
+    def __init__(self):
+        self.inner: list[float] = []
+        self.whole: list[float] = []
+
+    def take(self, host: Host, activity: str) -> None:
+        """Accepts an activity once."""
+        inner, whole = accept(host, activity)
+        self.inner.append(inner)
+        self.whole.append(whole)
+
+    def rows(self, name: str) -> list[list[str]]:
+        return [
+            [f"{name}: from *accept* to the payload", *spread(self.inner)],
+            [f"{name}: from the start of the command `baton accept`", *spread(self.whole)],
+        ]
+
+
 def accept(host: Host, activity: str) -> tuple[float, float]:
-    """Accepts an activity; seconds from *will continue* to the payload, and from the command's start to it."""
+    """Accepts an activity; seconds from *accept* to the payload, as the command says, and from the command's start."""
     began = now()
     process = host.spawn(
         host.baton_path, "accept", activity, "--print", "--json", stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    will = payload = None
+    payload = None
     with ended_after(30, process):
         for line in process.stdout:
             at = now()
-            event = json.loads(line).get("event")
-            if event == "willContinue":
-                will = at
-            elif event == "payload":
-                payload = at
-    if process.wait() or payload is None or will is None:
+            event = json.loads(line)
+            if event.get("event") == "payload":
+                payload = event["elapsed"], at - began
+    if process.wait() or payload is None:
         raise Trouble(f"accepting failed: {process.stderr.read().decode().strip()[-300:]}")
-    return payload - will, payload - began
+    return payload
+
+
+def took(host: Host, *command: str) -> float:
+    """Seconds that a program takes."""
+    began = now()
+    subprocess.run(host.command(*command), check=True)
+    return now() - began
 
 
 def measure(hosts: list[Host], size: int, samples: int, cold_samples: int) -> list[goals.Goal]:
@@ -38,48 +63,37 @@ def measure(hosts: list[Host], size: int, samples: int, cold_samples: int) -> li
     offer, event = origin.offer("--type", "org.example.editing", "--title", "Draft", "--user-info", info)
     activity = event["id"]
     continuing.sees(activity)
+    nginx = Nginx(origin)
+    with open(f"{origin.home}/small", "w") as file:
+        file.write(info)
 
-    cold, cold_command = [], []
-    for _ in range(cold_samples):
+    cold, warm, during = Samples(), Samples(), Samples()
+    curl, bare = [], []
+    origin.forget_peak_memory()
+    memory = [0, 0]
+    # In turns, so that whatever else the machine does meets all of them.
+    for turn in range(cold_samples):
         # A node that has just started has no connection to anyone; it sees the activity by its advertisement alone.
         continuing.stop_node()
         continuing.start_node()
         watch_until_seen(continuing, activity)
-        inner, whole = accept(continuing, activity)
-        cold.append(inner)
-        cold_command.append(whole)
-    warm, warm_command = [], []
-    for _ in range(samples):
-        inner, whole = accept(continuing, activity)
-        warm.append(inner)
-        warm_command.append(whole)
-
-    nginx = Nginx(origin)
-    with open(f"{origin.home}/small", "w") as file:
-        file.write(info)
-    curl = []
-    for _ in range(samples):
-        began = now()
-        subprocess.run(continuing.command(*nginx.fetch("small", "/dev/null")), check=True)
-        curl.append(now() - began)
+        cold.take(continuing, activity)
+        while len(warm.inner) * cold_samples < (turn + 1) * samples:
+            warm.take(continuing, activity)
+            curl.append(took(continuing, *nginx.fetch("small", "/dev/null")))
+            bare.append(took(continuing, "true"))
+        memory[1] = max(memory[1], continuing.peak_memory())
+    memory[0] = origin.peak_memory()
     nginx.stop()
-    bare = []
-    for _ in range(samples):
-        began = now()
-        subprocess.run(continuing.command("true"), check=True)
-        bare.append(now() - began)
-    during, during_command, memory = during_transfer(origin, continuing, activity, size, samples)
+    while_fetching = during_transfer(origin, continuing, activity, size, samples, during)
     end(offer)
     table(
         "Accept to payload (2 KiB of user info)",
         ["", *SPREAD],
         [
-            ["cold: from *will continue* to the payload", *spread(cold)],
-            ["cold: from the start of the command `baton accept`", *spread(cold_command)],
-            ["warm: from *will continue* to the payload", *spread(warm)],
-            ["warm: from the start of the command", *spread(warm_command)],
-            ["during a transfer: from *will continue* to the payload", *spread(during)],
-            ["during a transfer: from the start of the command", *spread(during_command)],
+            *cold.rows("cold"),
+            *warm.rows("warm"),
+            *during.rows("during a transfer"),
             ["for comparison: curl of a small file, cold, whole command", *spread(curl)],
             ["in each whole command: starting a program on a lab host", *spread(bare)],
         ],
@@ -87,12 +101,16 @@ def measure(hosts: list[Host], size: int, samples: int, cold_samples: int) -> li
     table(
         "Memory, the most that was resident meanwhile",
         ["", "origin's node", "continuing node"],
-        [["baton", *map(mebibytes, memory)]],
+        [
+            ["cold and warm", *map(mebibytes, memory)],
+            ["during a transfer", *map(mebibytes, while_fetching)],
+        ],
     )
     return [
-        goals.soon("accept to payload, warm", warm, 0.002),
-        goals.soon("accept to payload, cold", cold, 0.015),
-        goals.small("accepting during a transfer", memory),
+        goals.soon("accept to payload, warm", warm.inner, 0.002),
+        goals.soon("accept to payload, cold", cold.inner, 0.015),
+        goals.small("accepting", memory),
+        goals.small("accepting during a transfer", while_fetching),
     ]
 
 
@@ -107,16 +125,17 @@ def watch_until_seen(host: Host, activity: str) -> None:
         raise Trouble(f"host {host.number} does not see the activity within 30 s")
 
 
-def during_transfer(origin: Host, continuing: Host, activity: str, size: int, samples: int):
-    """Accepts again and again while a document crosses the same connection, as often as it takes."""
+def during_transfer(
+    origin: Host, continuing: Host, activity: str, size: int, count: int, samples: Samples
+) -> list[int]:
+    """Accepts again and again while a document crosses the same connection, as often as it takes; gives the memory."""
     source = f"{origin.home}/meanwhile.bin"
     make(source, size)
     offer, event = origin.offer(source)
     continuing.sees(event["id"])
     for host in (origin, continuing):
         host.forget_peak_memory()
-    inner, whole = [], []
-    while len(inner) < samples:
+    while len(samples.inner) < count:
         folder = f"{continuing.home}/meanwhile"
         os.makedirs(folder)
         transfer = continuing.spawn(
@@ -134,11 +153,11 @@ def during_transfer(origin: Host, continuing: Host, activity: str, size: int, sa
             end(transfer)
             raise Trouble("the transfer does not begin")
         with ended_after(60 + size / 20e6, transfer):
-            while transfer.poll() is None and len(inner) < samples:
-                sample = accept(continuing, activity)
+            while transfer.poll() is None and len(samples.inner) < count:
+                inner, whole = accept(continuing, activity)
                 if transfer.poll() is None:
-                    inner.append(sample[0])
-                    whole.append(sample[1])
+                    samples.inner.append(inner)
+                    samples.whole.append(whole)
             failed = transfer.wait()
         if failed:
             raise Trouble(f"the transfer failed ({failed})")
@@ -146,4 +165,4 @@ def during_transfer(origin: Host, continuing: Host, activity: str, size: int, sa
     memory = [host.peak_memory() for host in (origin, continuing)]
     end(offer)
     os.unlink(source)
-    return inner, whole, memory
+    return memory

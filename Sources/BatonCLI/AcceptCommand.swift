@@ -168,10 +168,12 @@ struct AcceptCommand: AsyncParsableCommand {
         request.toApplication = !stream && !print && range == nil
         request.application = application ?? ""
         defer { interruption.end() }
+        await reporter.accepts()
         var handoff = try await interruption.accept(request, by: client)
         if !handoff.choices.isEmpty {
             interruption.end()
             request.application = try await ApplicationChooser.ask(handoff.choices).identifier
+            await reporter.accepts()
             handoff = try await interruption.accept(request, by: client)
         }
         let outcome = try await AcceptRun(

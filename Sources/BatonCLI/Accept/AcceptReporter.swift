@@ -12,6 +12,7 @@ actor AcceptReporter {
     private let isJSON: Bool
     private let isStream: Bool
     private let progress: ProgressLine
+    private var accepted: Instant?
     private var started: Instant?
     private var hasFailed = false
     /// The application shows by itself that it is waiting, so that people need not be told here as well.
@@ -24,6 +25,11 @@ actor AcceptReporter {
         self.isJSON = isJSON
         self.isStream = isStream
         self.progress = progress
+    }
+
+    /// The node is asked for it from now on.
+    func accepts() {
+        accepted = Instant(nanoseconds: MonotonicClock.nanoseconds())
     }
 
     /// - Parameter application: that it goes to; `nil` where the command continues it.
@@ -57,7 +63,8 @@ actor AcceptReporter {
     func payload(_ payload: WireActivityPayload, _ activity: ListedActivity, isResult: Bool) throws {
         let rendering = PayloadRendering(payload, device: activity.device, deviceID: activity.deviceID)
         if isJSON {
-            try emit("payload", try rendering.members())
+            let elapsed = accepted.map { Instant(nanoseconds: MonotonicClock.nanoseconds()) - $0 } ?? .zero
+            try emit("payload", try rendering.members() + [JSONValue.Member("elapsed", .real(elapsed / .seconds(1)))])
         } else if isResult {
             for line in try rendering.lines() { try Output.line(line) }
         }

@@ -76,6 +76,8 @@ struct HandoffTests {
         let events = try json.output.split(separator: "\n").map { try JSONParser.parse(String($0)) }
         #expect(events.map { $0["event"] } == ["willContinue", "payload", "continued"])
         #expect(events[1]["userInfo"]?["page"] == .integer(3))
+        guard case .real(let elapsed)? = events[1]["elapsed"] else { throw HandoffError(.internal, "no time") }
+        #expect(elapsed > 0 && elapsed < 60)
         #expect(events.allSatisfy { $0["time"] != nil })
     }
 
