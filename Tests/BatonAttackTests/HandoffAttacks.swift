@@ -330,6 +330,26 @@ struct HandoffAttacks {
         }
     }
 
+    /// Slow loris towards who asks: what it tells of its older copy is read by nobody. The source is none: what all of the
+    /// above do to a sender, done to a receiver.
+    @Test("An origin that does not read what it is told")
+    func unreadSignatures() async throws {
+        // 4,600 pieces or so, which are 92 KB: what may wait to be sent holds 3,300.
+        let copy = try scratch.file("copy.img", "")
+        var chance = SeededGenerator(seed: 95)
+        let part = Data(chance.bytes(8 << 20))
+        try Data((0..<10).map { _ in part }.joined()).write(to: copy)
+        try await attack("an origin that reads no signatures") { defence in
+            let folder = try scratch.folder("unread-\(defence)")
+            let origin = HostileOrigin(size: 64 << 20, records: [], ends: false, window: 1024)
+            return try await isStuck(after: defence.isOn ? Self.patience : .seconds(10)) {
+                try await origin.fetch(
+                    title: "report.pdf", into: folder, copies: [FilePath(copy.path)],
+                    stallDeadline: defence.isOn ? .milliseconds(600) : .seconds(3600))
+            }
+        }
+    }
+
     /// Whether an operation has not ended after so long a time.
     private func isStuck(
         after time: Duration, _ operation: @escaping @Sendable () async throws -> Void

@@ -1,10 +1,12 @@
 import BatonDiscovery
+import BatonDocuments
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
 import BatonTLS
 import BatonTestSupport
 import BatonTransport
+import Dispatch
 import FoundationEssentials
 import Logging
 import SwiftProtobuf
@@ -150,5 +152,93 @@ struct AnswerDeadlineTests {
         accept.finish()
         serving.cancel()
         withExtendedLifetime(filler) {}
+    }
+
+    @Test("An application is waited for so long to take a continuation stream")
+    func stream() async throws {
+        let parts = try NodeParts(TestAccount())
+        func service(_ deadline: Duration?) -> PeerService {
+            let streams = ByteBudget(bytes: 4 << 20).part(reserved: 0, ceiling: 4 << 20)
+            guard let deadline else {
+                return PeerService(
+                    offers: parts.offers, documents: parts.documents, exchange: parts.exchange, streams: streams)
+            }
+            return PeerService(
+                offers: parts.offers, documents: parts.documents, exchange: parts.exchange, streams: streams,
+                streamDeadline: deadline)
+        }
+        #expect(service(nil).streamDeadline == .seconds(5))
+        let (node, application) = try await connectedPair(on: parts.loop)
+        let activity = try OfferedActivity(
+            .with {
+                $0.type = "org.example.shell"
+                $0.supportsContinuationStreams = true
+            }, document: nil)
+        let events = try await parts.offers.offer(activity, from: node)
+        let desktop = PeerName(id: "d", name: "desktop")
+        let claim = try await parts.offers.claim(activity.id, by: desktop).claim
+        let (near, far) = try await connectedPair(on: parts.loop)
+        let request: [UInt8] = try WireRequest.with { $0.continuationStream.claimID = Data(claim.bytes) }
+            .serializedBytes()
+        let questions = application.incoming.makeAsyncIterator()
+        let requests = near.incoming.makeAsyncIterator()
+
+        // One that does not answer.
+        let asked = try await far.open(request)
+        await service(.milliseconds(200)).serve(try #require(await requests.next()), from: desktop, on: near)
+        guard case .failure(let late)? = try await WireResponse(serializedBytes: asked.response()).kind
+        else { throw HandoffError(.internal, "no error") }
+        #expect(HandoffError(late).code == .timedOut)
+        let given = try #require(await questions.next())
+        await given.stream.gone()
+
+        // One that does in time, however late that is.
+        let again = try await far.open(request)
+        let incoming = try #require(await requests.next())
+        let serving = Task { await service(.seconds(3600)).serve(incoming, from: desktop, on: near) }
+        let question = try #require(await questions.next())
+        try await question.stream.respond(.continuationStream(.init()))
+        _ = try await again.response()
+        await again.reset(.cancelled)
+        await serving.value
+        withExtendedLifetime(events) {}
+        for connection in [near, far, node, application] { await connection.close() }
+    }
+
+    @Test("Shared folders that hang are not waited for: the document is described without its place in them")
+    func sharedFolders() async throws {
+        let account = try TestAccount()
+        let path = account.root.appending("report.txt")
+        try Data("report".utf8).write(to: URL(filePath: path.string))
+        let storage = try BlockingExecutor(name: "shared")
+        let files = SharedFiles(
+            path: "/nonexistent/roots", userHome: nil, on: storage,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let loop = EventLoop(name: "node")
+        let offers = Offers(on: loop, files: files) { _ in }
+        let documents = DocumentService(
+            offers: offers, pool: BufferPool(),
+            ledger: try PartFileLedger(stateFolder: account.root.appending("parts")), limit: TransferLimit())
+        let (node, application) = try await connectedPair(on: loop)
+        let activity = try OfferedActivity(.init(), document: DocumentSource.survey(path))
+        let events = try await offers.offer(activity, from: node)
+        let desktop = PeerName(id: "d", name: "desktop")
+        let claim = try await offers.claim(activity.id, by: desktop).claim
+
+        let hangs = DispatchSemaphore(value: 0)
+        storage.submit { hangs.wait() }
+        let (near, far) = try await connectedPair(on: loop)
+        let stream = try await far.open([])
+        let incoming = try #require(await near.incoming.makeAsyncIterator().next())
+        let describing = Task {
+            try await documents.manifest(of: claim, for: desktop, on: incoming.stream)
+        }
+        guard case .documentManifest(let manifest)? = try await WireResponse(serializedBytes: stream.response()).kind
+        else { throw HandoffError(.internal, "no manifest") }
+        #expect(manifest.entries == 1 && manifest.documentURL.isEmpty)
+        hangs.signal()
+        try await describing.value
+        withExtendedLifetime(events) {}
+        for connection in [near, far, node, application] { await connection.close() }
     }
 }

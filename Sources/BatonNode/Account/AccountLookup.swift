@@ -54,7 +54,9 @@ public struct AccountLookup: Sendable {
             return Outcome(account: account, trouble: "\(error)")
         }
         let opener = JoiningOpener(secrets: secrets, ownDevice: account.identity.id)
-        let search = AccountSearch(self, opener: opener, context: context, on: loop)
+        let search = AccountSearch(for: account, opener: opener, on: loop) { opened, addresses, own in
+            await ask(opened, at: addresses, through: context, on: loop, having: own)
+        }
         await search.begin(within: limit) { await discovery.isBehind }
         let searching = Task {
             await discovery.start()

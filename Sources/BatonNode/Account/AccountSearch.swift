@@ -2,20 +2,19 @@ import BatonAccount
 import BatonDiscovery
 import BatonEventLoop
 import BatonProtocol
-import BatonTLS
 import BatonTransport
 
 /// One search of an ``AccountLookup``: hears what is announced, asks who it is of, and is over when somebody has answered or
 /// the time is up. Lives on the search's loop.
 actor AccountSearch {
     /// How long it goes on for devices under other lists, after the first has answered.
-    private static let grace = Duration.seconds(1)
+    static let grace = Duration.seconds(1)
     /// How long it takes at the least: who answers first may be who was revoked, and others are heard within that time.
-    private static let settling = Duration.seconds(3)
+    static let settling = Duration.seconds(3)
     /// How often it looks whether all that is announced has been looked at, once its time is up.
     private static let pause = Duration.milliseconds(250)
     /// By how much it may take longer for that.
-    private static let patience = 3
+    static let patience = 3
 
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -23,9 +22,14 @@ actor AccountSearch {
     /// Ends when the search is over.
     nonisolated let end: AsyncStream<Never>
 
-    private let lookup: AccountLookup
+    /// Asks a device what it has.
+    typealias Asking =
+        @Sendable (
+            _ opened: (advertisement: Advertisement, keys: GenerationKeys), _ addresses: [SocketAddress], _ own: Account
+        ) async -> AccountLookup.Answer?
+
     private let opener: JoiningOpener
-    private let context: TLSContext
+    private let asking: Asking
     private let over: AsyncStream<Never>.Continuation
     private var outcome: AccountLookup.Outcome
     private var asked = AskedDevices()
@@ -42,12 +46,14 @@ actor AccountSearch {
     /// The newest generation of keys that anything was sealed with.
     private var newest: UInt32 = 0
 
-    init(_ lookup: AccountLookup, opener: JoiningOpener, context: TLSContext, on loop: EventLoop) {
-        self.lookup = lookup
+    /// - Parameters:
+    ///   - account: this device's part of it.
+    ///   - asking: returns nil when the device could not be asked, or did not answer in time.
+    init(for account: Account, opener: JoiningOpener, on loop: EventLoop, asking: @escaping Asking) {
         self.opener = opener
-        self.context = context
         self.loop = loop
-        outcome = AccountLookup.Outcome(account: lookup.account)
+        self.asking = asking
+        outcome = AccountLookup.Outcome(account: account)
         (end, over) = AsyncStream.makeStream()
     }
 
@@ -109,7 +115,7 @@ actor AccountSearch {
         let addresses = PeerTable.addresses(of: advertisement.content, interfaces: [interface])
         let own = outcome.account
         questions[begun.question] = Task {
-            let answer = await lookup.ask(opened, at: addresses, through: context, on: loop, having: own)
+            let answer = await asking(opened, addresses, own)
             end(begun.question)
             if let answer { take(answer, under: generation) }
             endIfOver()

@@ -22,13 +22,13 @@ struct PeerService: Sendable {
     let localRequests: LocalRequests?
 
     /// How long an application may take to answer whether it takes a continuation stream.
-    private static let streamDeadline = Duration.seconds(5)
+    let streamDeadline: Duration
 
     typealias LocalRequests = @Sendable (WireRequest.OneOf_Kind, BatonTransport.Stream) async throws -> Void
 
     init(
         offers: Offers, documents: DocumentService, exchange: StateExchange, streams: ByteBudget.Part,
-        checks: ClaimChecks = .all, localRequests: LocalRequests? = nil
+        checks: ClaimChecks = .all, localRequests: LocalRequests? = nil, streamDeadline: Duration = .seconds(5)
     ) {
         self.offers = offers
         self.documents = documents
@@ -36,6 +36,7 @@ struct PeerService: Sendable {
         self.streams = streams
         self.checks = checks
         self.localRequests = localRequests
+        self.streamDeadline = streamDeadline
     }
 
     /// Serves one stream to its end. Meant for the task executor of the node's control loop, where almost everything lives
@@ -179,7 +180,7 @@ struct PeerService: Sendable {
         let application = try await offers.application(of: activity)
         let name = checks.contains(.name) ? device.name : request.device
         let late = "the application that offers it did not answer"
-        let (_, toApplication) = try await withDeadline(Self.streamDeadline, late) {
+        let (_, toApplication) = try await withDeadline(streamDeadline, late) {
             try await application.request(
                 .continuationStream(
                     .with {

@@ -24,6 +24,8 @@ struct HostileOrigin: Sendable {
     var ends = true
     /// How long each further byte of the document takes; it comes at once if nil.
     var drip: Duration?
+    /// How many bytes of a stream it takes before it reads any.
+    var window = Limits().initialStreamWindow
 
     /// The records of a document, as an honest origin sends them.
     static func records(_ content: String) -> [UInt8] {
@@ -38,16 +40,20 @@ struct HostileOrigin: Sendable {
     ///   - title: what the user has said yes to.
     ///   - type: what it was listed as.
     ///   - rule: what has said yes in the user's place.
+    ///   - copies: older copies of it.
     ///   - checks: what the node looks at.
     ///   - stallDeadline: how long the node waits for more.
     ///   - leastProgress: what it takes for more.
     func fetch(
         title: String, type: String = "", by rule: AcceptPolicy.Rule? = nil, into folder: URL,
-        checks: ReceivingChecks = .all, stallDeadline: Duration = .seconds(30), leastProgress: Int = 16 << 10
+        copies: [FilePath] = [], checks: ReceivingChecks = .all, stallDeadline: Duration = .seconds(30),
+        leastProgress: Int = 16 << 10
     ) async throws {
         let scratch = try Scratch()
         let loop = EventLoop(name: "node")
-        let (near, far) = try await connectedPair(on: loop)
+        var limits = Limits()
+        limits.initialStreamWindow = window
+        let (near, far) = try await connectedPair(on: loop, limits: limits)
         let serving = Task { await serve(far) }
         let service = DocumentService(
             offers: Offers(on: loop, files: try .none()) { _ in }, pool: BufferPool(),
@@ -63,7 +69,7 @@ struct HostileOrigin: Sendable {
         let claim = ClaimID()
         let order = DocumentOrder(
             title: title, type: type, origin: "hostile",
-            folder: try DestinationFolder(FilePath(folder.path), checks: checks), rule: rule)
+            folder: try DestinationFolder(FilePath(folder.path), checks: checks), copies: copies, rule: rule)
         _ = try await service.fetch(
             service.describe(from: near, claim: claim, checks: checks), for: order, from: near, claim: claim,
             progress: { _ in })
