@@ -76,23 +76,36 @@ struct OfferDraft: Sendable {
     /// What runs for each stream; `nil` where the activity has none.
     func served() -> ServedCommand? { command }
 
+    /// What may change while it is offered, as it is now.
+    struct State {
+        var documentPath: FilePath?
+        var webPageURL = ""
+        var userInfo = UserInfo()
+    }
+
+    /// Reads what has to be read again for each device that takes it.
+    func state() throws(CommandError) -> State {
+        switch subject {
+        case .document(let path): State(documentPath: try DocumentCheck.check(path))
+        case .webPage(let url): State(webPageURL: url)
+        case .activity: State(webPageURL: webPageURL, userInfo: try userInfo.read())
+        }
+    }
+
     /// The request to the node, with everything that has to be read now.
     func request() throws(CommandError) -> WireOfferRequest {
+        let state = try state()
         var request = WireOfferRequest()
         request.title = title
         request.exclusive = isExclusive
         request.needsSave = true
         request.supportsContinuationStreams = command != nil
-        switch subject {
-        case .document(let path):
-            // Type and title are the node's choice: it knows the document's name as other devices may see it.
-            request.documentPath = .init(try DocumentCheck.check(path).bytes)
-        case .webPage(let url):
-            request.webPageURL = url
-        case .activity(let type):
+        request.webPageURL = state.webPageURL
+        // Type and title of a document are the node's choice: it knows its name as other devices may see it.
+        request.documentPath = state.documentPath.map { .init($0.bytes) } ?? .init()
+        if case .activity(let type) = subject {
             request.type = type
-            request.webPageURL = webPageURL
-            request.userInfo = try userInfo.read().message
+            request.userInfo = state.userInfo.message
         }
         return request
     }

@@ -108,9 +108,9 @@ struct OfferRun: Sendable {
     private func save(_ question: NodeWillSave) async throws {
         try await reporter.willSave(question.device)
         do {
-            let request = try draft.request()
+            let state = try draft.state()
             // The node may have given up waiting; then there is nobody to answer.
-            try? await question.answer(userInfo: try draft.userInfo.read(), webPageURL: request.webPageURL)
+            try? await question.answer(userInfo: state.userInfo, webPageURL: state.webPageURL)
         } catch {
             await question.fail(HandoffError(.documentUnreadable, error.message))
         }
