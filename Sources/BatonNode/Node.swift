@@ -245,10 +245,12 @@ public actor Node {
                 }
             }
         }
+        let monitor = monitor(on: loop, announcer)
+        await connections.follow(monitor)
         return Parts(
             listeners: listeners, control: control, discovery: discovery, directory: directory, announcer: announcer,
             offers: offers, connections: connections, handoffs: handoffs, sending: sending,
-            monitor: monitor(on: loop, announcer), discovering: discovering,
+            monitor: monitor, discovering: discovering,
             automatic: Task { await automatic.run() }, accepting: accepting)
     }
 

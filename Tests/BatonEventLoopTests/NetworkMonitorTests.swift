@@ -40,6 +40,27 @@ struct NetworkMonitorTests {
         monitor.cancel()
         monitor.cancel()
     }
+
+    @Test(
+        "Who asks has the addresses as they are, also before a change is told",
+        .enabled(if: ip != nil, "this needs the right to change network interfaces, and the program ip"))
+    func asked() throws {
+        let ip = try #require(Self.ip)
+        _ = Machine.run(ip, ["address", "del", "127.77.1.3/32", "dev", "lo"])
+        let told = Box(false)
+        let monitor = try NetworkMonitor(on: EventLoop(name: "test"), settle: .seconds(3600), includesLoopback: true) {
+            _ in told.value = true
+        }
+        let extra = try #require(IPAddress("127.77.1.3"))
+        for _ in 1...3 {
+            #expect(!monitor.addresses.contains { $0.address == extra })
+            #expect(Machine.run(ip, ["address", "add", "127.77.1.3/32", "dev", "lo"]) == true)
+            #expect(monitor.addresses.contains { $0.address == extra })
+            #expect(Machine.run(ip, ["address", "del", "127.77.1.3/32", "dev", "lo"]) == true)
+        }
+        #expect(!told.value)
+        monitor.cancel()
+    }
 }
 
 @Suite("Pace of changes")

@@ -10,7 +10,10 @@ public final class NetworkMonitor: Sendable {
     private struct State {
         /// Nil once cancelled.
         var descriptor: SharedDescriptor?
+        /// As they were when last looked at.
         var addresses: [InterfaceAddress]
+        /// The kernel has told of something since.
+        var hasSign = false
         var source: ReadinessSource?
         var settling: Timer?
         var pace = ChangePace()
@@ -65,8 +68,19 @@ public final class NetworkMonitor: Sendable {
         cancel()
     }
 
-    /// The addresses as they were when last looked at.
-    public var addresses: [InterfaceAddress] { state.withLock { $0.addresses } }
+    /// The addresses as they are now: those that were last looked at, or, where the kernel has told of anything since, listed
+    /// anew. After ``cancel()`` those that were last looked at.
+    ///
+    /// Where nothing has changed it costs one read of the route socket, and no list of the kernel's. Callable from anywhere;
+    /// the handler still runs when it would have.
+    public var addresses: [InterfaceAddress] {
+        drain()
+        let (known, hasSign) = state.withLock { ($0.addresses, $0.hasSign) }
+        guard hasSign, let listed = try? InterfaceAddress.current(includingLoopback: includesLoopback) else {
+            return known
+        }
+        return listed
+    }
 
     /// Stops watching. Idempotent, callable from anywhere; on the loop, no handler runs any more.
     public func cancel() {
@@ -113,7 +127,9 @@ public final class NetworkMonitor: Sendable {
             // Any other error is an overrun (ENOBUFS): messages were lost, so there were some.
             sawSign = true
         }
-        if sawSign { lookSoon(after: settle) }
+        guard sawSign else { return }
+        state.withLock { $0.hasSign = $0.descriptor != nil }
+        lookSoon(after: settle)
     }
 
     private func lookSoon(after delay: Duration) {
@@ -127,6 +143,8 @@ public final class NetworkMonitor: Sendable {
 
     private func compare() {
         do throws(SocketError) {
+            // Before they are listed: of what changes meanwhile there is a sign again.
+            state.withLock { $0.hasSign = false }
             let current = try InterfaceAddress.current(includingLoopback: includesLoopback)
             let handler = state.withLock { state -> (@Sendable ([InterfaceAddress]) -> Void)? in
                 guard Set(current) != Set(state.addresses) else { return nil }
@@ -136,6 +154,7 @@ public final class NetworkMonitor: Sendable {
             }
             handler?(current)
         } catch {
+            state.withLock { $0.hasSign = true }
             lookSoon(after: Self.retryDelay)
         }
     }

@@ -45,6 +45,8 @@ actor PeerConnections {
     private var handshakes = 0
     private var handshakesByAddress: [IPAddress: Int] = [:]
     private var sweep: BatonEventLoop.Timer?
+    /// `nil` where the network is not watched.
+    private var network: NetworkMonitor?
     var isStopped = false
 
     init(
@@ -141,14 +143,19 @@ actor PeerConnections {
 
     /// Whether a connection leads from an address that this device has to one that the other device has announced.
     func isWhereAnnounced(_ connection: Connection, _ device: String) async -> Bool {
-        if let here = connection.localAddress.ipAddress,
-            let own = try? InterfaceAddress.current(includingLoopback: true),
+        if let here = connection.localAddress.ipAddress, !here.isLoopback,
+            let own = network?.addresses ?? (try? InterfaceAddress.current()),
             !own.contains(where: { $0.address == here })
         {
             return false
         }
         guard let address = connection.remoteAddress.ipAddress else { return true }
         return await directory.peer(device)?.addresses.contains { $0.ipAddress == address } ?? true
+    }
+
+    /// Knows from now on by whom this device's addresses are watched.
+    func follow(_ network: NetworkMonitor?) {
+        self.network = network
     }
 
     /// Something was announced: who is dialled where it is no longer is dialled where it is.
