@@ -168,7 +168,8 @@ class Host:
 
     def offer(self, *argv: str) -> tuple[subprocess.Popen, dict]:
         """Offers an activity; gives the process that holds it and its `offered` event."""
-        process = self.spawn(self.baton_path, "offer", *argv, "--json", stdout=subprocess.PIPE)
+        # Nobody reads what it says later, which would take the processor: there is room for it, some 5,000 events.
+        process = self.spawn(self.baton_path, "offer", *argv, "--json", stdout=subprocess.PIPE, pipesize=1 << 20)
         for line in process.stdout:
             event = json.loads(line)
             if event.get("event") == "offered":
