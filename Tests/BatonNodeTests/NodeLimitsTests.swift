@@ -352,7 +352,7 @@ struct NodeLimitsTests {
         let idle = try await scene.connect(2)
         #expect(await scene.isServed(idle))
         await idle.ended()
-        #expect(await holder.isOpen)
+        #expect(holder.isOpen)
         let (_, release) = try await holder.request(.release(.with { $0.claimID = held.claimID }))
         await release.finish()
         await holder.ended()

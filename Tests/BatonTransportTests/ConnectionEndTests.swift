@@ -140,7 +140,7 @@ struct ConnectionEndTests {
         try await peer.send(Frame.goAway(last: 1, code: 0))
         #expect(await failure { _ = try await unheard.response() } == .reset(.goingAway))
         #expect(await failure { _ = try await connection.open([]) } == .goingAway)
-        #expect(await !connection.isOpen)
+        #expect(!connection.isOpen)
         try await peer.send(Frame.make(0x03, stream: 1, [5]))
         #expect(try await stream.response() == [5])
         try await peer.send(Frame.make(0x04, stream: 1, [1, 2, 3]))

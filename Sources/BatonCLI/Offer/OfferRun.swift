@@ -106,7 +106,8 @@ struct OfferRun: Sendable {
 
     /// Answers with the state as it is now: what a file says, or what was said in the beginning.
     private func save(_ question: NodeWillSave) async throws {
-        try await reporter.willSave(question.device)
+        // Side by side: the other device waits for the answer.
+        async let told: Void = reporter.willSave(question.device)
         do {
             let state = try draft.state()
             // The node may have given up waiting; then there is nobody to answer.
@@ -114,5 +115,6 @@ struct OfferRun: Sendable {
         } catch {
             await question.fail(HandoffError(.documentUnreadable, error.message))
         }
+        try await told
     }
 }

@@ -152,7 +152,7 @@ actor StateExchange {
             defer { others[device]?.isAskedAgain = false }
             for pause in Self.questionPauses {
                 try? await Task.sleep(for: pause)
-                guard await connection.isOpen, !account.isRevoked(device),
+                guard connection.isOpen, !account.isRevoked(device),
                     others[device]?.revision != account.value.state.revision
                 else { return }
                 if await hasAnswered(connection, device) { return }

@@ -123,7 +123,7 @@ extension Offers {
         guard offer == nil || activity.supportsContinuationStreams else {
             throw HandoffError(.streamsUnsupported, "the activity “\(activity.title)” has no continuation streams")
         }
-        guard let application = offer?.application ?? applicationsOfClaimed[claimed.id], await application.isOpen else {
+        guard let application = offer?.application ?? applicationsOfClaimed[claimed.id], application.isOpen else {
             throw HandoffError(.applicationGone, "the application that offered “\(activity.title)” has gone")
         }
         return application

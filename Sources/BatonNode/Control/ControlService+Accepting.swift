@@ -107,7 +107,7 @@ extension ControlService {
         } catch {
             return
         }
-        let running = Task { await handoff.run() }
+        let running = handoff.start()
         await handoffs.setTask(running, of: handoff)
         let listening = Task {
             do throws(HandoffError) {

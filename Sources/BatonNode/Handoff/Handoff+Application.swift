@@ -1,4 +1,5 @@
 import BatonApplications
+import BatonEventLoop
 import BatonMessages
 import BatonProtocol
 import BatonTransport
@@ -15,8 +16,11 @@ extension Handoff {
         switch plan.recipient {
         case .asker, .applicationOfPage: false
         case .application(let candidate):
-            try await announce(
-                to: candidate, of: TeamTag(plan.activity.teamTag) ?? .none, continuing: plan.activity.type)
+            // It may have to be launched.
+            try await offLoop { () throws(HandoffError) in
+                try await announce(
+                    to: candidate, of: TeamTag(plan.activity.teamTag) ?? .none, continuing: plan.activity.type)
+            }
         }
     }
 

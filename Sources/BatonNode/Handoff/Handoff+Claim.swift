@@ -92,7 +92,7 @@ extension Handoff {
         guard let (connection, claim) = held else {
             throw HandoffError(.noSuchClaim, "the activity has not been continued")
         }
-        if await connection.isOpen { return (connection, claim) }
+        if connection.isOpen { return (connection, claim) }
         let fresh = try await connections.connection(to: plan.origin.id, isWanted: true)
         try plan.rule?.require(fresh)
         guard let now = held, now.connection === connection else { return try await presentClaim() }

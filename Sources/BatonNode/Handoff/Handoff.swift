@@ -65,12 +65,19 @@ actor Handoff {
         (choices, choice) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1))
     }
 
+    /// Runs the handoff, on the node's control loop: somebody waits for the payload, and each change of threads on the way would
+    /// be felt. What computes more leaves it.
+    nonisolated func start() -> Task<Void, Never> {
+        Task(executorPreference: connections.loop.taskExecutor) { await self.run() }
+    }
+
     /// Runs the handoff to its end, which for an application is when it lets the activity go; cancelling the task
     /// cancels it. Events end with `continued` or `failed` in any case.
-    func run() async {
+    private func run() async {
         do {
             emitWillContinue(isShown: try await announce())
-            let continued = try await takeOver()
+            let arrival = try await arrive()
+            let continued = try await offLoop { () throws(HandoffError) in try await takeOver(arrival) }
             self.continued = continued
             emit(.continued(continued))
             eventContinuation.finish()
@@ -176,11 +183,9 @@ actor Handoff {
         return arrival
     }
 
-    private func takeOver() async throws(HandoffError) -> WireAcceptEvent.Continued {
-        // Somebody waits for it, and each change of threads on the way would be felt.
-        let arrival = try await withTaskExecutorPreference(connections.loop.taskExecutor) {
-            () async throws(HandoffError) in try await arrive()
-        }
+    private func takeOver(
+        _ arrival: SharedFiles.Arrival
+    ) async throws(HandoffError) -> WireAcceptEvent.Continued {
         guard held != nil else { throw HandoffError(.cancelled, "the handoff was cancelled") }
 
         var continued = WireAcceptEvent.Continued()

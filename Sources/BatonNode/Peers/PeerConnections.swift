@@ -83,14 +83,14 @@ actor PeerConnections {
     /// - Parameter isWanted: whether a user has named the device; see ``DialPlaces``.
     func connection(to device: String, isWanted: Bool) async throws(HandoffError) -> Connection {
         var elsewhere: Connection?
-        for entry in live[device] ?? [] where await entry.connection.isOpen {
+        for entry in live[device] ?? [] where entry.connection.isOpen {
             guard await !isWhereAnnounced(entry.connection, device) else { return entry.connection }
             elsewhere = entry.connection
         }
         do {
             return try await dialled(device, isWanted: isWanted)
         } catch {
-            guard error.code != .cancelled, let elsewhere, await elsewhere.isOpen else { throw error }
+            guard error.code != .cancelled, let elsewhere, elsewhere.isOpen else { throw error }
             return elsewhere
         }
     }
@@ -251,17 +251,18 @@ actor PeerConnections {
         }
         live[device, default: []].append(Live(connection: connection))
         armSweep()
-        Task {
-            await directory.prove(device)
+        // What is asked is served on the loop from the first moment on.
+        Task(executorPreference: loop.taskExecutor) {
+            await self.directory.prove(device)
             await withDiscardingTaskGroup { group in
                 for await incoming in connection.incoming {
-                    group.addTask(executorPreference: loop.taskExecutor) {
+                    group.addTask {
                         let name = await self.directory.name(of: device)
                         await self.service.serve(incoming, from: name, on: connection)
                     }
                 }
             }
-            await forget(connection, of: device)
+            await self.forget(connection, of: device)
         }
     }
 

@@ -136,7 +136,7 @@ actor AutomaticAcceptance {
                 connections: connections, documents: documents, applications: applications, files: files,
                 deadlines: deadlines)
             try await handoffs.insert(handoff)
-            let task = Task { await handoff.run() }
+            let task = handoff.start()
             await handoffs.setTask(task, of: handoff)
             let isHere = await follow(handoff, what)
             await task.value

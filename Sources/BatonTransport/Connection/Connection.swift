@@ -1,5 +1,6 @@
 public import BatonEventLoop
 public import BatonProtocol
+import Synchronization
 
 /// One connection to a peer: the driver that joins socket, channel and protocol.
 ///
@@ -40,7 +41,14 @@ public actor Connection {
     /// has arrived can be read after its end.
     private var share: ReceiveShare?
 
-    var state = State.handshaking
+    var state = State.handshaking {
+        didSet {
+            let opens = if case .open = state, let peer = session.peer { peer.openStreams > 0 } else { false }
+            canOpen.store(opens, ordering: .relaxed)
+        }
+    }
+    /// For ``isOpen``, which is asked on other loops.
+    private nonisolated let canOpen = Atomic<Bool>(false)
     /// What the peer's last GOAWAY said.
     var goAwayCode = ApplicationErrorCode.noError
     private let socket: Socket
@@ -150,9 +158,9 @@ public actor Connection {
     public var isIdle: Bool { streams.isIdle }
 
     /// Whether ``open(_:)`` can work: the connection lives, neither side is going away, and the peer serves streams.
-    public var isOpen: Bool {
-        if case .open = state, let peer = session.peer { peer.openStreams > 0 } else { false }
-    }
+    ///
+    /// Callable from anywhere, without waiting for the loop: it may have ended by the time of the answer.
+    public nonisolated var isOpen: Bool { canOpen.load(ordering: .relaxed) }
 
     /// Waits for the connection's end, cancelled or not, and tells why it ended.
     @discardableResult
