@@ -56,10 +56,11 @@ family() { # PROCESS
 }
 
 # Ends what `attend` or `attend_within` waits for, with its whole family; for clean-up. All of it is stopped first, so
-# that nobody starts another one meanwhile; who is still there after 5 s is killed.
+# that nobody starts another one meanwhile; who is still there after 5 s is killed. Everybody who was ever listed is
+# kept: a shell whose own children stop before it does may end at once, and is then nobody's parent in the next list.
 abandon() {
-    local before="" tries=0
-    local -a all=()
+    local known=0 pid tries=0
+    local -A all=()
     started
     if [[ -n $timer ]]; then
         kill "$timer" 2>/dev/null || true
@@ -67,15 +68,18 @@ abandon() {
         timer=""
     fi
     [[ -n $attended ]] || return 0
-    while mapfile -t all < <(family "$attended") && [[ ${all[*]} != "$before" ]]; do
-        before=${all[*]}
-        kill -STOP "${all[@]}" 2>/dev/null || true
+    while
+        for pid in $(family "$attended"); do all[$pid]=""; done
+        ((${#all[@]} > known))
+    do
+        known=${#all[@]}
+        kill -STOP "${!all[@]}" 2>/dev/null || true
     done
-    if ((${#all[@]})); then
-        kill -TERM "${all[@]}" 2>/dev/null || true
-        kill -CONT "${all[@]}" 2>/dev/null || true
-        while kill -0 "${all[@]}" 2>/dev/null && ((++tries <= 50)); do sleep 0.1; done
-        kill -KILL "${all[@]}" 2>/dev/null || true
+    if ((known)); then
+        kill -TERM "${!all[@]}" 2>/dev/null || true
+        kill -CONT "${!all[@]}" 2>/dev/null || true
+        while kill -0 "${!all[@]}" 2>/dev/null && ((++tries <= 50)); do sleep 0.1; done
+        kill -KILL "${!all[@]}" 2>/dev/null || true
     fi
     wait "$attended" 2>/dev/null || true
     attended=""
