@@ -117,12 +117,11 @@ extension Stream {
     public func answer(
         _ kind: WireResponse.OneOf_Kind, following records: [some Message]
     ) async throws(HandoffError) {
-        var buffers: [Buffer] = []
-        for record in records { buffers.append(Buffer(copying: try record.framed())) }
+        let buffer = Buffer(copying: try records.framed())
         do {
-            try await reserve(buffers.reduce(0) { $0 + $1.count })
+            try await reserve(buffer.count)
             try await respond(kind)
-            for buffer in buffers { try await write(buffer) }
+            if buffer.count > 0 { try await write(buffer) }
         } catch {
             throw HandoffError(wrapping: error)
         }
@@ -131,7 +130,13 @@ extension Stream {
 
     /// Sends one length-delimited record (a varint and the message); waits while the peer does not read.
     public func send(record: some Message) async throws(HandoffError) {
-        let bytes = try record.framed()
+        try await send(records: CollectionOfOne(record))
+    }
+
+    /// Sends some records at once, as ``send(record:)`` does one: no larger together than the greatest of one, so that no
+    /// more waits to be sent.
+    public func send(records: some Collection<some Message>) async throws(HandoffError) {
+        let bytes = try records.framed()
         do {
             try await write(Buffer(copying: bytes), queueBound: Self.recordQueueBound)
         } catch {
@@ -196,20 +201,25 @@ public struct RecordSequence<Record: Message>: AsyncSequence {
     }
 }
 
-extension Message {
-    /// The message behind a varint with its length.
+extension Collection where Element: Message {
+    /// The messages, each behind a varint with its length.
     fileprivate func framed() throws(HandoffError) -> [UInt8] {
-        let bytes = try encoded()
         var framed: [UInt8] = []
-        var length = bytes.count
-        while length >= 0x80 {
-            framed.append(UInt8(length & 0x7F) | 0x80)
-            length >>= 7
+        for message in self {
+            let bytes = try message.encoded()
+            var length = bytes.count
+            while length >= 0x80 {
+                framed.append(UInt8(length & 0x7F) | 0x80)
+                length >>= 7
+            }
+            framed.append(UInt8(length))
+            framed += bytes
         }
-        framed.append(UInt8(length))
-        return framed + bytes
+        return framed
     }
+}
 
+extension Message {
     /// The encoded message.
     ///
     /// - Throws: ``HandoffError`` with `limitExceeded` when it is over ``MessageLimits/size``.

@@ -59,6 +59,56 @@ struct DocumentRequestTests {
         #expect(described.tree.layout.fileCount == 10_000)
     }
 
+    @Test("A description goes in pieces that one record's room is enough for, each entry once and in its order")
+    func pieces() throws {
+        #expect(DocumentService.entriesAtOnce == 256 && DocumentService.entryBytesAtOnce == 32 << 10)
+        for (name, count) in [("short", 1_000), (String(repeating: "long", count: 60), 700)] {
+            var builder = DocumentTree.Builder(try DocumentLabel(Data("folder".utf8)))
+            try builder.append(DocumentEntry(path: .root, kind: .folder, modified: nil))
+            for number in 0..<count {
+                let path = try EntryPath(Data("\(name) \(100_000 + number)".utf8))
+                try builder.append(DocumentEntry(path: path, kind: .folder, modified: nil))
+            }
+            let tree = try builder.finish()
+            var told: [WireDocumentEntry] = []
+            var pieces: [Int] = []
+            while told.count < tree.entryCount {
+                let entries = DocumentService.entries(of: tree, from: told.count)
+                try #require(!entries.isEmpty && entries.count <= DocumentService.entriesAtOnce)
+                let bytes = try entries.reduce(0) { try $0 + $1.serializedData().count + 3 }
+                #expect(bytes <= BatonTransport.Stream.recordQueueBound)
+                pieces.append(entries.count)
+                told += entries
+            }
+            #expect(told == (0...count).map { WireDocumentEntry(tree[$0], of: tree) })
+            // As many as may be by number, and fewer of those that have long names.
+            #expect(pieces.max() == (name == "short" ? DocumentService.entriesAtOnce : 134), "\(pieces)")
+        }
+    }
+
+    @Test("The longest entries, of which few go at once, fit as well")
+    func longestPieces() throws {
+        let name = String(repeating: "n", count: 255)
+        var builder = DocumentTree.Builder(try DocumentLabel(Data("folder".utf8)))
+        try builder.append(DocumentEntry(path: .root, kind: .folder, modified: nil))
+        var folder = ""
+        for depth in 1...15 {
+            folder += depth == 1 ? name : "/" + name
+            try builder.append(DocumentEntry(path: EntryPath(Data(folder.utf8)), kind: .folder, modified: nil))
+        }
+        for number in 0..<10 {
+            let path = try EntryPath(Data("\(folder)/\(name.dropLast())\(number)".utf8))
+            #expect(path.bytes.count == EntryPath.maximumLength)
+            let bytes = Data(String(repeating: "t/", count: LinkTarget.maximumLength).utf8)
+            let target = try #require(LinkTarget(bytes.prefix(LinkTarget.maximumLength), at: path))
+            try builder.append(
+                DocumentEntry(path: path, kind: .link(target), modified: .init(seconds: -1, nanoseconds: 1)))
+        }
+        let entries = DocumentService.entries(of: try builder.finish(), from: 16)
+        let bytes = try entries.reduce(0) { try $0 + $1.serializedData().count + 3 }
+        #expect(entries.count == 5 && bytes <= BatonTransport.Stream.recordQueueBound, "\(entries.count): \(bytes)")
+    }
+
     /// An honest origin; returns what was asked for.
     private static func answer(_ incoming: IncomingStream, _ document: ScannedDocument) async throws -> String {
         let stream = incoming.stream
@@ -70,8 +120,11 @@ struct DocumentRequestTests {
                         $0.entries = UInt64(document.tree.entryCount)
                         $0.totalSize = document.tree.size
                     }))
-            for index in 0..<document.tree.entryCount {
-                try await stream.send(record: WireDocumentEntry(document.tree[index], of: document.tree))
+            var index = 0
+            while index < document.tree.entryCount {
+                let entries = DocumentService.entries(of: document.tree, from: index)
+                try await stream.send(records: entries)
+                index += entries.count
             }
             await stream.finish()
             return "manifest"

@@ -63,21 +63,27 @@ extension DocumentService {
                 }))
         var index = 0
         while index < document.tree.entryCount {
-            let first = index
-            index = try await withDeadline(stallDeadline, "the other side did not read") {
-                var (next, bytes) = (first, 0)
-                while next < document.tree.entryCount, next - first < Self.entriesAtOnce, bytes < Self.entryBytesAtOnce
-                {
-                    let entry = document.tree[next]
-                    try await stream.send(record: WireDocumentEntry(entry, of: document.tree))
-                    bytes += entry.path.bytes.count
-                    if case .link(let target) = entry.kind { bytes += target.bytes.count }
-                    next += 1
-                }
-                return next
+            let entries = Self.entries(of: document.tree, from: index)
+            index += entries.count
+            try await withDeadline(stallDeadline, "the other side did not read") {
+                try await stream.send(records: entries)
             }
         }
         await stream.finish()
+    }
+
+    /// What is told at once of a document's entries, beginning with one of them: each write costs a change of threads, and
+    /// small records cost more than what is in them.
+    static func entries(of tree: DocumentTree, from first: Int) -> [WireDocumentEntry] {
+        var (entries, bytes): ([WireDocumentEntry], Int) = ([], 0)
+        for index in first..<tree.entryCount {
+            guard entries.count < entriesAtOnce, bytes < entryBytesAtOnce else { break }
+            let entry = tree[index]
+            entries.append(WireDocumentEntry(entry, of: tree))
+            bytes += entry.path.bytes.count
+            if case .link(let target) = entry.kind { bytes += target.bytes.count }
+        }
+        return entries
     }
 
     /// Sends chunks of a claimed document.
@@ -260,7 +266,7 @@ extension DocumentService {
     }
 
     /// Rising or not, each has to be there.
-    private static func ranges(
+    static func ranges(
         of request: WireDocumentRangesRequest, in layout: ChunkLayout
     ) throws(HandoffError) -> [Range<UInt64>] {
         guard !request.ranges.isEmpty, request.ranges.count <= DocumentWriter.rangeLimit else {

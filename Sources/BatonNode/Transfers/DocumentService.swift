@@ -14,10 +14,11 @@ struct DocumentService: Sendable {
     /// How long the other side may take to say that what it has received is in place.
     static let commitDeadline = Duration.seconds(60)
 
-    /// Entries of a description that have to go in one ``stallDeadline``.
+    /// Entries of a description that are sent at once.
     static let entriesAtOnce = 256
-    /// Bytes of a description that have to go in one ``stallDeadline``: each record waits for those before it, and over a
-    /// slow link 256 of the longest, which are 2 MiB, would be late.
+    /// Bytes of names and links' targets after which no further entry is sent at once, and which with the longest entry
+    /// behind them still are one record's: they have to go in one ``stallDeadline``, and over a slow link 256 of the
+    /// longest, which are 2 MiB, would be late.
     static let entryBytesAtOnce = 32 << 10
     /// Buffers of one transfer that are on their way at once: 3.
     static let buffersOfTransfer = 3
