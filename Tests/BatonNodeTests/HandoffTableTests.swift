@@ -1,8 +1,12 @@
+import BatonDocuments
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
 import BatonTestSupport
 import BatonTransport
+import Foundation
+import SwiftProtobuf
+import SystemPackage
 import Testing
 
 @testable import BatonNode
@@ -73,9 +77,60 @@ struct HandoffTableTests {
         await node.close()
         await application.close()
     }
+
+    @Test("What goes on for somebody who has gone ends for the same document, also where it is offered anew")
+    func detached() async throws {
+        let parts = try NodeParts(TestAccount(devices: 1))
+        let path = FilePath(NSTemporaryDirectory() + "/baton-detached-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(atPath: path.string) }
+        let folder = try await DestinationFolder.open(path)
+        func activity(_ id: UInt8, document: UInt8?, type: String = "public.data") -> WireActivitySummary {
+            .with {
+                $0.id = Data(repeating: id, count: ActivityID.size)
+                $0.type = type
+                $0.documentIdentity = document.map { Data(repeating: $0, count: 16) } ?? Data()
+            }
+        }
+        func plan(_ activity: WireActivitySummary, origin: String = "a", at place: DestinationFolder?) -> Handoff.Plan {
+            Handoff.Plan(activity: activity, origin: PeerName(id: origin, name: origin), destination: place)
+        }
+        let table = HandoffTable()
+        let first = parts.handoff(plan(activity(1, document: nil), at: folder))
+        await first.setDocumentIdentity(Data(repeating: 7, count: 16))
+        let isOver = Lock(false)
+        try await table.insert(first)
+        await table.setTask(
+            Task {
+                while !Task.isCancelled { await Task.yield() }
+                isOver.withLock { $0 = true }
+            }, of: first)
+        // Somebody waits for it still.
+        #expect(await !table.hasDetached(from: "a", into: folder))
+        _ = await table.endDetached(like: plan(activity(1, document: 7), at: folder))
+        #expect(!isOver.withLock { $0 })
+
+        await table.setDetached(first)
+        #expect(await table.hasDetached(from: "a", into: folder))
+        #expect(await !table.hasDetached(from: "b", into: folder))
+        #expect(await !table.hasDetached(from: "a", into: nil))
+        for other in [
+            plan(activity(2, document: 8), at: folder), plan(activity(2, document: nil), at: folder),
+            plan(activity(2, document: 7, type: "public.folder"), at: folder),
+            plan(activity(1, document: 7), origin: "b", at: folder), plan(activity(1, document: 7), at: nil),
+        ] {
+            _ = await table.endDetached(like: other)
+            #expect(!isOver.withLock { $0 }, "\(other.activity)")
+        }
+        // The origin's node has started again meanwhile, and its document has another id.
+        _ = await table.endDetached(like: plan(activity(2, document: 7), at: folder))
+        #expect(isOver.withLock { $0 })
+    }
 }
 
 extension Handoff {
+    fileprivate func setDocumentIdentity(_ identity: Data) { documentIdentity = identity }
+
     /// An application has the activity for as long as the stream is open.
     fileprivate func give(_ stream: BatonTransport.Stream) { continuation = stream }
 }

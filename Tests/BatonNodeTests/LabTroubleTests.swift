@@ -187,6 +187,41 @@ extension LabHandoffTests {
             try await offer.command.end(by: SIGTERM)
         }
 
+        @Test("A command and the origin's node are killed, and the document is accepted again: it comes once")
+        func killedOnBothSides() async throws {
+            let lab = try await HandoffLab()
+            defer { lab.down() }
+            let nodes = try await lab.startNodes()
+            try lab.lab.command("rate", "1", "20")
+            let document = try lab.document("film", bytes: Self.size, seed: 35)
+            let offer = try await lab.offer(1, document.path)
+            let watch = try lab.watch(2)
+            try await watch.listed("film")
+            let folder = try lab.destination("inbox")
+            let killed = try lab.start(2, "accept", "--json", "--to", folder.path)
+            try await killed.event("progress") { ($0.bytes ?? 0) > 3_000_000 }
+            try await killed.end(by: SIGKILL)
+            nodes[0].program.signal(SIGKILL)
+            #expect(try await offer.command.end().status == 69)
+
+            // The node goes on by itself with what is offered anew, and under that id it is accepted.
+            _ = try await lab.startNode(1)
+            let anew = try await lab.offer(1, document.path)
+            try await anew.command.event("taken")
+            let again = try lab.start(2, "accept", anew.id, "--json", "--to", folder.path)
+            let progress = try await again.event("progress")
+            #expect((progress.resumed ?? 0) >= 3_000_000)
+            let parts = try lab.contents(of: folder)
+            #expect(parts.count == 1 && parts[0].hasSuffix(".baton-part"), "\(parts)")
+            try lab.lab.command("rate", "1", "off")
+            let ended = try await again.end()
+            #expect(ended.status == 0, "\(ended.errors)")
+            #expect(try lab.contents(of: folder) == ["film"])
+            let arrived = folder.appendingPathComponent("film")
+            #expect(FileManager.default.contentsEqual(atPath: arrived.path, andPath: document.path))
+            try await anew.command.end(by: SIGTERM)
+        }
+
         /// An `accept` that has some of the document and not yet all.
         private func halfWay(_ lab: HandoffLab, _ folder: URL, beyond bytes: Int = 0) async throws -> HostCommand {
             let accepting = try lab.start(2, "accept", "--wait", "30", "--json", "--to", folder.path)

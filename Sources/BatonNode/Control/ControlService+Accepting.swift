@@ -23,7 +23,8 @@ extension ControlService {
         }
         try await handoffSwitch.current.requireOn()
         let (summary, origin) = try await activities.find(
-            id, on: request.deviceID, orNewest: request.orNewest)
+            id, on: request.deviceID, orNewest: request.orNewest,
+            namesDocument: await handoffs.hasDetached(from: request.deviceID, into: destination))
         try Self.require(summary, of: origin, asShownIn: request)
         var plan = Handoff.Plan(
             activity: summary, origin: origin, destination: destination, keepsClaim: request.streams,

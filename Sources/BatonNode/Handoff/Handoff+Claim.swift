@@ -124,8 +124,16 @@ extension Handoff {
     /// The id under which the origin offers the activity now; `nil` where it is as it was.
     private func relocate(_ connection: Connection) async throws(HandoffError) -> Data? {
         let offered = try await offered(on: connection)
-        guard !documentIdentity.isEmpty, !offered.contains(where: { $0.id == activityID }) else { return nil }
-        return offered.first { $0.type == plan.activity.type && $0.documentIdentity == documentIdentity }?.id
+        guard !offered.contains(where: { $0.id == activityID }) else { return nil }
+        return offered.first(where: isOf)?.id
+    }
+
+    /// Whether something that the origin offers is the activity of this handoff: by its id or, since a node that starts
+    /// again gives new ones, because its document is the same file or folder there.
+    func isOf(_ activity: WireActivitySummary) -> Bool {
+        activity.id == activityID
+            || !documentIdentity.isEmpty && activity.documentIdentity == documentIdentity
+                && activity.type == plan.activity.type
     }
 
     /// What the origin offers now, its current activity first.

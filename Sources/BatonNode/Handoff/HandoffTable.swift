@@ -41,22 +41,31 @@ actor HandoffTable {
         entries[handoff.id]?.isDetached = true
     }
 
+    /// Whether something goes on for somebody who has gone, from an origin into a folder.
+    func hasDetached(from origin: String, into folder: DestinationFolder?) -> Bool {
+        !detached(from: origin, into: folder).isEmpty
+    }
+
     /// Ends what goes on for somebody who has gone, and fetches what is asked for now, into the same folder: two would
     /// each fetch all of it, and only one could have the name. Returns when that is over; what has come is gone on with.
     ///
     /// - Returns: what was continued, where all was in place before it could be ended.
     func endDetached(like plan: Handoff.Plan) async -> WireAcceptEvent.Continued? {
-        guard let folder = plan.destination else { return nil }
-        for entry in entries.values where entry.isDetached && entry.held == nil {
-            let handoff = entry.handoff
-            guard handoff.plan.origin.id == plan.origin.id, handoff.plan.destination?.isSame(as: folder) == true,
-                await handoff.activityID == plan.activity.id, await handoff.continued == nil
-            else { continue }
+        for entry in detached(from: plan.origin.id, into: plan.destination) {
+            guard await entry.handoff.isOf(plan.activity), await entry.handoff.continued == nil else { continue }
             entry.task?.cancel()
             await entry.task?.value
-            if let continued = await handoff.continued { return continued }
+            if let continued = await entry.handoff.continued { return continued }
         }
         return nil
+    }
+
+    private func detached(from origin: String, into folder: DestinationFolder?) -> [Entry] {
+        guard let folder else { return [] }
+        return entries.values.filter {
+            $0.isDetached && $0.held == nil && $0.handoff.plan.origin.id == origin
+                && $0.handoff.plan.destination?.isSame(as: folder) == true
+        }
     }
 
     /// The activity has been handed over, and its application holds on to it.

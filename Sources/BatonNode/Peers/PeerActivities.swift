@@ -101,16 +101,19 @@ actor PeerActivities {
 
     /// One activity of one device.
     ///
-    /// - Parameter orNewest: where the device no longer offers it, what it offers now.
+    /// - Parameters:
+    ///   - orNewest: where the device no longer offers it, what it offers now.
+    ///   - namesDocument: which document it is has to be known, of which an advertisement does not tell.
     func find(
-        _ id: ActivityID, on device: String, orNewest: Bool
+        _ id: ActivityID, on device: String, orNewest: Bool, namesDocument: Bool = false
     ) async throws(HandoffError) -> (WireActivitySummary, PeerName) {
         guard let peer = await directory.peer(device), peer.isPresent else {
             throw HandoffError(.noSuchActivity, "the device \(device.prefix(8)) is not announced on this network now")
         }
         var summaries = await listings(of: peer, for: .look, isNamed: true).map(\.activity)
         var chosen = summaries.first { ActivityID($0.id) == id }
-        if chosen == nil, let asked = await ask(peer, for: .look, isNamed: true) {
+        let isUnnamed = namesDocument && chosen.map { $0.kind == .document && $0.documentIdentity.isEmpty } == true
+        if chosen == nil || isUnnamed, let asked = await ask(peer, for: .look, isNamed: true) {
             summaries = asked
             chosen = summaries.first { ActivityID($0.id) == id }
         }
