@@ -15,6 +15,7 @@ import gate  # noqa: E402
 import goals  # noqa: E402
 import links  # noqa: E402
 import payload  # noqa: E402
+import resume  # noqa: E402
 import sparse  # noqa: E402
 import throughput  # noqa: E402
 from hosts import Host, Trouble  # noqa: E402
@@ -66,6 +67,7 @@ def main() -> int:
     measure = {
         "throughput": lambda: throughput.measure(hosts, given.size, given.rounds),
         "folders": lambda: folders.measure(hosts, given.size, given.rounds),
+        "resume": lambda: resume.measure(hosts, given.size, given.rounds),
         "links": lambda: links.measure(hosts, given.size // 2, given.rounds),
         "sparse": lambda: sparse.measure(hosts, given.size * 32),
         "allocations": lambda: allocations.measure(hosts, given.size),

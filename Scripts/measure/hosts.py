@@ -166,10 +166,10 @@ class Host:
         with open(f"/proc/{self.node.pid}/clear_refs", "w") as file:
             file.write("5")
 
-    def offer(self, *argv: str) -> tuple[subprocess.Popen, dict]:
+    def offer(self, *argv: str, **options) -> tuple[subprocess.Popen, dict]:
         """Offers an activity; gives the process that holds it and its `offered` event."""
         # Nobody reads what it says later, which would take the processor: there is room for it, some 5,000 events.
-        process = self.spawn(self.baton_path, "offer", *argv, "--json", stdout=subprocess.PIPE, pipesize=1 << 20)
+        process = self.spawn(self.baton_path, "offer", *argv, "--json", stdout=subprocess.PIPE, pipesize=1 << 20, **options)
         for line in process.stdout:
             event = json.loads(line)
             if event.get("event") == "offered":
