@@ -158,11 +158,16 @@ struct HandoffTests {
             try await parts.connections.adopt(near, of: origin.id)
             return near
         }
-        func handoff(_ network: String) throws -> Handoff {
+        /// - Parameter ruled: whether the rule that accepts took it over; the user did where not.
+        func handoff(_ lines: [String], ruled: Bool) throws -> Handoff {
+            let policy = try AcceptPolicy(parsing: Array(lines.joined(separator: "\n").utf8), home: nil)
             var plan = Handoff.Plan(activity: Self.note(0), origin: origin, destination: nil)
-            let rule = "accept network=\(network) to=/scans"
-            plan.rule = try AcceptPolicy(parsing: Array(rule.utf8), home: nil).rules.first
+            plan.candidates = policy.rules
+            if ruled { plan.rule = try #require(policy.rules.first { $0.action == .accept }) }
             return parts.handoff(plan)
+        }
+        func handoff(_ network: String) throws -> Handoff {
+            try handoff(["accept network=\(network) to=/scans"], ruled: true)
         }
         let first = try await connect(nil, "127.0.0.1")
         for network in ["127.0.0.2", "127.1.0.0/16", "no-such-network"] {
@@ -170,6 +175,16 @@ struct HandoffTests {
             let error = await #expect(throws: HandoffError.self) { try await other.fetchAcceptedPayload() }
             #expect(error?.code == .refused, "\(network): \(String(describing: error))")
         }
+        // An earlier rule that is about the network decides, whoever accepted; what was announced was another network.
+        let refused = ["refuse network=127.0.0.0/8", "accept to=/scans"]
+        for ruled in [true, false] {
+            let other = try handoff(refused, ruled: ruled)
+            let error = await #expect(throws: HandoffError.self) { try await other.fetchAcceptedPayload() }
+            #expect(error?.code == .refused && error?.message.contains("Line 1") == true, "\(String(describing: error))")
+        }
+        let asking = try handoff(["ask network=lo", "accept to=/scans"], ruled: true)
+        let unruled = await #expect(throws: HandoffError.self) { try await asking.fetchAcceptedPayload() }
+        #expect(unruled?.code == .refused, "\(String(describing: unruled))")
         #expect(asked.withLock { $0 } == [])
         for network in ["127.0.0.1", "lo"] { _ = try await handoff(network).fetchAcceptedPayload() }
         let handoff = try handoff("127.0.0.0/31")

@@ -22,14 +22,15 @@ extension ControlService {
             destination = try await documents.openDestination(path)
         }
         try await handoffSwitch.current.requireOn()
-        let (summary, origin) = try await activities.find(
+        let found = try await activities.find(
             id, on: request.deviceID, orNewest: request.orNewest,
             namesDocument: await handoffs.hasDetached(from: request.deviceID, into: destination))
+        let (summary, origin) = (found.activity, found.origin)
         try Self.require(summary, of: origin, asShownIn: request)
         var plan = Handoff.Plan(
             activity: summary, origin: origin, destination: destination, keepsClaim: request.streams,
             printsOnly: request.look || (!request.toApplication && !request.streams && destination == nil),
-            takesReplacement: request.orNewest, copies: try Self.copies(in: request))
+            candidates: found.candidates, takesReplacement: request.orNewest, copies: try Self.copies(in: request))
         let wanted = request.application
         let isPage = summary.type == ActivityType.browsingWeb
         // Whether one that claims hosts may open a page says the page's host, also where the user has named it.

@@ -16,7 +16,7 @@ extension Handoff {
     /// have to be asked about.
     func fetchAcceptedPayload() async throws(HandoffError) -> WireActivityPayload {
         let connection = try await connections.connection(to: plan.origin.id, isWanted: true)
-        try plan.rule?.require(connection)
+        try plan.requirePolicy(over: connection)
         let watching = Task { await leaveMoved(connection) }
         defer { watching.cancel() }
         var replacements = 0
@@ -94,7 +94,7 @@ extension Handoff {
         }
         if connection.isOpen { return (connection, claim) }
         let fresh = try await connections.connection(to: plan.origin.id, isWanted: true)
-        try plan.rule?.require(fresh)
+        try plan.requirePolicy(over: fresh)
         guard let now = held, now.connection === connection else { return try await presentClaim() }
         held = (fresh, claim)
         await connections.letGo(of: connection)

@@ -31,6 +31,8 @@ extension Handoff {
         var printsOnly = false
         /// The rule that accepts it; `nil` where the user does.
         var rule: AcceptPolicy.Rule?
+        /// The rules of the user's policy about it, of which the first that is about the connection's network decides.
+        var candidates: [AcceptPolicy.Rule] = []
         /// Nobody named the activity: what has taken its place meanwhile is meant as well.
         var takesReplacement = false
         /// Older copies of the document on this device: what they have is not sent.

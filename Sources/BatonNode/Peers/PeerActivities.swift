@@ -15,6 +15,14 @@ actor PeerActivities {
     /// How often who watches asks a device again that changes more often than it may announce.
     private static let watchInterval = Duration.seconds(1)
 
+    /// An activity, who offers it, and what the user's policy has to say of it.
+    struct Found {
+        let activity: WireActivitySummary
+        let origin: PeerName
+        /// See ``Handoff/Plan/candidates``.
+        let candidates: [AcceptPolicy.Rule]
+    }
+
     /// One device's list, good for who watches until the device announces something else.
     private struct Answer {
         let news: UInt64
@@ -106,7 +114,7 @@ actor PeerActivities {
     ///   - namesDocument: which document it is has to be known, of which an advertisement does not tell.
     func find(
         _ id: ActivityID, on device: String, orNewest: Bool, namesDocument: Bool = false
-    ) async throws(HandoffError) -> (WireActivitySummary, PeerName) {
+    ) async throws(HandoffError) -> Found {
         guard let peer = await directory.peer(device), peer.isPresent else {
             throw HandoffError(.noSuchActivity, "the device \(device.prefix(8)) is not announced on this network now")
         }
@@ -120,10 +128,9 @@ actor PeerActivities {
         if chosen == nil, orNewest { chosen = summaries.first }
         guard let chosen else { throw HandoffError(noLongerOfferedBy: peer.name, now: summaries.first) }
         let subject = AcceptPolicy.Subject(peer, type: chosen.type, size: chosen.documentSize)
-        if let rule = await policy.current().refusal(of: subject) {
-            throw HandoffError(.refused, "the accept policy of this device refuses it. Line \(rule.line): \(rule).")
-        }
-        return (chosen, peer.peerName)
+        let policy = await policy.current()
+        if let rule = policy.refusal(of: subject) { throw HandoffError(refusedBy: rule) }
+        return Found(activity: chosen, origin: peer.peerName, candidates: policy.candidates(for: subject))
     }
 
     /// A device has said that it does not offer an activity: where it advertises it all the same, that is old.

@@ -108,8 +108,13 @@ extension AcceptPolicy.Rule {
     }
 
     func matches(_ subject: AcceptPolicy.Subject) -> Bool {
+        matchesApartFromNetwork(subject) && matchesNetwork(subject)
+    }
+
+    /// Whether it is about an activity, over one network or another.
+    func matchesApartFromNetwork(_ subject: AcceptPolicy.Subject) -> Bool {
         matchesDevice(subject) && (type.map { Wildcard.matches($0, subject.type) } ?? true)
-            && (maximumSize.map { subject.size <= $0 } ?? true) && matchesNetwork(subject)
+            && (maximumSize.map { subject.size <= $0 } ?? true)
     }
 
     /// An identifier is compared with identifiers only, so that no device can take another's by its name.

@@ -123,7 +123,8 @@ actor AutomaticAcceptance {
     private func take(_ candidate: Candidate) async -> Bool {
         let (peer, summary) = (candidate.peer, candidate.summary)
         // The user may have changed the rules while it waited for its turn.
-        guard let (rule, place) = await policy.current().acceptance(of: candidate.subject) else { return true }
+        let policy = await policy.current()
+        guard let (rule, place) = policy.acceptance(of: candidate.subject) else { return true }
         let what = "accept policy, line \(rule.line): “\(summary.title)” from \(peer.name)"
         do {
             let destination = try await documents.openDestination(place)
@@ -132,7 +133,9 @@ actor AutomaticAcceptance {
             }
             logger.notice("\(what) is taken over into \(place)")
             let handoff = Handoff(
-                Handoff.Plan(activity: summary, origin: peer.peerName, destination: destination, rule: rule),
+                Handoff.Plan(
+                    activity: summary, origin: peer.peerName, destination: destination, rule: rule,
+                    candidates: policy.candidates(for: candidate.subject)),
                 connections: connections, documents: documents, applications: applications, files: files,
                 deadlines: deadlines)
             try await handoffs.insert(handoff)
@@ -206,23 +209,5 @@ extension AcceptPolicy.Rule {
                 .refused, "it is a folder now, and the rule in line \(line) accepted something of type \(type).")
         }
         try require(type: nil, size: tree.size + Self.entrySize * UInt64(tree.entryCount - 1))
-    }
-
-    /// The same of the network that a connection goes over.
-    func require(_ connection: Connection) throws(HandoffError) {
-        guard let network else { return }
-        let isIn: Bool
-        switch network {
-        case .addresses:
-            isIn = connection.remoteAddress.ipAddress.map(network.contains) ?? false
-        case .interface(let name):
-            let local = connection.localAddress.ipAddress
-            let own = (try? InterfaceAddress.current(includingLoopback: true)) ?? []
-            isIn = own.contains { $0.address == local && $0.interfaceName == name }
-        }
-        guard isIn else {
-            throw HandoffError(
-                .refused, "the device is reached over another network than the rule in line \(line) says.")
-        }
     }
 }
