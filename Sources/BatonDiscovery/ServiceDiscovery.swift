@@ -5,7 +5,7 @@ public import BatonEventLoop
 /// Bytes in, bytes out: what a TXT record says is sealed and opened elsewhere. Its owner publishes a record, reads
 /// ``events``, and gives a verdict on each instance that shows up: ``keep(_:)`` for one it can read, ``follow(_:)`` for
 /// one that may be a copy, ``reject(_:)`` for any other. It never gives up on the responder: one that is absent, dies or
-/// hangs is tried again after 1 to 60 s; then all is asked anew, and another name registered (``DiscoveryEvent/rotationDue``).
+/// hangs is tried again after 1 to 5 s; then all is asked anew, and another name registered (``DiscoveryEvent/rotationDue``).
 ///
 /// The actor runs on a ``BlockingExecutor``, because nearly every `dns_sd` call waits for D-Bus (25 s where the daemon
 /// hangs). So the methods that a node calls in passing are `nonisolated`: they put the work there, in order, and

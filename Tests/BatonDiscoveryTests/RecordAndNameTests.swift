@@ -48,10 +48,10 @@ import Testing
 }
 
 @Suite struct ReconnectBackoffTests {
-    @Test func doublesUpToAMinute() {
+    @Test func doublesUpToFiveSeconds() {
         var backoff = ReconnectBackoff()
         let delays = (0..<8).map { _ in backoff.fail(now: .zero) / .seconds(1) }
-        #expect(delays == [1, 2, 4, 8, 16, 32, 60, 60])
+        #expect(delays == [1, 2, 4, 5, 5, 5, 5, 5])
     }
 
     @Test func startsAnewAfterAResponderThatRan() {

@@ -27,6 +27,28 @@ struct LabResponderTests {
         for offer in [first, second] { try await offer.command.end(by: SIGTERM) }
     }
 
+    /// An attempt each few seconds, however many have failed: with ever longer pauses it would be found half a minute late.
+    @Test("The others are found within ten seconds of Avahi's return, however long it was away")
+    func awayForLong() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let offer = try await lab.offer(1, "--url", "https://example.org/first", "--title", "First")
+        let watch = try lab.watch(2)
+        try await watch.listed("First")
+        try lab.lab.command("avahi", "2", "kill")
+        // Attempts after 1, 2, 4, and, were they to double for ever, 8 and 16 s: at 20 s the next would be 11 s away.
+        try await eventually("it was tried in vain for 20 s", within: .seconds(40)) {
+            try await lab.status(2)?.responder?.hasPrefix("unavailable") == true
+        }
+        try await Task.sleep(for: .seconds(19))
+        try lab.lab.command("avahi", "2", "start")
+        try await eventually("the other one is found", within: .seconds(10)) {
+            try await lab.run(2, "activities", "--json").events.contains { $0.title == "First" }
+        }
+        try await offer.command.end(by: SIGTERM)
+    }
+
     @Test("What another device offers is listed again once this one's network is back")
     func networkBack() async throws {
         let lab = try await HandoffLab()

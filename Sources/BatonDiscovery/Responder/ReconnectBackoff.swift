@@ -1,7 +1,8 @@
-/// How long to wait before the responder is tried again: 1 s, doubling up to 60 s. A value without a clock.
+/// How long to wait before the responder is tried again: 1 s, doubling up to 5 s: the devices around are found within ten, however
+/// long it was away, and one local connection in 5 s costs nothing. A value without a clock.
 struct ReconnectBackoff {
     static let shortest: Duration = .seconds(1)
-    static let longest: Duration = .seconds(60)
+    static let longest: Duration = .seconds(5)
     /// A responder that ran for less than this has not recovered: the next failure waits longer than the last.
     static let recovery: Duration = .seconds(10)
 
