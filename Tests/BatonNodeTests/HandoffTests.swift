@@ -180,7 +180,8 @@ struct HandoffTests {
         for ruled in [true, false] {
             let other = try handoff(refused, ruled: ruled)
             let error = await #expect(throws: HandoffError.self) { try await other.fetchAcceptedPayload() }
-            #expect(error?.code == .refused && error?.message.contains("Line 1") == true, "\(String(describing: error))")
+            #expect(
+                error?.code == .refused && error?.message.contains("Line 1") == true, "\(String(describing: error))")
         }
         let asking = try handoff(["ask network=lo", "accept to=/scans"], ruled: true)
         let unruled = await #expect(throws: HandoffError.self) { try await asking.fetchAcceptedPayload() }

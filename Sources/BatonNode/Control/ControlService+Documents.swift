@@ -10,15 +10,21 @@ extension ControlService {
     func documentRead(
         _ request: WireDocumentReadRequest, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
+        let range = try Self.range(of: request)
+        guard let id = HandoffID(request.handoffID), let handoff = await handoffs[id] else {
+            throw HandoffError(.noSuchClaim, "the activity has not been continued by this application")
+        }
+        try await handoff.document().read(range, to: stream)
+    }
+
+    /// Which bytes a read asks for; whether the document has them is not known yet.
+    static func range(of request: WireDocumentReadRequest) throws(HandoffError) -> Range<UInt64> {
         guard request.length <= HandoffDocument.readBound else {
             throw HandoffError(
                 .invalidRequest, "at most \(HandoffDocument.readBound) bytes of a document can be read at once")
         }
-        guard let id = HandoffID(request.handoffID), let handoff = await handoffs[id] else {
-            throw HandoffError(.noSuchClaim, "the activity has not been continued by this application")
-        }
-        let (range, overflow) = request.offset.addingReportingOverflow(request.length)
-        try await handoff.document().read(request.offset..<(overflow ? .max : range), to: stream)
+        let (end, overflow) = request.offset.addingReportingOverflow(request.length)
+        return request.offset..<(overflow ? .max : end)
     }
 
     /// May the application use this file?

@@ -1,6 +1,7 @@
 import FoundationEssentials
 import SwiftProtobuf
 
+@testable import BatonDocuments
 @testable import BatonMessages
 @testable import BatonNode
 
@@ -31,7 +32,7 @@ enum MessagesTarget: FuzzTarget {
         try checkRoundTrip(type, encoded)
         if type is WireRequest.Type {
             do throws(HandoffError) {
-                _ = try WireRequest.decode(encoded)
+                if case .documentRanges(let request) = try WireRequest.decode(encoded) { check(request) }
             } catch {
                 expect([.invalidRequest, .unsupported].contains(error.code), "\(error)")
             }
@@ -47,6 +48,29 @@ enum MessagesTarget: FuzzTarget {
             guard let bounded = summary.bounded else { return }
             expect(bounded.title.utf8.count <= OfferedActivity.titleBound, "a listed title is too long")
             expect(summary.title.hasPrefix(bounded.title), "a listed title is another one")
+        }
+    }
+
+    /// A document of seven chunks and a bit, of which another device wants some.
+    private static let layout = ChunkLayout(documentSize: 7 << 20 | 5)
+
+    /// What is sent is what was asked for, and there; all else is refused.
+    private static func check(_ request: WireDocumentRangesRequest) {
+        guard let layout else { fatalError("a layout of seven chunks") }
+        let areThere = request.ranges.allSatisfy { range in
+            let (end, overflow) = range.first.addingReportingOverflow(range.count)
+            return !overflow && end <= layout.chunkCount
+        }
+        let isFitting = (1...DocumentWriter.rangeLimit).contains(request.ranges.count) && areThere
+        do throws(HandoffError) {
+            let ranges = try DocumentService.ranges(of: request, in: layout)
+            expect(isFitting, "ranges that are not there were taken: \(ranges)")
+            expect(
+                ranges.map(\.lowerBound) == request.ranges.map(\.first)
+                    && ranges.map { UInt64($0.count) } == request.ranges.map(\.count),
+                "other ranges were taken: \(ranges)")
+        } catch {
+            expect(!isFitting && error.code == .invalidRequest, "refused: \(error)")
         }
     }
 
@@ -90,6 +114,25 @@ enum MessagesTarget: FuzzTarget {
                 .with {
                     $0.claimID = id
                     $0.ranges = [.with { $0.first = 1 }, .with { $0.count = 1 << 20 }]
+                }),
+            .documentRanges(
+                .with {
+                    $0.claimID = id
+                    $0.ranges = [
+                        .with {
+                            $0.first = 6
+                            $0.count = 2
+                        }, .with { $0.count = 3 },
+                    ]
+                }),
+            .documentRanges(
+                .with {
+                    $0.ranges = [
+                        .with {
+                            $0.first = .max
+                            $0.count = 2
+                        }
+                    ]
                 }),
             .continuationStream(.with { $0.device = "laptop" }), .continued(.with { $0.claimID = id }),
             .release(.with { $0.claimID = id }), .status(.init()), .activities(.with { $0.watch = true }),

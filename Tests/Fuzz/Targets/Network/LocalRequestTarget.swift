@@ -1,6 +1,7 @@
 import SwiftProtobuf
 
 @testable import BatonAccount
+@testable import BatonDocuments
 @testable import BatonMessages
 @testable import BatonNode
 
@@ -18,12 +19,49 @@ enum LocalRequestTarget: FuzzTarget {
             try check(activity)
         case .accept(let request):
             expect((ActivityID(request.activityID) == nil) == (request.activityID.count != 16), "a misshapen id")
+        case .documentRead(let request):
+            try check(request)
         case .accountState, .adoptState, .activityList, .payload, .documentManifest, .documentRanges,
             .continuationStream, .continued, .release,
-            .status, .devices, .activities, .withdraw, .register, .handoffSwitch, .documentRead, .access, .willSave,
+            .status, .devices, .activities, .withdraw, .register, .handoffSwitch, .access, .willSave,
             .willContinue, .continueActivity, .didFail:
             break
         }
+    }
+
+    /// A document of two chunks and a bit.
+    private static let tree = {
+        do {
+            return try DocumentTree(file: .init(size: size), called: DocumentLabel(Array("read".utf8)))
+        } catch { fatalError("\(error)") }
+    }()
+    private static let size: UInt64 = 2 << 20 | 5
+
+    /// What an application reads is what it asked for of what the document has, and is in the chunks that are asked for.
+    private static func check(_ request: WireDocumentReadRequest) throws {
+        let range: Range<UInt64>
+        do throws(HandoffError) {
+            range = try ControlService.range(of: request)
+        } catch {
+            return expect(
+                request.length > HandoffDocument.readBound && error.code == .invalidRequest,
+                "a read was refused: \(error)")
+        }
+        expect(request.length <= HandoffDocument.readBound, "a read of \(request.length) bytes")
+        let part = try DocumentPart(range, of: tree)
+        let wanted = request.offset >= size ? 0 : min(request.length, size - request.offset)
+        expect(part.range.count == Int(wanted), "\(part.range) is read of \(request.offset) and \(request.length)")
+        var (at, read) = (part.range.lowerBound, 0)
+        for chunk in part.chunks {
+            let bytes = part.bytes(of: chunk)
+            expect(
+                tree.layout.offset(of: chunk) + UInt64(bytes.lowerBound) == at
+                    && bytes.upperBound <= ChunkLayout.chunkSize,
+                "\(bytes) of chunk \(chunk)")
+            at += UInt64(bytes.count)
+            read += bytes.count
+        }
+        expect(read == Int(wanted), "\(read) bytes in the chunks of \(part.range)")
     }
 
     private static func check(_ activity: OfferedActivity) throws {
@@ -45,6 +83,15 @@ enum LocalRequestTarget: FuzzTarget {
                 gateNonce: [UInt8](repeating: 0, count: 16),
                 content: AdvertisementContent(
                     port: 40_000, addresses: [], deviceName: String(repeating: "n", count: 63), current: advertised)))
+    }
+
+    private static func read(from offset: UInt64, _ length: UInt64) -> WireRequest.OneOf_Kind {
+        .documentRead(
+            .with {
+                $0.handoffID = SampleUserInfo.id
+                $0.offset = offset
+                $0.length = length
+            })
     }
 
     static func seeds() throws -> [[UInt8]] {
@@ -70,6 +117,9 @@ enum LocalRequestTarget: FuzzTarget {
                         $0.destination = SampleUserInfo.id
                     }), .withdraw(.with { $0.idPrefix = "0" }),
             ]
+            + [(0, size), (1 << 20 - 1, 2), (size - 1, 9), (.max, 1), (0, HandoffDocument.readBound + 1)].map {
+                read(from: $0, $1)
+            }
         return try requests.map { kind in try WireRequest.with { $0.kind = kind }.serializedBytes() }
     }
 }

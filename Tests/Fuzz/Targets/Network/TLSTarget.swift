@@ -37,6 +37,7 @@ enum TLSTarget: FuzzTarget {
         // A token of the seeds is good in each input.
         gate = freshGate()
         let said = input.remainder()
+        checkFirstMessage(said)
         let session = try TLSSession(server: isOpen ? contexts.open : contexts.guarded)
         var written = 0
         do throws(TLSError) {
@@ -68,6 +69,30 @@ enum TLSTarget: FuzzTarget {
         }
         expect(session.verifiedPeer == nil, "a stranger has an identity")
         expect((session.receivedServerName?.utf8.count ?? 0) <= 255, "a long server name")
+    }
+
+    /// Whatever has come of it: once it is known it stays what it is, and until then it is known how much more it takes.
+    private static func checkFirstMessage(_ said: [UInt8]) {
+        let whole = said.withUnsafeBytes { FirstMessage($0) }
+        if case .token(let name) = whole {
+            expect(
+                name.utf8.count == GateToken.labelCount + GateToken.suffix.utf8.count,
+                "a token of another form: \(name)")
+        }
+        var count = 0
+        while count <= said.count {
+            let part = said.withUnsafeBytes { FirstMessage(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+            guard case .unclear(let until) = part else { return expect(part == whole, "\(part) became \(whole)") }
+            expect(until > count && until <= 5 + 0xFFFF, "unclear until \(until) with \(count) bytes")
+            // With less than it takes it has to be unclear still, or somebody who is known to be a stranger.
+            let less = min(until - 1, said.count)
+            let before = said.withUnsafeBytes { FirstMessage(UnsafeRawBufferPointer(rebasing: $0[..<less])) }
+            switch before {
+            case .unclear, .stranger: break
+            case .token, .undecided: fatalError("\(before) before all had come")
+            }
+            count = until
+        }
     }
 
     private static func freshGate() -> Gate {
