@@ -65,7 +65,7 @@ final class PartContent {
     ) {
         self.tree = tree
         self.part = part
-        self.journal = PartJournal(journal, of: part, size: tree.size, at: place)
+        self.journal = PartJournal(journal, of: part, at: place)
         self.verified = verified
         verifiedByteCount = verified.byteCount(in: tree.layout)
         requiresAll = place.folder.checks.contains(.whole)

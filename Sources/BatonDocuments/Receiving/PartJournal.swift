@@ -11,24 +11,29 @@ final class PartJournal {
     /// Nil where it could not be made: then a transfer that is interrupted begins anew. What a full disk does not take of
     /// it waits, and is written when there is room.
     private var journal: TransferJournal?
-    private let marker: DiskMarker?
+    /// Nil until the first mark is due: most documents are on the disk before.
+    private var marker: DiskMarker?
     /// What the next mark is made through. It was opened before what that is to cover was written: Linux tells an error of
     /// writing back to openings of before it, and to a later one only as long as nobody else has heard of it.
     private var witness: DescriptorToSynchronize?
     private var unmarkedByteCount: UInt64 = 0
-    private var lastMark = MonotonicClock.nanoseconds()
+    private let now: () -> UInt64
+    private var lastMark: UInt64
     private var isRecordDurable = false
     /// Whether a mark was made that is not durable yet.
     private var isMarkPending = false
 
-    /// - Parameter size: bytes of the document.
-    init(_ journal: TransferJournal?, of part: any Part, size: UInt64, at place: PartPlace) {
+    /// - Parameter now: the clock, in nanoseconds.
+    init(
+        _ journal: TransferJournal?, of part: any Part, at place: PartPlace,
+        now: @escaping () -> UInt64 = MonotonicClock.nanoseconds
+    ) {
         self.part = part
         self.place = place
         self.journal = journal
-        // Small documents are on the disk before a mark would be due.
-        marker = size > DiskMarker.byteInterval / 2 ? try? DiskMarker() : nil
-        if marker != nil { witness = try? part.descriptorToSynchronize() }
+        self.now = now
+        lastMark = now()
+        if journal != nil { witness = try? part.descriptorToSynchronize() }
     }
 
     /// A chunk is verified and written.
@@ -45,9 +50,12 @@ final class PartJournal {
     /// - Throws: that the disk has failed aside. What may be gone is given up then (``verified()``).
     func note() throws(Errno) {
         try flush()
-        guard let journal, let marker, unmarkedByteCount > 0, isMarkDue, marker.isIdle else { return }
+        guard let journal, unmarkedByteCount > 0, isMarkDue, marker?.isIdle ?? true else { return }
         unmarkedByteCount = 0
-        lastMark = MonotonicClock.nanoseconds()
+        lastMark = now()
+        // Where there is no thread to be had, there may be one when the next mark is due.
+        if marker == nil { marker = try? DiskMarker() }
+        guard let marker else { return }
         if !isRecordDurable {
             guard (try? place.synchronize(part.record)) != nil else { return }
             isRecordDurable = true
@@ -164,6 +172,6 @@ final class PartJournal {
 
     private var isMarkDue: Bool {
         unmarkedByteCount >= DiskMarker.byteInterval
-            || MonotonicClock.nanoseconds() - lastMark >= DiskMarker.timeInterval
+            || now() - lastMark >= DiskMarker.timeInterval
     }
 }

@@ -22,6 +22,8 @@ struct FailingDiskTests {
         var failures = 0
         /// Of those through a descriptor of its own.
         var failuresAside = 0
+        /// Descriptors that were opened for synchronising aside.
+        private(set) var openedAside = 0
         /// Is called before the synchronisation of the commit.
         var beforeSynchronising: () throws(Errno) -> Void = {}
 
@@ -54,6 +56,7 @@ struct FailingDiskTests {
         func isThere(file: Int) -> Bool { part.isThere(file: file) }
 
         func descriptorToSynchronize() throws(DocumentError) -> DescriptorToSynchronize {
+            openedAside += 1
             guard takeOne(&failuresAside) else { return try part.descriptorToSynchronize() }
             do {
                 // O_PATH: it stands for a place alone, and cannot be synchronised (EBADF).
@@ -227,12 +230,43 @@ struct FailingDiskTests {
         fixture.expectOnly([])
     }
 
+    /// Over a slow link it is minutes until a small document is whole.
+    @Test("A mark is due after ten seconds, however little has come of however small a document")
+    func slowly() async throws {
+        let tree = try tree(30)
+        let (part, journal, place) = try make(tree)
+        var now: UInt64 = 1_000
+        let noted = PartJournal(journal, of: part, at: place) { now }
+        func append(_ chunk: UInt64) { noted.append(chunk, ChunkChecksum(ofZeros: 1 << 20), size: 1 << 20) }
+        func isMarked(_ chunks: Range<UInt64>) async throws -> Bool {
+            try await eventually {
+                try noted.note()
+                return try durable(part.record) == [chunks]
+            }
+        }
+        let marks = part.openedAside
+        append(0)
+        now += DiskMarker.timeInterval - 1
+        try noted.note()
+        #expect(part.openedAside == marks)
+        now += 1
+        #expect(try await isMarked(0..<1))
+        #expect(part.openedAside == marks + 1)
+        // Where nothing has come since, there is nothing to mark.
+        now += 2 * DiskMarker.timeInterval
+        try noted.note()
+        #expect(part.openedAside == marks + 1)
+        append(1)
+        #expect(try await isMarked(0..<2))
+        #expect(part.openedAside == marks + 2)
+    }
+
     @Test("A failure aside ends the transfer, and no later mark covers what came before it")
     func aside() async throws {
         let tree = try tree(400)
         let (part, journal, place) = try make(tree)
         part.failuresAside = 1
-        let noted = PartJournal(journal, of: part, size: tree.size, at: place)
+        let noted = PartJournal(journal, of: part, at: place)
         func append(_ chunks: Range<UInt64>) {
             for chunk in chunks { noted.append(chunk, ChunkChecksum(ofZeros: 1 << 20), size: 1 << 20) }
         }
