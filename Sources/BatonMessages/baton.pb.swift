@@ -2231,7 +2231,7 @@ public nonisolated struct WireAcceptEvent: Sendable {
 
   }
 
-  /// The document stopped coming, and goes on by itself.
+  /// The document stopped coming, or has changed since a part of it came, and goes on by itself.
   public nonisolated struct Interrupted: Sendable {
     // SwiftProtobuf.Message conformance is added in an extension below. See the
     // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

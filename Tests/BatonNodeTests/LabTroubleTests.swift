@@ -113,6 +113,34 @@ extension LabHandoffTests {
                 #expect(FileManager.default.contentsEqual(atPath: arrived.path, andPath: document.path), "\(change)")
                 try FileManager.default.removeItem(at: arrived)
             }
+
+            // Written to between two attempts, and while the device is away.
+            for isAway in [false, true] {
+                let before = try await lab.sentBytes(1)
+                var accepting = try await halfWay(lab, changed, beyond: Self.size / 2)
+                if isAway {
+                    try lab.lab.command("link", "1", "down")
+                } else {
+                    #expect(try await accepting.end(by: SIGINT).status == 130)
+                }
+                let file = try FileHandle(forWritingTo: document)
+                try file.seek(toOffset: isAway ? 2000 : 3000)
+                try file.write(contentsOf: Data("other".utf8))
+                try file.close()
+                if isAway {
+                    try await accepting.event("interrupted") { $0.code != "documentChanged" }
+                    try lab.lab.command("link", "1", "up")
+                } else {
+                    accepting = try lab.start(2, "accept", "--wait", "30", "--json", "--to", changed.path)
+                }
+                let ended = try await accepting.end()
+                #expect(ended.status == 0, "\(ended.errors)")
+                #expect(ended.events.filter { $0.event == "interrupted" && $0.code == "documentChanged" }.count == 1)
+                #expect(try await lab.sentBytes(1) - before < Self.size * 5 / 4)
+                let arrived = changed.appendingPathComponent("film")
+                #expect(FileManager.default.contentsEqual(atPath: arrived.path, andPath: document.path))
+                try FileManager.default.removeItem(at: arrived)
+            }
             try await offer.command.end(by: SIGTERM)
 
             // The origin dies.

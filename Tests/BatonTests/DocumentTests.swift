@@ -247,6 +247,12 @@ struct DocumentTests {
                 $0.progress.bytes = 10
                 $0.progress.total = 20
             })
+        // All has come, and is not in place yet.
+        try await stream.send(
+            record: WireDocumentEvent.with {
+                $0.progress.bytes = 20
+                $0.progress.total = 20
+            })
         try await stream.send(record: WireDocumentEvent.with { $0.arrived = Data(path.utf8) })
         let url = URL(filePath: path)
         #expect(try await waiting.value == url)
@@ -259,7 +265,10 @@ struct DocumentTests {
         #expect(try await document.read(at: 3, length: 3) == Data("has".utf8))
         document.close()
         await watching.value
-        #expect(seen.value == [.progress(received: 10, total: 20), .arrived(url), .closed])
+        #expect(
+            seen.value == [
+                .progress(received: 10, total: 20), .progress(received: 19, total: 20), .arrived(url), .closed,
+            ])
         while try await stream.read() != nil {}
     }
 

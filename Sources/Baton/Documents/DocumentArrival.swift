@@ -55,7 +55,9 @@ final class DocumentArrival: Sendable {
             for try await event in stream.records(of: WireDocumentEvent.self) {
                 switch event.kind {
                 case .progress(let report):
-                    changes.tell(.progress(received: report.bytes, total: report.total))
+                    // What is there has to be put in place still.
+                    let received = min(report.bytes, max(report.total, 1) - 1)
+                    changes.tell(.progress(received: received, total: report.total))
                 case .arrived(let path):
                     let url = URL(filePath: String(decoding: path, as: UTF8.self))
                     hasArrived(url)

@@ -84,7 +84,7 @@ actor AcceptReporter {
         }
     }
 
-    /// The document stopped coming, and goes on by itself.
+    /// The document stopped coming, or has changed since a part of it came, and goes on by itself.
     func interrupted(_ event: WireAcceptEvent.Interrupted, _ activity: ListedActivity) async throws {
         let error = CommandError(HandoffError(event.cause))
         if isJSON {

@@ -91,6 +91,10 @@ public actor DocumentWriter {
         }
     }
 
+    /// Whether the document has changed since a part of it came: what came is of another version, and built upon. Not for
+    /// documents of which their origin does not say which they are.
+    public func hasChanged() throws(DocumentError) -> Bool { try current().hasChanged }
+
     /// What has not come yet, rising, at most ``rangeLimit`` ranges of it; none when all is there.
     public func missing() throws(DocumentError) -> [Range<UInt64>] { try current().missing() }
 

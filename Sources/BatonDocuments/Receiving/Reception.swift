@@ -16,6 +16,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     private let tree: DocumentTree
     private let checks: ReceivingChecks
     private let bases: Bases
+    /// Whether all that came of the document before is of another version.
+    let hasChanged: Bool
     private var content: PartContent?
     private var verifier: ChunkVerifier?
     private var decoder: ChunkDecoder
@@ -40,6 +42,10 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         let umask = ProcessUmask.current
         let header = JournalHeader(origin: origin, boot: .current, tree: tree, identity: identity)
         let found = try ledger.unfinished(of: header, in: folder)
+        // Of what does not say which document it is, another version may be another document of that name.
+        hasChanged =
+            !found.isEmpty && identity != .unknown
+            && found.allSatisfy { !$0.header.tree.isSameVersion(as: tree) && $0.header.identity != .unknown }
         bases = Bases(of: tree)
         decoder = ChunkDecoder(label: tree.label)
         try thread.perform { () throws(DocumentError) in

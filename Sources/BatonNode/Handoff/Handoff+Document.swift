@@ -39,6 +39,7 @@ extension Handoff {
         let events = eventContinuation
         var retry = TransferRetry(now: .now)
         var isToldOfPlaces = false
+        var isToldOfChange = false
         var order = DocumentOrder(
             title: plan.activity.title, type: plan.activity.type, origin: plan.origin.id, folder: destination,
             copies: plan.copies,
@@ -50,12 +51,15 @@ extension Handoff {
                 let (connection, claim) = try await presentClaim()
                 let watching = Task { await leaveStalled(connection, progress) }
                 defer { watching.cancel() }
-                let path = try await documents.fetch(description, for: order, from: connection, claim: claim) {
-                    report in
-                    progress.set(report.bytes)
-                    events.yield(.with { $0.progress = report })
-                    reporter.report(.progress(report))
-                }
+                let isUntold = !isToldOfChange
+                let path = try await documents.fetch(
+                    description, for: order, from: connection, claim: claim,
+                    hasChanged: { if isUntold { Self.tell($0, waiting: 0, keeping: 0, to: events) } },
+                    progress: { report in
+                        progress.set(report.bytes)
+                        events.yield(.with { $0.progress = report })
+                        reporter.report(.progress(report))
+                    })
                 return (path, description.tree.size)
             } catch {
                 retry.note(bytes: progress.bytes, now: .now)
@@ -65,6 +69,7 @@ extension Handoff {
                 let waitsForPlace = if case .waitForPlace = verdict { true } else { false }
                 if !waitsForPlace || !isToldOfPlaces { tellInterruption(error, verdict, keeping: progress.bytes) }
                 isToldOfPlaces = waitsForPlace
+                isToldOfChange = error.code == .documentChanged
                 try await overcome(error, verdict, document)
             }
         }
@@ -95,7 +100,14 @@ extension Handoff {
         case .waitForDevice(let end), .waitForPlace(_, let end):
             waits = UInt32(clamping: (end - .now).components.seconds)
         }
-        eventContinuation.yield(
+        Self.tell(error, waiting: waits, keeping: bytes, to: eventContinuation)
+    }
+
+    private static func tell(
+        _ error: HandoffError, waiting waits: UInt32, keeping bytes: UInt64,
+        to events: AsyncStream<WireAcceptEvent>.Continuation
+    ) {
+        events.yield(
             .with {
                 $0.interrupted = .with {
                     $0.cause = error.shortened.failure

@@ -52,10 +52,13 @@ final class CopyTrust: Sendable {
 extension DocumentService {
     /// Fetches a claimed document, or what is missing of it.
     ///
-    /// - Parameter description: what the origin described it as.
+    /// - Parameters:
+    ///   - description: what the origin described it as.
+    ///   - hasChanged: is called where it has changed since a part of it came, before more of it comes.
     /// - Returns: where it is now.
     func fetch(
         _ description: DocumentDescription, for order: DocumentOrder, from connection: Connection, claim: ClaimID,
+        hasChanged: @Sendable (HandoffError) -> Void = { _ in },
         progress: @escaping @Sendable (WireProgressReport) -> Void
     ) async throws(HandoffError) -> [UInt8] {
         let tree = description.tree
@@ -69,6 +72,9 @@ extension DocumentService {
                 tree, from: order.origin, in: order.folder, ledger: ledger, against: isTrusted ? order.copies : [],
                 sharedCopy: isTrusted ? order.sharedCopy : nil, identity: description.identity)
             do {
+                if try await writer.hasChanged() {
+                    hasChanged(HandoffError(.documentChanged, "\(tree.label) has changed since a part of it came"))
+                }
                 return try await receive(
                     into: writer, requiringAll: order.folder.checks.contains(.whole), from: connection, claim: claim,
                     progress: progress)
