@@ -1046,6 +1046,9 @@ public nonisolated struct WireActivitySummary: Sendable {
   /// again or not; empty: it has none, or its origin does not say
   public var documentIdentity: Data = Data()
 
+  /// the same of the document's place: the folder that it is in, and its name there
+  public var placeIdentity: Data = Data()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -4015,7 +4018,7 @@ nonisolated extension WireDictionaryEntry: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireActivitySummary: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".ActivitySummary"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}kind\0\u{1}type\0\u{1}title\0\u{3}document_size\0\u{1}since\0\u{3}supports_continuation_streams\0\u{3}has_web_page\0\u{1}exclusive\0\u{3}team_tag\0\u{1}version\0\u{3}document_identity\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}id\0\u{1}kind\0\u{1}type\0\u{1}title\0\u{3}document_size\0\u{1}since\0\u{3}supports_continuation_streams\0\u{3}has_web_page\0\u{1}exclusive\0\u{3}team_tag\0\u{1}version\0\u{3}document_identity\0\u{3}place_identity\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4035,6 +4038,7 @@ nonisolated extension WireActivitySummary: SwiftProtobuf.Message, SwiftProtobuf.
       case 10: try { try decoder.decodeSingularBytesField(value: &self.teamTag) }()
       case 11: try { try decoder.decodeSingularUInt32Field(value: &self.version) }()
       case 12: try { try decoder.decodeSingularBytesField(value: &self.documentIdentity) }()
+      case 13: try { try decoder.decodeSingularBytesField(value: &self.placeIdentity) }()
       default: break
       }
     }
@@ -4077,6 +4081,9 @@ nonisolated extension WireActivitySummary: SwiftProtobuf.Message, SwiftProtobuf.
     if !self.documentIdentity.isEmpty {
       try visitor.visitSingularBytesField(value: self.documentIdentity, fieldNumber: 12)
     }
+    if !self.placeIdentity.isEmpty {
+      try visitor.visitSingularBytesField(value: self.placeIdentity, fieldNumber: 13)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -4093,6 +4100,7 @@ nonisolated extension WireActivitySummary: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs.teamTag != rhs.teamTag {return false}
     if lhs.version != rhs.version {return false}
     if lhs.documentIdentity != rhs.documentIdentity {return false}
+    if lhs.placeIdentity != rhs.placeIdentity {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -89,6 +89,7 @@ struct ActivityListTests {
             $0.exclusive = true
             $0.version = .max
             $0.documentIdentity = Data(count: 17)
+            $0.placeIdentity = Data(count: 15)
         }
         // Field 200, which no version has, of 20,000 bytes.
         try summary.merge(serializedBytes: [0xC2, 0x0C, 0xA0, 0x9C, 0x01] + [UInt8](repeating: 7, count: 20_000))
@@ -103,13 +104,13 @@ struct ActivityListTests {
         let before: [UInt8] = try hostile().serializedBytes()
         #expect(before.count == MessageLimits.size)
         let bounded = try #require(try hostile().bounded)
-        #expect(bounded.teamTag.isEmpty && bounded.documentIdentity.isEmpty)
+        #expect(bounded.teamTag.isEmpty && bounded.identity == .unknown)
         let after: [UInt8] = try bounded.serializedBytes()
         #expect(after.count <= 1536, "\(after.count)")
         // What is as it has to be stays.
         var honest = bounded
         honest.teamTag = Data(0..<8)
-        honest.documentIdentity = Data(0..<16)
+        (honest.documentIdentity, honest.placeIdentity) = (Data(0..<16), Data(16..<32))
         #expect(honest.bounded == honest)
     }
 
@@ -151,7 +152,7 @@ struct ActivityListTests {
         }
         // With no more cut than its title and its document's identity.
         var half = try #require(list.first)
-        (half.title, half.documentIdentity) = (String(half.title.dropLast()), Data())
+        (half.title, half.identity) = (String(half.title.dropLast()), .unknown)
         let tooLong = listing(half)
         await #expect(throws: HandoffError.self) { try await stream.send(record: tooLong) }
         for activity in offered { try await stream.send(record: listing(activity)) }

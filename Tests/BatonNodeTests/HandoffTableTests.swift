@@ -78,18 +78,26 @@ struct HandoffTableTests {
         await application.close()
     }
 
-    @Test("What goes on for somebody who has gone ends for the same document, also where it is offered anew")
-    func detached() async throws {
+    @Test(
+        "What goes on for somebody who has gone ends for the same document, also where it is offered anew",
+        arguments: [(7, nil), (8, 3)] as [(UInt8, UInt8?)])
+    func detached(_ file: UInt8, _ place: UInt8?) async throws {
         let parts = try NodeParts(TestAccount(devices: 1))
         let path = FilePath(NSTemporaryDirectory() + "/baton-detached-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: path.string, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(atPath: path.string) }
         let folder = try await DestinationFolder.open(path)
-        func activity(_ id: UInt8, document: UInt8?, type: String = "public.data") -> WireActivitySummary {
+        func identity(_ file: UInt8?, _ place: UInt8?) -> DocumentIdentity {
+            func half(_ value: UInt8?) -> [UInt8] { value.map { [UInt8](repeating: $0, count: 16) } ?? [] }
+            return DocumentIdentity(file: half(file), place: half(place))
+        }
+        func activity(
+            _ id: UInt8, document: UInt8?, at place: UInt8? = nil, type: String = "public.data"
+        ) -> WireActivitySummary {
             .with {
                 $0.id = Data(repeating: id, count: ActivityID.size)
                 $0.type = type
-                $0.documentIdentity = document.map { Data(repeating: $0, count: 16) } ?? Data()
+                $0.identity = identity(document, place)
             }
         }
         func plan(_ activity: WireActivitySummary, origin: String = "a", at place: DestinationFolder?) -> Handoff.Plan {
@@ -97,7 +105,7 @@ struct HandoffTableTests {
         }
         let table = HandoffTable()
         let first = parts.handoff(plan(activity(1, document: nil), at: folder))
-        await first.setDocumentIdentity(Data(repeating: 7, count: 16))
+        await first.setIdentity(identity(7, 3))
         let isOver = Lock(false)
         try await table.insert(first)
         await table.setTask(
@@ -115,21 +123,21 @@ struct HandoffTableTests {
         #expect(await !table.hasDetached(from: "b", into: folder))
         #expect(await !table.hasDetached(from: "a", into: nil))
         for other in [
-            plan(activity(2, document: 8), at: folder), plan(activity(2, document: nil), at: folder),
+            plan(activity(2, document: 8, at: 4), at: folder), plan(activity(2, document: nil), at: folder),
             plan(activity(2, document: 7, type: "public.folder"), at: folder),
             plan(activity(1, document: 7), origin: "b", at: folder), plan(activity(1, document: 7), at: nil),
         ] {
             _ = await table.endDetached(like: other)
             #expect(!isOver.withLock { $0 }, "\(other.activity)")
         }
-        // The origin's node has started again meanwhile, and its document has another id.
-        _ = await table.endDetached(like: plan(activity(2, document: 7), at: folder))
+        // The origin's node has started again meanwhile, and its document has another id, and may have been saved.
+        _ = await table.endDetached(like: plan(activity(2, document: file, at: place), at: folder))
         #expect(isOver.withLock { $0 })
     }
 }
 
 extension Handoff {
-    fileprivate func setDocumentIdentity(_ identity: Data) { documentIdentity = identity }
+    fileprivate func setIdentity(_ identity: DocumentIdentity) { self.identity = identity }
 
     /// An application has the activity for as long as the stream is open.
     fileprivate func give(_ stream: BatonTransport.Stream) { continuation = stream }

@@ -82,6 +82,35 @@ extension LabHandoffTests {
                 FileManager.default.contentsEqual(
                     atPath: kept.appendingPathComponent("film").path, andPath: document.path))
 
+            // Written to between two attempts, and while the device is away.
+            let between = try lab.destination("between")
+            for isAway in [false, true] {
+                let before = try await lab.sentBytes(1)
+                var accepting = try await halfWay(lab, between, beyond: Self.size / 2)
+                if isAway {
+                    try lab.lab.command("link", "1", "down")
+                } else {
+                    #expect(try await accepting.end(by: SIGINT).status == 130)
+                }
+                let file = try FileHandle(forWritingTo: document)
+                try file.seek(toOffset: isAway ? 2000 : 3000)
+                try file.write(contentsOf: Data("other".utf8))
+                try file.close()
+                if isAway {
+                    try await accepting.event("interrupted") { $0.code != "documentChanged" }
+                    try lab.lab.command("link", "1", "up")
+                } else {
+                    accepting = try lab.start(2, "accept", "--wait", "30", "--json", "--to", changed.path)
+                }
+                let ended = try await accepting.end()
+                #expect(ended.status == 0, "\(ended.errors)")
+                #expect(ended.events.filter { $0.event == "interrupted" && $0.code == "documentChanged" }.count == 1)
+                #expect(try await lab.sentBytes(1) - before < Self.size * 5 / 4)
+                let arrived = between.appendingPathComponent("film")
+                #expect(FileManager.default.contentsEqual(atPath: arrived.path, andPath: document.path))
+                try FileManager.default.removeItem(at: arrived)
+            }
+
             // Written to while it is sent, and cut short.
             let changed = try lab.destination("changed")
             for change in ["grows", "is edited", "shrinks"] {
@@ -113,34 +142,6 @@ extension LabHandoffTests {
                 #expect(FileManager.default.contentsEqual(atPath: arrived.path, andPath: document.path), "\(change)")
                 try FileManager.default.removeItem(at: arrived)
             }
-
-            // Written to between two attempts, and while the device is away.
-            for isAway in [false, true] {
-                let before = try await lab.sentBytes(1)
-                var accepting = try await halfWay(lab, changed, beyond: Self.size / 2)
-                if isAway {
-                    try lab.lab.command("link", "1", "down")
-                } else {
-                    #expect(try await accepting.end(by: SIGINT).status == 130)
-                }
-                let file = try FileHandle(forWritingTo: document)
-                try file.seek(toOffset: isAway ? 2000 : 3000)
-                try file.write(contentsOf: Data("other".utf8))
-                try file.close()
-                if isAway {
-                    try await accepting.event("interrupted") { $0.code != "documentChanged" }
-                    try lab.lab.command("link", "1", "up")
-                } else {
-                    accepting = try lab.start(2, "accept", "--wait", "30", "--json", "--to", changed.path)
-                }
-                let ended = try await accepting.end()
-                #expect(ended.status == 0, "\(ended.errors)")
-                #expect(ended.events.filter { $0.event == "interrupted" && $0.code == "documentChanged" }.count == 1)
-                #expect(try await lab.sentBytes(1) - before < Self.size * 5 / 4)
-                let arrived = changed.appendingPathComponent("film")
-                #expect(FileManager.default.contentsEqual(atPath: arrived.path, andPath: document.path))
-                try FileManager.default.removeItem(at: arrived)
-            }
             try await offer.command.end(by: SIGTERM)
 
             // The origin dies.
@@ -168,10 +169,18 @@ extension LabHandoffTests {
             #expect(!stranger.command.events.contains { $0.event == "taken" })
             #expect(accepting.program.isRunning)
 
-            // And the document is offered again: it goes on by itself.
+            // And the document is offered again, which was saved meanwhile as editors do, by another file in its place: it
+            // goes on by itself.
+            let saved = second.appendingPathExtension("saved")
+            try FileManager.default.copyItem(at: second, to: saved)
+            let file = try FileHandle(forWritingTo: saved)
+            try file.write(contentsOf: Data("saved".utf8))
+            try file.close()
+            try #require(rename(saved.path, second.path) == 0)
             let found = try await lab.offer(1, second.path)
             let whole = try await accepting.end()
             #expect(whole.status == 0, "\(whole.errors)")
+            #expect(whole.events.contains { $0.event == "interrupted" && $0.code == "documentChanged" })
             #expect(
                 FileManager.default.contentsEqual(
                     atPath: broken.appendingPathComponent("second").path, andPath: second.path))

@@ -26,17 +26,8 @@ public enum DocumentScan {
         }
         var document =
             status.st_mode & S_IFMT == S_IFDIR ? try scanFolder(path, room) : try scanFile(path)
-        let folder = folder(of: path).flatMap { try? SystemCalls.status(at: $0) }
-        document.identity = DocumentIdentity(
-            FileIdentity(status), in: folder.map { FileIdentity($0) }, called: document.tree.label)
+        document.identity = DocumentIdentity(FileIdentity(status), at: path, called: document.tree.label)
         return document
-    }
-
-    /// The folder that a path's last name is in; nil where that cannot be told.
-    private static func folder(of path: FilePath) -> FilePath? {
-        let named = path.lastComponent?.kind == .regular ? path : try? FileLookup.resolved(path)
-        guard let folder = named?.removingLastComponent() else { return nil }
-        return folder.isEmpty ? "." : folder
     }
 
     private static func scanFolder(_ path: FilePath, _ room: GrowingRoom?) throws(DocumentError) -> ScannedDocument {

@@ -13,6 +13,9 @@ public struct DocumentSource: Sendable, Hashable {
     /// Read, write and execute bits of owner, group and others (0 to 0o777); set-id and sticky bits are never offered.
     public let permissions: UInt16
 
+    /// Which document it is, whatever is in it.
+    public let document: DocumentIdentity
+
     /// What is in it, where it is a folder.
     public let folder: Folder?
 
@@ -26,13 +29,6 @@ public struct DocumentSource: Sendable, Hashable {
 
     /// Size in bytes: of a folder that of all files in it.
     public var size: UInt64 { folder?.size ?? identity.size }
-
-    /// Bytes of a ``tag``.
-    public static let tagSize = 16
-
-    /// Tells the file or folder from every other of this machine, whatever is in it: XXH3-128 of its file system and its
-    /// number there, which are no secret.
-    public var tag: [UInt8] { DocumentIdentity.checksum(of: identity, []) }
 
     /// Looks at a file, or at a folder and everything in it, that a user wants to offer, and makes sure that it can be
     /// read.
@@ -56,7 +52,7 @@ public struct DocumentSource: Sendable, Hashable {
         }
         return DocumentSource(
             path: path, label: document.tree.label, identity: FileIdentity(status),
-            permissions: UInt16(truncatingIfNeeded: status.st_mode & 0o777),
+            permissions: UInt16(truncatingIfNeeded: status.st_mode & 0o777), document: document.identity,
             folder: Folder(size: document.tree.size, leftOut: document.leftOut))
     }
 
@@ -81,9 +77,11 @@ public struct DocumentSource: Sendable, Hashable {
             try requireRegular(status, path)
             let identity = FileIdentity(status)
             if identity.size == 0 { try requireEmpty(file, path) }
+            let label = try DocumentLabel(of: path)
             let source = DocumentSource(
-                path: path, label: try DocumentLabel(of: path), identity: identity,
-                permissions: UInt16(truncatingIfNeeded: status.st_mode & 0o777), folder: nil)
+                path: path, label: label, identity: identity,
+                permissions: UInt16(truncatingIfNeeded: status.st_mode & 0o777),
+                document: DocumentIdentity(identity, at: path, called: label), folder: nil)
             return OpenedDocument(source: source, file: file)
         } catch let error as DocumentError {
             throw error

@@ -1,3 +1,5 @@
+import SystemPackage
+
 /// Which document of its origin one is, whatever is in it. It tells another document of the same name from another
 /// version of the same one.
 public struct DocumentIdentity: Sendable, Hashable {
@@ -19,13 +21,24 @@ public struct DocumentIdentity: Sendable, Hashable {
         self.place = place.count == Self.byteCount ? Array(place) : []
     }
 
-    /// The identity of what has this place: checksums (XXH3-128) of numbers of the file system, which are no secret.
-    ///
-    /// - Parameter folder: what `label` is in; nil where that cannot be told.
-    init(_ document: FileIdentity, in folder: FileIdentity?, called label: DocumentLabel) {
+    /// The identity of what is at a path: checksums (XXH3-128) of numbers of the file system, which are no secret.
+    init(_ document: FileIdentity, at path: FilePath, called label: DocumentLabel) {
+        let folder = Self.folder(of: path).flatMap { try? SystemCalls.status(at: $0) }
         self.init(
             file: Self.checksum(of: document, []),
-            place: folder.map { Self.checksum(of: $0, label.bytes) } ?? [])
+            place: folder.map { Self.checksum(of: FileIdentity($0), label.bytes) } ?? [])
+    }
+
+    /// The folder that a path's last name is in; nil where that cannot be told.
+    private static func folder(of path: FilePath) -> FilePath? {
+        let named = path.lastComponent?.kind == .regular ? path : try? FileLookup.resolved(path)
+        guard let folder = named?.removingLastComponent() else { return nil }
+        return folder.isEmpty ? "." : folder
+    }
+
+    /// Whether this is surely the same document: the same file, or one that was put in its place.
+    public func isSame(as other: DocumentIdentity) -> Bool {
+        !file.isEmpty && file == other.file || !place.isEmpty && place == other.place
     }
 
     /// Whether this is surely not the same document.
@@ -35,7 +48,7 @@ public struct DocumentIdentity: Sendable, Hashable {
     }
 
     /// Checksum of which file one is, and of what follows.
-    static func checksum(of file: FileIdentity, _ rest: [UInt8]) -> [UInt8] {
+    private static func checksum(of file: FileIdentity, _ rest: [UInt8]) -> [UInt8] {
         var writer = FieldWriter()
         writer.append(file.device)
         writer.append(file.inode)

@@ -51,7 +51,7 @@ struct OfferedActivity: Sendable {
         summary.type = type
         summary.title = title
         summary.documentSize = document?.size ?? 0
-        summary.documentIdentity = Data(document?.tag ?? [])
+        summary.identity = document?.document ?? .unknown
         summary.since = since
         summary.supportsContinuationStreams = supportsContinuationStreams
         summary.hasWebPage_p = !webPageURL.isEmpty

@@ -48,7 +48,7 @@ extension Offers {
         if let document {
             payload.summary.kind = .document
             payload.summary.documentSize = document.size
-            payload.summary.documentIdentity = Data(document.tag)
+            payload.summary.identity = document.document
         }
         payload.webPageURL = state.webPageURL
         payload.referrerURL = state.referrerURL

@@ -72,7 +72,7 @@ extension Handoff {
         }
         try OfferedActivity.requireFitting(payload.userInfo)
         try plan.rule?.require(type: payload.summary.type, size: payload.summary.documentSize)
-        if documentIdentity.isEmpty { documentIdentity = payload.summary.bounded?.documentIdentity ?? Data() }
+        if identity == .unknown { identity = payload.summary.identity }
         return payload
     }
 
@@ -129,11 +129,10 @@ extension Handoff {
     }
 
     /// Whether something that the origin offers is the activity of this handoff: by its id or, since a node that starts
-    /// again gives new ones, because its document is the same file or folder there.
+    /// again gives new ones, because its document is the same file or folder there, or one that was put in its place.
     func isOf(_ activity: WireActivitySummary) -> Bool {
         activity.id == activityID
-            || !documentIdentity.isEmpty && activity.documentIdentity == documentIdentity
-                && activity.type == plan.activity.type
+            || activity.identity.isSame(as: identity) && activity.type == plan.activity.type
     }
 
     /// What the origin offers now, its current activity first.

@@ -43,8 +43,8 @@ actor Handoff {
     private(set) var continued: WireAcceptEvent.Continued?
     /// Under which id the origin offers the activity: another one when it was offered anew.
     var activityID: Data
-    /// Which document of the origin the activity's is, as it was first told; empty where it has none.
-    var documentIdentity = Data()
+    /// Which document of the origin the activity's is, as it was first told.
+    var identity = DocumentIdentity.unknown
     /// What the user chose of several applications, as whoever asked says.
     nonisolated let choices: AsyncStream<String>
     private nonisolated let choice: AsyncStream<String>.Continuation

@@ -47,7 +47,13 @@ extension WireActivitySummary {
             $0.exclusive = exclusive
             if teamTag.count == TeamTag.count { $0.teamTag = teamTag }
             $0.version = version
-            if documentIdentity.count == DocumentSource.tagSize { $0.documentIdentity = documentIdentity }
+            $0.identity = identity
         }
+    }
+
+    /// Which document it is; what is told of that has to be of the right length.
+    var identity: DocumentIdentity {
+        get { DocumentIdentity(file: documentIdentity, place: placeIdentity) }
+        set { (documentIdentity, placeIdentity) = (Data(newValue.file), Data(newValue.place)) }
     }
 }

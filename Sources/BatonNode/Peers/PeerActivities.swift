@@ -120,7 +120,7 @@ actor PeerActivities {
         }
         var summaries = await listings(of: peer, for: .look, isNamed: true).map(\.activity)
         var chosen = summaries.first { ActivityID($0.id) == id }
-        let isUnnamed = namesDocument && chosen.map { $0.kind == .document && $0.documentIdentity.isEmpty } == true
+        let isUnnamed = namesDocument && chosen.map { $0.kind == .document && $0.identity == .unknown } == true
         if chosen == nil || isUnnamed, let asked = await ask(peer, for: .look, isNamed: true) {
             summaries = asked
             chosen = summaries.first { ActivityID($0.id) == id }

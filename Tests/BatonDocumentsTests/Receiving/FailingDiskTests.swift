@@ -310,11 +310,12 @@ struct FailingDiskTests {
     func write(_ hasFailedBefore: Bool) async throws {
         let tree = try tree(8)
         let (part, journal, place) = try make(tree)
+        // It is asked through what was opened before the first write.
+        part.failuresAside = hasFailedBefore ? 1 : 0
         let content = PartContent(of: tree, in: part, journal, at: place)
         try receive(0..<5, content)
         try content.note()
         part.writeFailures = 1
-        part.failuresAside = hasFailedBefore ? 1 : 0
         let bytes = DocumentFixture.content(1 << 20, seed: 6)
         let code = await DocumentFixture.code {
             try bytes.withUnsafeBytes { try content.take(.content(chunk: 5, offset: 0, bytes: $0)) }
