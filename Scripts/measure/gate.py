@@ -35,9 +35,9 @@ print(answered)
 """
 
 
-def client_hello(server_name: str) -> bytes:
+def client_hello(server_name: str, protocols: list[str] = ["baton/1"]) -> bytes:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.set_alpn_protocols(["baton/1"])
+    context.set_alpn_protocols(protocols)
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     session = context.wrap_bio(incoming, outgoing, server_hostname=server_name)
     try:
@@ -50,13 +50,16 @@ def client_hello(server_name: str) -> bytes:
 def measure(hosts: list[Host], count: int) -> list[goals.Goal]:
     origin, stranger = hosts[0], hosts[1]
     port = origin.objects("status")[0]["port"]
-    forged = client_hello("a" * 52 + ".baton.invalid").hex()
+    token = "a" * 52 + ".baton.invalid"
+    forged = client_hello(token).hex()
     # Where a token's name could begin at each byte.
     dots = b"\x16\x03\x01" + (16_004).to_bytes(2, "big") + b"\x01" + (16_000).to_bytes(3, "big") + b"." * 16_000
     visits = [
         ("a ClientHello with a forged token", [forged]),
         ("the same in two pieces", [forged[:200], forged[200:]]),
         ("the same in crumbs of 20 bytes", [forged[at : at + 40] for at in range(0, len(forged), 40)]),
+        # Which of them is the server's name only TLS can tell.
+        ("one with two names of a token's form", [client_hello(token, ["baton/1", token]).hex()]),
         ("a ClientHello without a token", [client_hello("example.org").hex()]),
         ("a record full of dots", [dots.hex()]),
         ("no TLS at all", [b"GET / HTTP/1.1\r\n\r\n".hex()]),

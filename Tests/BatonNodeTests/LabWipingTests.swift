@@ -30,12 +30,15 @@ struct LabWipingTests {
         #expect(ended.lines.last == "left", "\(ended.lines.filter { !$0.hasPrefix("printed") })")
     }
 
-    @Test("Of the key that a command made nothing is in its memory when it ends, and it is before")
-    func create() async throws {
+    @Test(
+        "Of the key that a command made nothing is in its memory when it ends, and it is before",
+        arguments: [["create"], ["rotate", "--yes"]])
+    func made(by command: [String]) async throws {
         let lab = try await HandoffLab(["laptop"])
         defer { lab.down() }
-        let home = lab.folder.appendingPathComponent("made")
-        let making = try lab.start(1, "account", "create", home: home, wrapper: Self.search)
+        // There is an account in the host's own home.
+        let home = command == ["create"] ? lab.folder.appendingPathComponent("made") : nil
+        let making = try lab.start(1, ["account"] + command, home: home, wrapper: Self.search)
         // Its output is full, so that it stands there.
         try await eventually("it has the key to print", within: .seconds(60)) {
             try await found(in: making).isSuperset(of: ["text", "secret"])
@@ -74,5 +77,23 @@ struct LabWipingTests {
         revoking.program.send("enter")
         try await expectWiped(revoking)
         #expect(revoking.errors.contains("is revoked"), "\(revoking.errors)")
+    }
+
+    @Test("Of the key that was read from a file nothing is in a command's memory when it ends")
+    func readFromFile() async throws {
+        let lab = try await HandoffLab(["laptop"])
+        defer { lab.down() }
+        let search = Self.search + ["--key-file", lab.keyFile.path]
+        let home = lab.folder.appendingPathComponent("joined")
+        let joining = try lab.start(
+            1, "account", "join", "--name", "phone", "--key-file", lab.keyFile.path, home: home, wrapper: search)
+        try await eventually("it has the key that opens what they announce, and nothing else") {
+            try await found(in: joining) == ["root"]
+        }
+        try await expectWiped(joining)
+        let phone = try #require(try await lab.run(1, "account", "show", "--json", home: home).events.first?.deviceID)
+        try await expectWiped(
+            try lab.start(
+                1, "devices", "revoke", phone, "--yes", "--key-file", lab.keyFile.path, wrapper: search))
     }
 }

@@ -303,6 +303,31 @@ struct ProgressLineTests {
         #expect(!text.contains("\r") && !text.contains("\u{1B}"))
     }
 
+    /// Each name goes through what makes it safe to show on its way to the line, and the line adds its own sequences only.
+    @Test("a peer's names draw nothing of their own", arguments: [true, false])
+    func hostile(isTerminal: Bool) async {
+        let names = ["\u{1B}[2Jred", "\u{202E}gpj.exe", "two\nlines", "\u{9B}31m", "back\u{8}\u{8}", "bell\u{7}\r"]
+        for name in names {
+            let activity = ListedActivity(.with { $0.title = name }, device: name, deviceID: "l")
+            let screen = Screen()
+            let reporter = AcceptReporter(
+                isJSON: false, isStream: false, progress: Self.line(screen, isTerminal: isTerminal))
+            for bytes in 0...3 as ClosedRange<UInt64> {
+                try? await reporter.progressed(
+                    .with {
+                        ($0.bytes, $0.total) = (bytes, 4)
+                    }, activity)
+                screen.advance(milliseconds: 6000)
+            }
+            let text = screen.take()
+            #expect(text.contains("%"), "\(text.debugDescription)")
+            let own = text.replacing("\u{1B}[K", with: "").filter { $0 != "\r" && $0 != "\n" && $0 != "\r\n" }
+            #expect(own.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control })
+            #expect(own.unicodeScalars.allSatisfy { $0.properties.generalCategory != .format })
+            #expect(text.filter(\.isNewline).count == (isTerminal ? 4 : 3), "\(text.debugDescription)")
+        }
+    }
+
     @Test("the line fits any width", arguments: [1, 2, 10, 20, 39, 40, 60, 80, 200])
     func widths(_ width: Int) async {
         for names in [["漢字 long name of a document that goes on and on.pdf"], ["desktop", "phone", "tablet"]] {

@@ -1,13 +1,14 @@
 # Runs a command that handles an account key, and says where in its memory the key is: when it is asked, and when the
 # command ends. Needs root.
 #
-#     memory-search.py COMMAND ARGUMENTS...
+#     memory-search.py [--key-file FILE] COMMAND ARGUMENTS...
 #
 # It reads lines: `type KEY` gives the command the key on standard input, without the line's end; `enter` gives it that;
 # `look` looks through the memory now, and answers `found NAME...`; `drain` reads the command's standard output, which is
 # a full pipe until then, so that a command that prints is held there, and tells the last line: `printed LINE`. When the
 # command has ended, `left NAME...` says what was in its memory when the last of its threads stopped, and `at ...` where.
-# A command that prints the key need not be told to the search: the first key found in it is the one.
+# A command that prints the key need not be told to the search: the first key found in it is the one. Of a command that
+# reads it from a file, FILE tells it.
 
 import ctypes
 import fcntl
@@ -101,6 +102,11 @@ libc = ctypes.CDLL(None, use_errno=True)
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
 libc.ptrace.restype = ctypes.c_long
 
+search, arguments = Search(), sys.argv[1:]
+if arguments[0] == "--key-file":
+    with open(arguments[1], "rb") as file:
+        search.learn(file.read().strip())
+    del arguments[:2]
 go, begin = os.pipe()
 keys, keyboard = os.pipe()
 printed, output = os.pipe()
@@ -112,12 +118,11 @@ if command == 0:
     os.read(go, 1)
     os.dup2(keys, 0)
     os.dup2(output, 1)
-    os.execvp(sys.argv[1], sys.argv[1:])
+    os.execvp(arguments[0], arguments)
 for end in (go, keys, output):
     os.close(end)
 ptrace(SEIZE, command, TRACE_CLONE | TRACE_EXIT | KILL_ON_EXIT)
 os.write(begin, b"!")
-search = Search()
 
 
 def say(*words):
