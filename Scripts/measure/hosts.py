@@ -153,6 +153,17 @@ class Host:
                 return int(fields[8]) - HEADERS * int(fields[9])
         raise Trouble("no eth0")
 
+    def thread_times(self) -> dict[int, tuple[str, float]]:
+        """The node's threads by number: name, and CPU seconds so far."""
+        times = {}
+        for thread in os.listdir(f"/proc/{self.node.pid}/task"):
+            # One may have ended meanwhile.
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                with open(f"/proc/{self.node.pid}/task/{thread}/stat") as file:
+                    name, _, fields = file.read().partition("(")[2].rpartition(")")
+                times[int(thread)] = (name, sum(int(field) for field in fields.split()[11:13]) / TICKS)
+        return times
+
     def peak_memory(self) -> int:
         """The most resident memory that the node ever had, in bytes."""
         with open(f"/proc/{self.node.pid}/status") as file:

@@ -8,7 +8,7 @@ from statistic import mebibytes, table
 
 
 def measure(hosts: list[Host], size: int, rounds: int) -> list[goals.Goal]:
-    contenders, memory = single.copy(hosts, size, rounds)
+    contenders, memory, busiest = single.copy(hosts, size, rounds)
     table(
         f"Throughput, page cache to disk, {size / race.GIB:.2f} GiB, medians of {rounds} interleaved rounds"
         " (Baton's command ends after its data is synced, the others' before: the second pair adds a sync to each)",
@@ -19,6 +19,11 @@ def measure(hosts: list[Host], size: int, rounds: int) -> list[goals.Goal]:
         "Memory, the most that was resident during these transfers",
         ["", "origin's node", "continuing node"],
         [["baton", *map(mebibytes, memory)]],
+    )
+    table(
+        "The busiest thread of each node, and its share of the time: at 100 % one connection would be the limit",
+        ["", "origin's node", "continuing node"],
+        [["baton", *(f"{name} {share:.0%}" for name, share in busiest)]],
     )
     baton, curl, scp = contenders
     return [

@@ -1,3 +1,4 @@
+import BatonDocuments
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol

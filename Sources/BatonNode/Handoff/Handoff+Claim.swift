@@ -1,4 +1,5 @@
 import BatonApplications
+import BatonDocuments
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
