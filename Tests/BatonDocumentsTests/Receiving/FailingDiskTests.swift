@@ -199,6 +199,26 @@ struct FailingDiskTests {
         #expect(found?.certain == [] && found?.unsure == 8)
     }
 
+    @Test("Who is killed at the commit reads no more again than what came since the last mark")
+    func killedAtTheCommitOfMuch() async throws {
+        let marked = DiskMarker.byteInterval >> 20
+        let tree = try tree(Int(marked) + 70)
+        let (part, journal, place) = try make(tree)
+        let content = PartContent(of: tree, in: part, journal, at: place)
+        try receive(0..<marked, content)
+        let isMarked = try await eventually {
+            try content.note()
+            return try durable(part.record) == [0..<marked]
+        }
+        #expect(isMarked)
+        try receive(marked..<marked + 70, content)
+        nonisolated(unsafe) var found: (certain: [Range<UInt64>], unsure: Int)?
+        part.beforeSynchronising = { () throws(Errno) in found = try? self.left(part.record) }
+        _ = try content.commit()
+        part.beforeSynchronising = {}
+        #expect(found?.certain == [0..<marked] && found?.unsure == 70)
+    }
+
     @Test("Of what waited for the disk, the next process reads what is there, and what came later is believed")
     func readAgain() async throws {
         let resumed = try ResumeFixture(seed: 31)
