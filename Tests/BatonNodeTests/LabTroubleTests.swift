@@ -100,7 +100,7 @@ extension LabHandoffTests {
                     try await accepting.event("interrupted") { $0.code != "documentChanged" }
                     try lab.lab.command("link", "1", "up")
                 } else {
-                    accepting = try lab.start(2, "accept", "--wait", "30", "--json", "--to", changed.path)
+                    accepting = try lab.start(2, "accept", "--wait", "30", "--json", "--to", between.path)
                 }
                 let ended = try await accepting.end()
                 #expect(ended.status == 0, "\(ended.errors)")
