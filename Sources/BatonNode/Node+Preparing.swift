@@ -43,7 +43,7 @@ extension Node {
         let (port, deadline) = (configuration.port, limits.visitDeadline)
         do {
             return try PeerListeners(
-                isFixed: port != 0, at: Announcer.ownNetworkAddresses(), on: loop, logger: logger
+                isFixed: port != 0 || seams.keepsPort, at: Announcer.ownNetworkAddresses(), on: loop, logger: logger
             ) {
                 () throws(SocketError) in
                 try Listener.onAllAddresses(port: port, on: loop, defersAccept: deadline)

@@ -165,7 +165,7 @@ public actor Node {
         let documents = DocumentService(
             offers: offers, pool: budget.documents, ledger: ledger, limit: sending,
             stallDeadline: limits.stallDeadline, leastProgress: limits.leastProgress,
-            descriptions: budget.descriptions, olderCopies: budget.olderCopies)
+            descriptions: budget.descriptions, olderCopies: budget.olderCopies, checks: seams.checks)
         let directory = PeerDirectory(
             account: account, store: store, replayGuard: replayGuard, known: known, discovery: discovery,
             storage: storage, on: loop, logger: logger)

@@ -19,14 +19,13 @@ struct DigestAttacks {
 
     /// Whether an origin is told anything of what is here at its document's place.
     ///
-    /// - Parameter isNamed: whether what is there counts as what a user has named.
-    private func isTold(of copy: URL, for document: URL, isNamed: Bool) async throws -> Bool {
+    private func isTold(of copy: URL, for document: URL, _ checks: ReceivingChecks) async throws -> Bool {
         let copy = FilePath(copy.path)
         let writer = try await DocumentWriter.create(
             try DocumentScan.scan(FilePath(document.path)).tree, from: "hostile",
-            in: try DestinationFolder(FilePath(scratch.folder("in-\(UUID().uuidString)").path)),
+            in: try DestinationFolder(FilePath(scratch.folder("in-\(UUID().uuidString)").path), checks: checks),
             ledger: try PartFileLedger(stateFolder: FilePath(scratch.url.appendingPathComponent("parts").path)),
-            against: isNamed ? [copy] : [], sharedCopy: isNamed ? nil : copy)
+            sharedCopy: copy)
         let batch = try await writer.nextSignatures()
         await writer.end()
         return batch?.bytes.isEmpty == false
@@ -40,7 +39,8 @@ struct DigestAttacks {
         func place(_ folder: URL) -> URL { isInFolder ? folder : folder.appendingPathComponent("pin") }
         try await attack("digests of \(size) bytes\(isInFolder ? " in a folder" : "") at a document's place") {
             defence in
-            Outcome(succeeds: try await isTold(of: place(ours), for: place(theirs), isNamed: !defence.isOn))
+            let checks = defence.isOn ? ReceivingChecks.all : .all.subtracting(.shortCopies)
+            return Outcome(succeeds: try await isTold(of: place(ours), for: place(theirs), checks))
         }
     }
 }

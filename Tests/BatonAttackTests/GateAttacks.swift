@@ -1,6 +1,7 @@
 import BatonEventLoop
 import BatonTestSupport
 import COpenSSL
+import Foundation
 import Testing
 
 @testable import BatonAccount
@@ -41,11 +42,23 @@ struct GateAttacks {
             }), limits: Self.patient)
     }
 
-    /// A door that says nothing before a token has been seen, or one where TLS says what it has to say: it is muted until
-    /// then wherever there is a gate, and nobody sends it besides.
-    private func silentDoor(_ defence: Defence) throws -> Door {
-        guard !defence.isOn else { return try door(.on) }
-        return try Door(of: laptop, laptop.context(), limits: Self.patient, isSilent: false)
+    /// A door as every node has it, which looks at a first message before TLS does, with a gate of the same period.
+    private func nodesDoor() throws -> Door {
+        let keeper = GateKeeper(of: laptop.id, crowded: {})
+        keeper.beginPeriod(nonce: nonce, keys: laptop.account.currentKeys)
+        return try Door(
+            of: laptop, laptop.context(gate: { keeper.admit($0) }), gate: keeper, limits: Self.patient)
+    }
+
+    /// The doors that stand between an attacker and a node, each of which has to refuse; or one that lets everybody in.
+    private func doors(_ defence: Defence) throws -> [Door] {
+        defence.isOn ? [try door(.on), try nodesDoor()] : [try door(.off)]
+    }
+
+    /// A door where TLS says what it has to say before a token has been seen: it is muted until then wherever there is a
+    /// gate, and nobody sends it besides.
+    private func talkativeDoor() throws -> Door {
+        try Door(of: laptop, laptop.context(), limits: Self.patient, isSilent: false)
     }
 
     /// Where time is not what is attacked, it is no reason to be sent away either: other suites hold both threads of
@@ -100,9 +113,12 @@ struct GateAttacks {
     @Test("Active probing, without tokens and with bad ones", arguments: Probe.allCases)
     func probing(_ probe: Probe) async throws {
         try await attack("a ClientHello \(probe.rawValue)") { defence in
-            let visit = try await door(defence).connect()
-            try visit.send(hello(serverName(probe)))
-            return Outcome(succeeds: try await visit.reaction() == .answered)
+            for door in try doors(defence) {
+                let visit = try await door.connect()
+                try visit.send(hello(serverName(probe)))
+                if try await visit.reaction() == .answered { return .succeeded }
+            }
+            return .refused
         }
     }
 
@@ -127,10 +143,21 @@ struct GateAttacks {
     @Test("Records that TLS answers with an alert", arguments: BadRecord.allCases)
     func badRecord(_ record: BadRecord) async throws {
         try await attack("an alert for \(record.rawValue)") { defence in
-            let visit = try await silentDoor(defence).connect()
-            try visit.send(record.bytes)
-            return Outcome(succeeds: try await visit.reaction() == .answered)
+            for door in try defence.isOn ? doors(.on) : [talkativeDoor()] {
+                if try await isAnswered(record, door) { return .succeeded }
+            }
+            return .refused
         }
+        // Either of the two is enough: a gate, or that nobody sends what TLS has to say.
+        let gated = try Door(of: laptop, laptop.context(gate: { _ in nil }), limits: Self.patient, isSilent: false)
+        let silent = try Door(of: laptop, laptop.context(), limits: Self.patient)
+        for single in [gated, silent] { #expect(try await !isAnswered(record, single)) }
+    }
+
+    private func isAnswered(_ record: BadRecord, _ door: Door) async throws -> Bool {
+        let visit = try await door.connect()
+        try visit.send(record.bytes)
+        return try await visit.reaction() == .answered
     }
 
     enum Noise: String, CaseIterable {
@@ -165,7 +192,7 @@ struct GateAttacks {
             guard defence.isOn else {
                 return Outcome(succeeds: try await reaction(to: noise, of: Greeter().connect()) == .answered)
             }
-            for door in try [door(.on), silentDoor(.off)] {
+            for door in try [door(.on), talkativeDoor()] {
                 guard try await reaction(to: noise, of: door.connect()) == .closed else { return .succeeded }
             }
             return .refused
@@ -184,26 +211,25 @@ struct GateAttacks {
         for isWhole in [true, false] {
             try await attack("the \(isWhole ? "first message" : "token") of a device, recorded and sent again") {
                 defence in
-                let name = token()
-                let gate = Lock(gate())
-                let door = try Door(
+                // A gate that forgets what was used is a copy.
+                let forgetful = gate()
+                let careless = try Door(
                     of: laptop,
                     laptop.context(gate: { name in
-                        gate.withLock { gate in
-                            // A gate that forgets what was used is a copy.
-                            var forgetful = gate
-                            return defence.isOn
-                                ? try? gate.admit(name, uptime: .seconds(2), unixTime: Self.time)
-                                : try? forgetful.admit(name, uptime: .seconds(2), unixTime: Self.time)
-                        }
+                        var copy = forgetful
+                        return try? copy.admit(name, uptime: .seconds(2), unixTime: Self.time)
                     }), limits: Self.patient)
-                let recorded = try hello(name)
-                let first = try await door.connect()
-                try first.send(recorded)
-                #expect(try await first.reaction() == .answered)
-                let again = try await door.connect()
-                try again.send(isWhole ? recorded : hello(name))
-                return Outcome(succeeds: try await again.reaction() == .answered)
+                let name = token()
+                for door in try defence.isOn ? doors(.on) : [careless] {
+                    let recorded = try hello(name)
+                    let first = try await door.connect()
+                    try first.send(recorded)
+                    #expect(try await first.reaction() == .answered)
+                    let again = try await door.connect()
+                    try again.send(isWhole ? recorded : hello(name))
+                    if try await again.reaction() == .answered { return .succeeded }
+                }
+                return .refused
             }
         }
     }
@@ -283,6 +309,54 @@ struct GateAttacks {
             let reaction = try await honest.reaction(within: isKept ? .seconds(60) : .zero)
             let isServed = isKept && reaction == .answered
             withExtendedLifetime(visits) {}
+            return Outcome(succeeds: !isServed)
+        }
+    }
+
+    /// The same by a device of the account, or by who steals its tokens before they are used: CWE-400.
+    @Test("Slow loris behind the gate")
+    func slowHandshakeBehindTheGate() async throws {
+        func hello(from service: LocalService) throws -> [UInt8] {
+            let (server, client) = (service.account.devices[0], service.account.devices[1])
+            let name = GateToken.serverName(
+                keys: server.account.currentKeys, server: server.id, unixTime: UInt64(Date().timeIntervalSince1970))
+            return try TLSSession(
+                client: client.context(), serverName: name, expectedPeer: server.id.description
+            ).speak()
+        }
+        try await attack("a good token, and no more") { defence in
+            var limits = NodeLimits()
+            limits.handshakeDeadline = defence.isOn ? .seconds(2) : .seconds(3600)
+            let service = try await LocalService(devices: 2, limits: limits)
+            let visit = try await service.visit()
+            try visit.send(hello(from: service))
+            var reaction = try await visit.reaction()
+            #expect(reaction == .answered)
+            // All that the node has to say, until it waits or has waited for long enough.
+            while reaction == .answered {
+                reaction = try await visit.reaction(within: defence.isOn ? .seconds(60) : .seconds(3))
+            }
+            await service.close()
+            return Outcome(succeeds: reaction == .waits)
+        }
+        try await attack("so many good tokens from one address, and no more, that no other gets in") { defence in
+            var limits = NodeLimits()
+            limits.handshakeDeadline = .seconds(3600)
+            if !defence.isOn { limits.handshakesPerAddress = limits.handshakes }
+            let service = try await LocalService(devices: 2, limits: limits)
+            var visits: [Visit] = []
+            for number in 0..<limits.handshakes {
+                let visit = try await service.visit()
+                try visit.send(hello(from: service))
+                let isServed = try await visit.reaction() == .answered
+                #expect(isServed == (number < limits.handshakesPerAddress))
+                visits.append(visit)
+            }
+            let honest = try await service.visit(from: .ipv6Loopback)
+            try honest.send(hello(from: service))
+            let isServed = try await honest.reaction() == .answered
+            withExtendedLifetime(visits) {}
+            await service.close()
             return Outcome(succeeds: !isServed)
         }
     }

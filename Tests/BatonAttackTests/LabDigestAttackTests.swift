@@ -31,23 +31,29 @@ extension LabAttackTests {
                 let folder = copy.deletingLastPathComponent().path
                 #expect(try await lab.run(host, "roots", "add", "Documents", folder).status == 0)
             }
-            _ = try await lab.startNodes()
-            let before = try await lab.sentBytes(1)
-            let offer = try await lab.offer(1, copies[0].path)
-            try await offer.command.event("continued") { $0.device == "taker" }
-            #expect(try lab.contents(of: scans) == ["disk.img"])
-            let toRule = try await lab.sentBytes(1) - before
-            try await attack("digests of a file by offering one of its name to a rule") { defence in
-                // The defence is that a rule is no user: the same where the user says yes.
-                if !defence.isOn {
-                    let inbox = try lab.destination("inbox")
-                    let accepted = try await lab.run(2, "accept", "--latest", "--json", "--to", inbox.path)
-                    #expect(accepted.status == 0, "\(accepted.errors)")
-                }
-                let sent = defence.isOn ? toRule : try await lab.sentBytes(1) - before - toRule
-                return Outcome(succeeds: sent < size)
+            let nodes = try await lab.startNodes()
+            // Each offer is taken over once.
+            func sentToRule() async throws -> Int {
+                let before = try await lab.sentBytes(1)
+                let offer = try await lab.offer(1, copies[0].path)
+                try await offer.command.event("continued") { $0.device == "taker" }
+                let arrived = scans.appendingPathComponent("disk.img")
+                #expect(FileManager.default.contentsEqual(atPath: arrived.path, andPath: document.path))
+                try FileManager.default.removeItem(at: arrived)
+                try await offer.command.end(by: SIGTERM)
+                return try await lab.sentBytes(1) - before
             }
-            try await offer.command.end(by: SIGTERM)
+            try await attack("digests of a file by offering one of its name to a rule") { defence in
+                if !defence.isOn {
+                    try await nodes[1].end(by: SIGTERM)
+                    try await lab.startProgram(
+                        2, [Lab.product("node-probe"), "--without", "copies-by-rule"]
+                    ).event("ready")
+                    try await lab.awaitPeers(1, on: 2)
+                    try await lab.awaitPeers(1, on: 1)
+                }
+                return Outcome(succeeds: try await sentToRule() < size)
+            }
         }
     }
 }

@@ -167,9 +167,7 @@ extension LabAttackTests {
                 let lab = try await HandoffLab(["laptop", "stranger"], members: 1)
                 defer { lab.down() }
                 let tap = try await Tap(lab, host: 1)
-                // One that the user has chosen stays.
-                let options = defence.isOn ? [] : ["--port", "47100"]
-                try await lab.startProgram(1, [Lab.product("node-probe")] + options).event("ready")
+                try await startNode(in: lab, without: defence.isOn ? nil : "ports")
                 try await eventually("it is announced") { try tap.now().textsByName.count == 1 }
                 let first = try await openPorts(in: lab)
                 // The last of them is one too many for the first.

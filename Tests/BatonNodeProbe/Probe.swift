@@ -10,9 +10,10 @@ import Logging
 ///
 /// `--without seal`, `--without size` or `--without periods` leaves out what guards its advertisements, `--without gate`
 /// answers everybody, `--without clock-delay` takes tokens of the clock at once, `--without network` lets the network change
-/// and keeps its period, `--without retry` leaves a responder that has failed alone, `--rotation MILLISECONDS` shortens the
-/// life of its instance name, `--turn MILLISECONDS` is how long it looks at an instance while others wait, `--port PORT` is
-/// what it is of `baton node`, `--choice SECONDS` the time to choose one of several applications, and `--answer SECONDS`
+/// and keeps its period, `--without ports` keeps its port, `--without copies-by-rule` tells digests where a rule has
+/// accepted, `--without retry` leaves a responder that has failed alone, `--rotation MILLISECONDS` shortens the
+/// life of its instance name, `--turn MILLISECONDS` is how long it looks at an instance while others wait,
+/// `--choice SECONDS` the time to choose one of several applications, and `--answer SECONDS`
 /// that for another device's answers; `--allow private-sites` is what `baton node --private-sites` is. It says `ready` as
 /// `baton node --json` does, and stops at the end of its input.
 @main
@@ -30,8 +31,9 @@ enum Probe {
             case ("--without", "network"): seams.followsNetwork = false
             case ("--without", "gate"): seams.hasGate = false
             case ("--without", "clock-delay"): seams.clockDelay = .zero
+            case ("--without", "ports"): seams.keepsPort = true
+            case ("--without", "copies-by-rule"): seams.checks.remove(.copiesByRule)
             case ("--without", "retry"): seams.discovery.firstRetry = .seconds(86_400)
-            case ("--port", _): configuration.port = UInt16(value) ?? 0
             case ("--choice", _): seams.handoffs.choice = .seconds(Int(value) ?? 0)
             case ("--answer", _): seams.handoffs.answer = .seconds(Int(value) ?? 0)
             case ("--allow", "private-sites"): configuration.siteAssociations.allowsPrivateAddresses = true

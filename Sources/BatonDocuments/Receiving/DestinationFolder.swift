@@ -26,8 +26,17 @@ public final class DestinationFolder: Sendable {
     ///
     /// - Throws: `destinationMissing`, `destinationNotWritable`, `systemUnsuitable`, `busy`.
     public static func open(_ path: FilePath) async throws(DocumentError) -> DestinationFolder {
+        try await open(path, checks: .all)
+    }
+
+    /// The same.
+    ///
+    /// - Parameter checks: what is looked at of what is received.
+    package static func open(
+        _ path: FilePath, checks: ReceivingChecks
+    ) async throws(DocumentError) -> DestinationFolder {
         let executor = try BlockingExecutor.forDocument(nil, "baton-folder")
-        return try await Opener(executor: executor).open(path)
+        return try await Opener(executor: executor).open(path, checks)
     }
 
     private actor Opener {
@@ -36,7 +45,9 @@ public final class DestinationFolder: Sendable {
 
         init(executor: BlockingExecutor) { self.executor = executor }
 
-        func open(_ path: FilePath) throws(DocumentError) -> DestinationFolder { try DestinationFolder(path) }
+        func open(_ path: FilePath, _ checks: ReceivingChecks) throws(DocumentError) -> DestinationFolder {
+            try DestinationFolder(path, checks: checks)
+        }
     }
 
     /// Opens the folder where the caller may block.

@@ -165,7 +165,9 @@ public actor DocumentWriter {
     ) throws(DocumentError) {
         var opened: [OlderCopy] = []
         for copy in copies.prefix(OlderCopy.limit) { opened.append(try OlderCopy(opening: copy)) }
-        if let sharedCopy, opened.count < OlderCopy.limit, let copy = OlderCopy(shared: sharedCopy, of: tree) {
+        if let sharedCopy, opened.count < OlderCopy.limit,
+            let copy = OlderCopy(shared: sharedCopy, of: tree, checks: folder.checks)
+        {
             opened.append(copy)
         }
         state = .receiving(

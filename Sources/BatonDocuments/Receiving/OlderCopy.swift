@@ -31,9 +31,9 @@ public final class OlderCopy: Sendable {
     ///
     /// - Returns: `nil` where it cannot be read; where it is a file and the document a folder, or the reverse: it is no
     ///   state of that document then; and where it is a file of less than ``leastSharedSize``.
-    convenience init?(shared path: FilePath, of tree: DocumentTree) {
+    convenience init?(shared path: FilePath, of tree: DocumentTree, checks: ReceivingChecks = .all) {
         do {
-            try self.init(path, leastSize: Self.leastSharedSize)
+            try self.init(path, leastSize: checks.contains(.shortCopies) ? Self.leastSharedSize : 0)
         } catch {
             return nil
         }

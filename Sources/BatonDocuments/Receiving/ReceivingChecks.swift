@@ -40,9 +40,14 @@ package struct ReceivingChecks: OptionSet, Sendable {
     /// The kernel lets the thread that writes reach nothing but the folder, whatever it is told to.
     package static let confined = ReceivingChecks(rawValue: 8192)
 
+    /// Of copies that nobody has named only files of some size are told of (``OlderCopy/leastSharedSize``).
+    package static let shortCopies = ReceivingChecks(rawValue: 16_384)
+    /// Of these nothing is told where a rule has accepted, and no user.
+    package static let copiesByRule = ReceivingChecks(rawValue: 32_768)
+
     package static let all: ReceivingChecks = [
         .newFile, .freeName, .checksums, .shownName, .whole, .entryPaths, .beneath, .linksInside, .rule, .label,
-        .folders, .linksLast, .room, .confined,
+        .folders, .linksLast, .room, .confined, .shortCopies, .copiesByRule,
     ]
 }
 

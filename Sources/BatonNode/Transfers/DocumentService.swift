@@ -43,6 +43,8 @@ struct DocumentService: Sendable {
     var descriptions: SharedPart?
     /// See ``BufferLimits/olderCopies``; `nil` bounds them by the number of transfers alone.
     var olderCopies: SharedPart?
+    /// What is looked at of what is received.
+    var checks = ReceivingChecks.all
 
     /// Whose descriptions this user's own applications ask for.
     private static let applications = ""
@@ -102,7 +104,7 @@ struct DocumentService: Sendable {
     /// Opens the folder that a document is to go to, before the other device hears of anything.
     func openDestination(_ path: FilePath) async throws(HandoffError) -> DestinationFolder {
         do {
-            return try await DestinationFolder.open(path)
+            return try await DestinationFolder.open(path, checks: checks)
         } catch {
             throw HandoffError(error)
         }

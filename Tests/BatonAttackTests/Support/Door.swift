@@ -16,12 +16,14 @@ final class Door: Sendable {
 
     /// - Parameters:
     ///   - device: whose door it is.
+    ///   - gate: is asked before TLS is, as in every node; `nil` leaves all to the context's.
     ///   - isSilent: whether whoever is refused hears nothing.
     init(
-        of device: TestAccount.Device, _ context: TLSContext, limits: NodeLimits = NodeLimits(), isSilent: Bool = true
+        of device: TestAccount.Device, _ context: TLSContext, gate: GateKeeper? = nil,
+        limits: NodeLimits = NodeLimits(), isSilent: Bool = true
     ) throws {
         doorkeeper = Doorkeeper(
-            CurrentAccount(device.account), context: context, limits: limits, isSilent: isSilent, on: loop
+            CurrentAccount(device.account), context: context, gate: gate, limits: limits, isSilent: isSilent, on: loop
         ) { connection in
             // Until it has ended somebody has to hold it.
             Task {
@@ -40,7 +42,7 @@ final class Door: Sendable {
 
     /// Connects as a stranger does.
     func connect(to address: IPAddress = .ipv4Loopback) async throws -> Visit {
-        try await Visit(listener, at: address, of: self, on: loop)
+        try await Visit(port: try #require(listener.localAddress.port), at: address, of: self, on: loop)
     }
 }
 
@@ -60,7 +62,9 @@ final class Greeter: Sendable {
 
     deinit { listener.close() }
 
-    func connect() async throws -> Visit { try await Visit(listener, at: .ipv4Loopback, of: self, on: loop) }
+    func connect() async throws -> Visit {
+        try await Visit(port: try #require(listener.localAddress.port), at: .ipv4Loopback, of: self, on: loop)
+    }
 }
 
 /// One connection to a service, which is there for as long as somebody visits.
@@ -73,10 +77,9 @@ final class Visit: Sendable {
     private let socket: Socket
     private let service: any AnyObject & Sendable
 
-    fileprivate init(
-        _ listener: Listener, at address: IPAddress, of service: any AnyObject & Sendable, on loop: EventLoop
+    init(
+        port: UInt16, at address: IPAddress, of service: any AnyObject & Sendable, on loop: EventLoop
     ) async throws {
-        let port = try #require(listener.localAddress.port)
         socket = try await Socket.connect(to: .ip(address, port: port), on: loop, timeout: .seconds(30))
         self.service = service
     }

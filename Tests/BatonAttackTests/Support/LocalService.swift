@@ -11,22 +11,28 @@ import Testing
 @testable import BatonNode
 @testable import BatonTransport
 
-/// A node that runs, as the programs of its user reach it.
+/// A node that runs, as the programs of its user and whoever is on its network reach it.
 final class LocalService: Sendable {
     private let scratch: Scratch
-    private let account: TestAccount
+    /// The node is its first device.
+    let account: TestAccount
     private let node: Node
     private let connection: Connection
+    private let loop = EventLoop(name: "visitors")
 
-    init() async throws {
+    init(devices: Int = 1, limits: NodeLimits = NodeLimits()) async throws {
         scratch = try Scratch()
-        account = try TestAccount(devices: 1)
+        account = try TestAccount(devices: devices)
+        var seams = NodeSeams()
+        seams.limits = limits
+        // Whoever visits has heard no announcement.
+        seams.clockDelay = .zero
         let home = try Home(environment: ["BATON_HOME": scratch.url.appendingPathComponent("home").path])
         try FileManager.default.createDirectory(
             atPath: home.stateFolder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         try FileManager.default.moveItem(
             atPath: account.devices[0].store.folder.string, toPath: AccountStore.folder(in: home).string)
-        node = Node(home: home, logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
+        node = Node(home: home, seams: seams, logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
         try await node.start()
         connection = try await Connection.connect(toLocalSocket: home.socketPath, on: EventLoop(name: "program"))
     }
@@ -43,6 +49,11 @@ final class LocalService: Sendable {
     @Sendable func serve(_ request: WireRequest.OneOf_Kind, on stream: BatonTransport.Stream) async throws {
         let answer = try #require(try await answer(to: request))
         try await stream.respond(answer)
+    }
+
+    /// Connects as others on the network do.
+    func visit(from address: IPAddress = .ipv4Loopback) async throws -> Visit {
+        try await Visit(port: try #require(await node.port), at: address, of: self, on: loop)
     }
 
     func close() async {
