@@ -178,7 +178,7 @@ let package = Package(
             of: "BatonCLI",
             [
                 "Baton", "BatonApplications", "BatonMessages", "BatonProtocol", "BatonTransport", "BatonEventLoop",
-                protobuf, subprocess, system,
+                logging, protobuf, subprocess, system,
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
     ]

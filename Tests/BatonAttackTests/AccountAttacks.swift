@@ -79,7 +79,7 @@ struct AccountAttacks {
         }
     }
 
-    /// The keys of before the revocation are in the stolen folder for good, and seal what any identity says.
+    /// The keys of before the revocation are in the stolen folder for good, and seal what any identity says: CWE-613.
     @Test("A revoked device under a new identity")
     func newIdentity() async throws {
         try await attack("a revoked device announces an activity under another identity") { defence in
@@ -110,7 +110,8 @@ struct AccountAttacks {
         }
     }
 
-    /// The device's own key is the best the thief has: certificates that it signed, alone and below its own.
+    /// The device's own key is the best the thief has: certificates that it signed, alone and below its own. RFC 5280,
+    /// section 4.2.1.9, and CVE-2002-0862 (whoever has a certificate makes others).
     @Test("A device enrolled by another device")
     func deviceAsAuthority() async throws {
         let account = try TestAccount(devices: 2)

@@ -330,8 +330,8 @@ struct HandoffAttacks {
         }
     }
 
-    /// Slow loris towards who asks: what it tells of its older copy is read by nobody. The source is none: what all of the
-    /// above do to a sender, done to a receiver.
+    /// Slow loris towards who asks: what it tells of its older copy is read by nobody. CVE-2019-9517 (a peer that asks and
+    /// does not read) with the parts exchanged.
     @Test("An origin that does not read what it is told")
     func unreadSignatures() async throws {
         // 4,600 pieces or so, which are 92 KB: what may wait to be sent holds 3,300.

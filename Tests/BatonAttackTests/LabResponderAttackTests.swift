@@ -190,6 +190,7 @@ extension LabAttackTests {
             case starting = "while the node starts"
             case announcing = "while a change is announced"
             case stopping = "while the node stops"
+            case rotating = "while one name takes the other's place"
             case withoutBus = "together with its D-Bus, with a change waiting"
         }
 
@@ -254,6 +255,13 @@ extension LabAttackTests {
                 try lab.lab.command("avahi", "1", "kill")
                 #expect(try await stopping.end().status == 0)
                 laptop = try await start()
+            case .rotating:
+                laptop = try await start()
+                try await lab.awaitPeers(1, on: 1)
+                // An address that comes begins another period: for a moment both of its names are registered.
+                let change = try lab.startProgram(1, ["ip", "address", "add", "10.78.0.1/24", "dev", "eth0"])
+                #expect(try await change.end().status == 0, "\(change.errors)")
+                try lab.lab.command("avahi", "1", "kill")
             case .withoutBus:
                 laptop = try await start()
                 try await lab.awaitPeers(1, on: 1)

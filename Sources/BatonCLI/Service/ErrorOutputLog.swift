@@ -18,9 +18,12 @@ struct ErrorOutputLog: LogHandler {
         set { metadata[key] = newValue }
     }
 
-    func log(event: LogEvent) {
+    func log(event: LogEvent) { Output.say(line(of: event)) }
+
+    /// An entry, safe to show: names that other devices gave are in it.
+    func line(of event: LogEvent) -> String {
         let all = metadata.merging(event.metadata ?? [:]) { _, new in new }
         let details = all.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
-        Output.say("\(name): \(event.level): " + SafeText.escaped("\(event.message)\(details)"))
+        return "\(name): \(event.level): " + SafeText.escaped("\(event.message)\(details)")
     }
 }

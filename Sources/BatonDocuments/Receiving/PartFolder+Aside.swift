@@ -20,7 +20,9 @@ extension PartFolder {
             } catch .noSuchFileOrDirectory {
                 return
             }
-            guard status.st_size > 0 else {
+            // The name is the other device's, and the place this transfer's own: what it has not made itself is kept.
+            let isOurs = (try? SystemCalls.requireOwn(status)) != nil
+            guard status.st_size > 0 || !isOurs else {
                 return try SystemCalls.remove(path.name, from: parent.folder, isFolder: false)
             }
             let aside = try makeAside()

@@ -2,6 +2,7 @@ import Baton
 import BatonMessages
 import BatonProtocol
 import FoundationEssentials
+import Logging
 import SwiftProtobuf
 import Synchronization
 import Testing
@@ -304,6 +305,21 @@ struct ProgressLineTests {
     }
 
     /// Each name goes through what makes it safe to show on its way to the line, and the line adds its own sequences only.
+    @Test("what other devices are called does nothing in the log, in a message or beside it")
+    func log() {
+        var log = ErrorOutputLog(level: .info, name: "baton node")
+        log[metadataKey: "device"] = "\u{202E}dog\u{7}"
+        let line = log.line(
+            of: LogEvent(
+                level: .warning, message: "“\u{1B}[2Jone\ntwo” is taken", metadata: ["title": "\u{9B}1m"], source: nil,
+                file: "", function: "", line: 1))
+        #expect(line.hasPrefix("baton node: warning: “"))
+        #expect(line.contains("dog") && line.contains("[2Jone"), "\(line.debugDescription)")
+        for scalar in line.unicodeScalars {
+            #expect(![.control, .format].contains(scalar.properties.generalCategory), "\(line.debugDescription)")
+        }
+    }
+
     @Test("a peer's names draw nothing of their own", arguments: [true, false])
     func hostile(isTerminal: Bool) async {
         let names = ["\u{1B}[2Jred", "\u{202E}gpj.exe", "two\nlines", "\u{9B}31m", "back\u{8}\u{8}", "bell\u{7}\r"]

@@ -15,7 +15,7 @@ enum MessagesTarget: FuzzTarget {
     private static let types: [any Message.Type] = [
         WireRequest.self, WireResponse.self, WireFailure.self, WireActivitySummary.self, WireDocumentEntry.self,
         WireDevice.self, WireActivityListing.self, WireOfferEvent.self, WireAcceptEvent.self, WireActivityPayload.self,
-        WireDocumentUpstream.self,
+        WireDocumentUpstream.self, WireOfferUpdate.self, WireAcceptAnswer.self, WireDocumentEvent.self,
     ]
 
     /// Maps have no order of their own.
@@ -197,6 +197,14 @@ enum MessagesTarget: FuzzTarget {
                 $0.name = "desk"
                 $0.addresses = ["10.0.0.1", "fd00::1"]
             }, WireActivityListing.with { $0.activity = summary },
+            WireOfferUpdate.with {
+                $0.offer.type = "org.example.note"
+                $0.becomesCurrent = true
+            }, WireAcceptAnswer.with { $0.application = "org.example.reader" },
+            WireDocumentEvent.with {
+                $0.progress.bytes = 3
+                $0.progress.total = 5
+            }, WireDocumentEvent.with { $0.arrived = id }, WireDocumentEvent.with { $0.failed = failure },
             WireOfferEvent.with { $0.taken.device = "desk" }, WireAcceptEvent.with { $0.payload = payload },
         ]
         return requests.map { kind in WireRequest.with { $0.kind = kind } }
