@@ -130,7 +130,9 @@ let package = Package(
             path: "Tests/BatonLibraryProbe", swiftSettings: settings),
         .executableTarget(
             name: "node-probe",
-            dependencies: ["BatonAccount", "BatonDiscovery", "BatonNode", "BatonTransport", "BatonWeb", logging],
+            dependencies: [
+                "BatonAccount", "BatonDiscovery", "BatonDocuments", "BatonNode", "BatonTransport", "BatonWeb", logging,
+            ],
             path: "Tests/BatonNodeProbe", swiftSettings: settings),
         tests(of: "BatonProtocol"),
         tests(of: "BatonEventLoop", [system]),

@@ -1,5 +1,6 @@
 import BatonAccount
 import BatonDiscovery
+import BatonDocuments
 import BatonNode
 import BatonTransport
 import BatonWeb
