@@ -47,12 +47,13 @@ attend_within() { # SECONDS COMMAND...
     return "$code"
 }
 
-# A process and all that it has started and what these have: a process group is not enough, because SwiftPM puts its
+# Processes and all that they have started and what these have: a process group is not enough, because SwiftPM puts its
 # children into groups of their own.
-family() { # PROCESS
-    ps -e -o pid=,ppid= | awk -v root="$1" '
+family() { # PROCESS...
+    ps -e -o pid=,ppid= | awk -v roots="$*" '
+        BEGIN { count = split(roots, list); for (i = 1; i <= count; i++) root[list[i]] }
         { parent[$1] = $2 }
-        END { for (pid in parent) { for (p = pid; p in parent && p != root; p = parent[p]); if (p == root) print pid } }'
+        END { for (pid in parent) { for (p = pid; p in parent && !(p in root); p = parent[p]); if (p in parent) print pid } }'
 }
 
 # Ends what `attend` or `attend_within` waits for, with its whole family; for clean-up. All of it is stopped first, so
@@ -69,7 +70,7 @@ abandon() {
     fi
     [[ -n $attended ]] || return 0
     while
-        for pid in $(family "$attended"); do all[$pid]=""; done
+        for pid in $(family "$attended" "${!all[@]}"); do all[$pid]=""; done
         ((${#all[@]} > known))
     do
         known=${#all[@]}

@@ -1,6 +1,7 @@
 """How soon a document goes on that was cut: from the moment at which it can, to its first new bytes."""
 
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -47,9 +48,10 @@ class Accept:
                 return moment, event["bytes"]
         return None
 
-    def reached(self) -> int:
-        """The most that it has said to have come."""
-        return max((event["bytes"] for _, event in list(self.said) if event["event"] == "progress"), default=0)
+    def reached(self, until: float = math.inf) -> int:
+        """The most that it has said to have come, up to a moment."""
+        said = [event for moment, event in list(self.said) if moment <= until and event["event"] == "progress"]
+        return max((event["bytes"] for event in said), default=0)
 
     def stop(self) -> None:
         end(self.process)
@@ -84,7 +86,8 @@ class Document:
         try:
             wait_until(lambda: first.reached() >= SHARE * self.size, 60 + self.size / 5e6, "it does not get so far")
             able, after = fault(self, first)
-            new = wait_until(lambda: after.progress(able, first.reached() if after is first else 0), 60,
+            beyond = first.reached(until=able) if after is first else 0
+            new = wait_until(lambda: after.progress(able, beyond), 60,
                              f"after {fault.__doc__} it does not go on within a minute")  # fmt: skip
             return new[0] - able
         finally:
@@ -154,11 +157,13 @@ def measure(hosts: list[Host], size: int, rounds: int) -> list[goals.Goal]:
                 os.makedirs(path)
             make(path, total)
             document = Document(near, far, path, total)
-            for fault in faults:
-                took = [document.cut(fault) for _ in range(rounds)]
-                slowest[fault] = max(slowest[fault], *took)
-                rows.append([title, fault.__doc__, *(milliseconds(seconds) for seconds in took)])
-            document.end()
+            try:
+                for fault in faults:
+                    took = [document.cut(fault) for _ in range(rounds)]
+                    slowest[fault] = max(slowest[fault], *took)
+                    rows.append([title, fault.__doc__, *(milliseconds(seconds) for seconds in took)])
+            finally:
+                document.end()
             if os.path.isdir(path):
                 shutil.rmtree(path)
             else:

@@ -158,7 +158,8 @@ struct LabAttackTests {
     func lastWords() async throws {
         let lab = try await HandoffLab(["laptop"])
         defer { lab.down() }
-        let key = try AccountKey(parsing: SecretBytes(of: Data(contentsOf: lab.keyFile).filter { $0 > 0x20 }))
+        let text = try Data(contentsOf: lab.keyFile).filter { $0 > 0x20 }
+        let key = try AccountKey(parsing: text.withUnsafeBytes { SecretBytes(copying: $0) })
         let listener = try AccountStore(folder: FilePath(lab.folder.appendingPathComponent("listener").path)).join(key)
         let opener = AdvertisementOpener(keys: listener.keys, ownDevice: listener.identity.id)
         let tap = try await Tap(lab, host: 1)

@@ -128,6 +128,10 @@ struct AddressTests {
     func interfaces() throws {
         let all = try InterfaceAddress.current(includingLoopback: true)
         #expect(all.contains { $0.address == .ipv4Loopback && $0.interfaceName == "lo" && $0.interfaceIndex > 0 })
+        let own = try #require(all.first { $0.address == .ipv4Loopback })
+        #expect(own.prefixLength == 8 && own.isOnLink(try #require(IPAddress("127.200.0.9"))))
+        #expect(!own.isOnLink(try #require(IPAddress("126.0.0.1"))) && !own.isOnLink(.ipv6Loopback))
+        #expect(all.allSatisfy { $0.isOnLink($0.address) })
         #expect(Set(all).count == all.count)
         #expect(all.count <= InterfaceAddress.limit)
         let others = try InterfaceAddress.current()

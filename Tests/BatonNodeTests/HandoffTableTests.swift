@@ -92,27 +92,30 @@ struct HandoffTableTests {
             return DocumentIdentity(file: half(file), place: half(place))
         }
         func activity(
-            _ id: UInt8, document: UInt8?, at place: UInt8? = nil, type: String = "public.data"
+            _ id: UInt8, document: UInt8?, at place: UInt8? = nil, type: String = "public.data", title: String = ""
         ) -> WireActivitySummary {
             .with {
                 $0.id = Data(repeating: id, count: ActivityID.size)
                 $0.type = type
+                $0.title = title
                 $0.identity = identity(document, place)
             }
         }
         func plan(_ activity: WireActivitySummary, origin: String = "a", at place: DestinationFolder?) -> Handoff.Plan {
-            Handoff.Plan(activity: activity, origin: PeerName(id: origin, name: origin), destination: place)
+            Handoff.Plan(
+                activity: activity, origin: PeerName(id: origin, name: origin), candidates: [], destination: place)
         }
         let table = HandoffTable()
         let first = parts.handoff(plan(activity(1, document: nil), at: folder))
         await first.setIdentity(identity(7, 3))
         let isOver = Lock(false)
         try await table.insert(first)
-        await table.setTask(
-            Task {
-                while !Task.isCancelled { await Task.yield() }
-                isOver.withLock { $0 = true }
-            }, of: first)
+        let running = Task {
+            while (try? await Task.sleep(for: .seconds(3600))) != nil {}
+            isOver.withLock { $0 = true }
+        }
+        defer { running.cancel() }
+        await table.setTask(running, of: first)
         // Somebody waits for it still.
         #expect(await !table.hasDetached(from: "a", into: folder))
         _ = await table.endDetached(like: plan(activity(1, document: 7), at: folder))
@@ -123,7 +126,10 @@ struct HandoffTableTests {
         #expect(await !table.hasDetached(from: "b", into: folder))
         #expect(await !table.hasDetached(from: "a", into: nil))
         for other in [
-            plan(activity(2, document: 8, at: 4), at: folder), plan(activity(2, document: nil), at: folder),
+            plan(activity(2, document: 8, at: 4), at: folder),
+            // A file that has gone leaves its number to another.
+            plan(activity(2, document: 7, at: 4, title: "another"), at: folder),
+            plan(activity(2, document: nil), at: folder),
             plan(activity(2, document: 7, type: "public.folder"), at: folder),
             plan(activity(1, document: 7), origin: "b", at: folder), plan(activity(1, document: 7), at: nil),
         ] {
@@ -137,7 +143,7 @@ struct HandoffTableTests {
 }
 
 extension Handoff {
-    fileprivate func setIdentity(_ identity: DocumentIdentity) { self.identity = identity }
+    fileprivate func setIdentity(_ identity: DocumentIdentity) { document.identity = identity }
 
     /// An application has the activity for as long as the stream is open.
     fileprivate func give(_ stream: BatonTransport.Stream) { continuation = stream }

@@ -85,7 +85,7 @@ struct HandoffTests {
                 }
                 await stream.finish()
             }
-            var plan = Handoff.Plan(activity: Self.note(0), origin: origin, destination: nil)
+            var plan = Handoff.Plan(activity: Self.note(0), origin: origin, candidates: [], destination: nil)
             plan.takesReplacement = true
             let handoff = parts.handoff(plan)
             if replacements == Handoff.replacementBound {
@@ -117,7 +117,8 @@ struct HandoffTests {
         var deadlines = HandoffDeadlines()
         deadlines.payload = .milliseconds(200)
         let handoff = parts.handoff(
-            Handoff.Plan(activity: Self.note(0), origin: origin, destination: nil), deadlines: deadlines)
+            Handoff.Plan(activity: Self.note(0), origin: origin, candidates: [], destination: nil), deadlines: deadlines
+        )
         let error = await #expect(throws: HandoffError.self) { try await handoff.fetchAcceptedPayload() }
         #expect(error?.code == .timedOut && error?.device == "laptop")
         let heard = await endings.first { _ in true }
@@ -161,8 +162,8 @@ struct HandoffTests {
         /// - Parameter ruled: whether the rule that accepts took it over; the user did where not.
         func handoff(_ lines: [String], ruled: Bool) throws -> Handoff {
             let policy = try AcceptPolicy(parsing: Array(lines.joined(separator: "\n").utf8), home: nil)
-            var plan = Handoff.Plan(activity: Self.note(0), origin: origin, destination: nil)
-            plan.candidates = policy.rules
+            var plan = Handoff.Plan(
+                activity: Self.note(0), origin: origin, candidates: policy.rules, destination: nil)
             if ruled { plan.rule = policy.rules.first { $0.action == .accept } }
             return parts.handoff(plan)
         }
@@ -183,6 +184,10 @@ struct HandoffTests {
             #expect(
                 error?.code == .refused && error?.message.contains("Line 1") == true, "\(String(describing: error))")
         }
+        // So does the size, of what is announced and of what there is: 0 bytes here.
+        let unsized = try handoff(["refuse max=1KB", "accept to=/scans"], ruled: false)
+        let tooSmall = await #expect(throws: HandoffError.self) { try await unsized.fetchAcceptedPayload() }
+        #expect(tooSmall?.code == .refused && tooSmall?.message.contains("Line 1") == true)
         let asking = try handoff(["ask network=lo", "accept to=/scans"], ruled: true)
         let unruled = await #expect(throws: HandoffError.self) { try await asking.fetchAcceptedPayload() }
         #expect(unruled?.code == .refused, "\(String(describing: unruled))")

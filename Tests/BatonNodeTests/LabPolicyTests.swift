@@ -94,5 +94,30 @@ extension LabHandoffTests {
             #expect(try lab.contents(of: folder) == ["third"])
             try await asked.end(by: SIGTERM)
         }
+
+        @Test("What a user accepts is held against the rules as it is, and not as it was announced")
+        func grown() async throws {
+            let lab = try await HandoffLab()
+            defer { lab.down() }
+            let home = try await join(lab, "taker")
+            let origin = lab.folder.appendingPathComponent("o")
+            try write("ask max=1KB\nrefuse type=public.*\n", home)
+            _ = try await lab.startNode(1, home: origin)
+            _ = try await lab.startNode(2, home: home)
+            let document = try lab.document("small", bytes: 1000, seed: 44)
+            let offer = try lab.start(1, ["offer", "--json", document.path], home: origin)
+            let id = try await offer.event("offered").id ?? ""
+            try await lab.start(2, ["activities", "--watch", "--json"], home: home).listed("small")
+            let file = try FileHandle(forWritingTo: document)
+            try file.seekToEnd()
+            try file.write(contentsOf: Data(count: 5000))
+            try file.close()
+            let folder = try lab.destination("folder")
+            let accepted = try await lab.run(2, "accept", id, "--json", "--to", folder.path, home: home)
+            #expect(accepted.events.last?.code == "refused", "\(accepted)")
+            #expect(accepted.events.last?.message?.contains("ine 2: refuse type=public.*") == true, "\(accepted)")
+            #expect(try lab.contents(of: folder).isEmpty)
+            try await offer.end(by: SIGTERM)
+        }
     }
 }

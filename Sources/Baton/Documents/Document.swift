@@ -17,8 +17,8 @@ public final class Document: Sendable {
         case resignedFront
         /// ``needsSave`` was set.
         case stateChanged
-        /// So much of the file has come from the other device, in bytes: less than `total` until it is whole, verified and
-        /// in place, which is ``arrived(_:)``.
+        /// So much of the file has come from the other device, in bytes: less than `total`, if that is not 0, until it is
+        /// whole, verified and in place, which is ``arrived(_:)``.
         case progress(received: UInt64, total: UInt64)
         /// The file is on this device.
         case arrived(URL)

@@ -44,8 +44,11 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         let found = try ledger.unfinished(of: header, in: folder)
         // Of what does not say which document it is, another version may be another document of that name.
         hasChanged =
-            !found.isEmpty && identity != .unknown
-            && found.allSatisfy { !$0.header.tree.isSameVersion(as: tree) && $0.header.identity != .unknown }
+            !found.isEmpty
+            && found.allSatisfy {
+                !$0.header.tree.isSameVersion(as: tree)
+                    && (identity.hasPlace(of: $0.header.identity) || identity.hasFile(of: $0.header.identity))
+            }
         bases = Bases(of: tree)
         decoder = ChunkDecoder(label: tree.label)
         try thread.perform { () throws(DocumentError) in

@@ -36,10 +36,11 @@ public struct DocumentIdentity: Sendable, Hashable {
         return folder.isEmpty ? "." : folder
     }
 
-    /// Whether this is surely the same document: the same file, or one that was put in its place.
-    public func isSame(as other: DocumentIdentity) -> Bool {
-        !file.isEmpty && file == other.file || !place.isEmpty && place == other.place
-    }
+    /// Whether it is at the same place: the same file, or one that was put there.
+    public func hasPlace(of other: DocumentIdentity) -> Bool { !place.isEmpty && place == other.place }
+
+    /// Whether it is the same file, wherever that is now, or another one which has got its number since.
+    public func hasFile(of other: DocumentIdentity) -> Bool { !file.isEmpty && file == other.file }
 
     /// Whether this is surely not the same document.
     public func isOther(than other: DocumentIdentity) -> Bool {

@@ -100,6 +100,17 @@ public struct IPAddress: Sendable, Hashable {
         }
     }
 
+    /// Whether the first bits are those of another address, of the same kind; scopes do not count.
+    ///
+    /// - Parameter length: how many: 0 to 32 of IPv4, to 128 of IPv6.
+    public func hasPrefix(of other: IPAddress, length: Int) -> Bool {
+        isIPv4 == other.isIPv4
+            && zip(bytes, other.bytes).enumerated().allSatisfy { index, bytes in
+                let bits = max(0, min(8, length - index * 8))
+                return bits == 0 || (bytes.0 ^ bytes.1) >> (8 - bits) == 0
+            }
+    }
+
     /// Whether the address is good on one link only (RFC 3927: 169.254/16; RFC 4291: fe80::/10).
     public var isLinkLocal: Bool {
         switch storage {

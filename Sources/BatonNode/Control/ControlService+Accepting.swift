@@ -28,9 +28,10 @@ extension ControlService {
         let (summary, origin) = (found.activity, found.origin)
         try Self.require(summary, of: origin, asShownIn: request)
         var plan = Handoff.Plan(
-            activity: summary, origin: origin, destination: destination, keepsClaim: request.streams,
+            activity: summary, origin: origin, candidates: found.candidates, destination: destination,
+            keepsClaim: request.streams,
             printsOnly: request.look || (!request.toApplication && !request.streams && destination == nil),
-            candidates: found.candidates, takesReplacement: request.orNewest, copies: try Self.copies(in: request))
+            takesReplacement: request.orNewest, copies: try Self.copies(in: request))
         let wanted = request.application
         let isPage = summary.type == ActivityType.browsingWeb
         // Whether one that claims hosts may open a page says the page's host, also where the user has named it.

@@ -17,7 +17,7 @@ extension Handoff {
     /// have to be asked about.
     func fetchAcceptedPayload() async throws(HandoffError) -> WireActivityPayload {
         let connection = try await connections.connection(to: plan.origin.id, isWanted: true)
-        try plan.requirePolicy(over: connection)
+        try plan.requirePolicy(over: connection, size: document.size)
         let watching = Task { await leaveMoved(connection) }
         defer { watching.cancel() }
         var replacements = 0
@@ -72,8 +72,10 @@ extension Handoff {
             throw HandoffError(.internal, "\(plan.origin.name) sent what no activity may have: \(error)")
         }
         try OfferedActivity.requireFitting(payload.userInfo)
-        try plan.rule?.require(type: payload.summary.type, size: payload.summary.documentSize)
-        if identity == .unknown { identity = payload.summary.identity }
+        let summary = payload.summary
+        try plan.rule?.require(type: summary.type, size: summary.documentSize)
+        try plan.requirePolicy(over: connection, size: summary.documentSize)
+        document = (summary.identity, summary.title, summary.documentSize)
         return payload
     }
 
@@ -95,7 +97,7 @@ extension Handoff {
         }
         if connection.isOpen { return (connection, claim) }
         let fresh = try await connections.connection(to: plan.origin.id, isWanted: true)
-        try plan.requirePolicy(over: fresh)
+        try plan.requirePolicy(over: fresh, size: document.size)
         guard let now = held, now.connection === connection else { return try await presentClaim() }
         held = (fresh, claim)
         await connections.letGo(of: connection)
@@ -126,14 +128,19 @@ extension Handoff {
     private func relocate(_ connection: Connection) async throws(HandoffError) -> Data? {
         let offered = try await offered(on: connection)
         guard !offered.contains(where: { $0.id == activityID }) else { return nil }
-        return offered.first(where: isOf)?.id
+        // What was put in its place rather than a file that was moved from there.
+        let candidates = offered.filter(isOf)
+        return (candidates.first { $0.identity.hasPlace(of: document.identity) } ?? candidates.first)?.id
     }
 
     /// Whether something that the origin offers is the activity of this handoff: by its id or, since a node that starts
-    /// again gives new ones, because its document is the same file or folder there, or one that was put in its place.
+    /// again gives new ones, because its document is at the same place there, or is the same file under the same title: a
+    /// file that has gone leaves its number to another one.
     func isOf(_ activity: WireActivitySummary) -> Bool {
         activity.id == activityID
-            || activity.identity.isSame(as: identity) && activity.type == plan.activity.type
+            || activity.type == plan.activity.type
+                && (activity.identity.hasPlace(of: document.identity)
+                    || activity.identity.hasFile(of: document.identity) && activity.title == document.title)
     }
 
     /// What the origin offers now, its current activity first.

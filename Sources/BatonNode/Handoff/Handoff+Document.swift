@@ -33,28 +33,40 @@ extension Handoff {
 
     /// Fetches until it is whole, or what stands in the way does not pass by itself.
     private func fetchAgain(
-        _ document: HandoffDocument, into destination: DestinationFolder, telling reporter: DocumentReporter
+        _ fetched: HandoffDocument, into destination: DestinationFolder, telling reporter: DocumentReporter
     ) async throws(HandoffError) -> (path: [UInt8], size: UInt64) {
         let progress = LatestProgress()
         let events = eventContinuation
         var retry = TransferRetry(now: .now)
         var isToldOfPlaces = false
-        var isToldOfChange = false
+        // Whether that it is another version than what came before is told already.
+        let isToldOfChange = Lock(false)
         var order = DocumentOrder(
             title: plan.activity.title, type: plan.activity.type, origin: plan.origin.id, folder: destination,
             copies: plan.copies,
             rule: plan.rule)
         while true {
             do {
-                let description = try await document.description()
+                let description = try await fetched.description()
                 order.sharedCopy = await sharedCopy(of: description)
                 let (connection, claim) = try await presentClaim()
                 let watching = Task { await leaveStalled(connection, progress) }
                 defer { watching.cancel() }
-                let isUntold = !isToldOfChange
+                let size = AcceptPolicy.Rule.size(of: description.tree)
+                try plan.requirePolicy(over: connection, size: size)
+                document.size = size
                 let path = try await documents.fetch(
                     description, for: order, from: connection, claim: claim,
-                    hasChanged: { if isUntold { Self.tell($0, waiting: 0, keeping: 0, to: events) } },
+                    begin: { hasChanged in
+                        let wasTold = isToldOfChange.withLock { isTold in
+                            defer { isTold = hasChanged }
+                            return isTold
+                        }
+                        guard hasChanged, !wasTold else { return }
+                        let label = description.tree.label
+                        let change = HandoffError(.documentChanged, "\(label) has changed since a part of it came")
+                        Self.tell(change, waiting: 0, keeping: 0, to: events)
+                    },
                     progress: { report in
                         progress.set(report.bytes)
                         events.yield(.with { $0.progress = report })
@@ -69,8 +81,8 @@ extension Handoff {
                 let waitsForPlace = if case .waitForPlace = verdict { true } else { false }
                 if !waitsForPlace || !isToldOfPlaces { tellInterruption(error, verdict, keeping: progress.bytes) }
                 isToldOfPlaces = waitsForPlace
-                isToldOfChange = error.code == .documentChanged
-                try await overcome(error, verdict, document)
+                if error.code == .documentChanged { isToldOfChange.withLock { $0 = true } }
+                try await overcome(error, verdict, fetched)
             }
         }
     }

@@ -22,6 +22,9 @@ extension Handoff {
     struct Plan: Sendable {
         let activity: WireActivitySummary
         let origin: PeerName
+        /// The rules of the user's policy about it, of which the first that is about its size and the connection's network
+        /// decides.
+        let candidates: [AcceptPolicy.Rule]
         /// The folder that a document goes to, opened when the user said yes; `nil` asks for the payload only.
         let destination: DestinationFolder?
         var recipient = Recipient.asker
@@ -31,8 +34,6 @@ extension Handoff {
         var printsOnly = false
         /// The rule that accepts it; `nil` where the user does.
         var rule: AcceptPolicy.Rule?
-        /// The rules of the user's policy about it, of which the first that is about the connection's network decides.
-        var candidates: [AcceptPolicy.Rule] = []
         /// Nobody named the activity: what has taken its place meanwhile is meant as well.
         var takesReplacement = false
         /// Older copies of the document on this device: what they have is not sent.

@@ -55,7 +55,10 @@ actor HandoffTable {
             guard await entry.handoff.isOf(plan.activity), await entry.handoff.continued == nil else { continue }
             entry.task?.cancel()
             await entry.task?.value
-            if let continued = await entry.handoff.continued { return continued }
+            // What was offered anew may be another version than the one that is in place now.
+            guard let continued = await entry.handoff.continued, await entry.handoff.activityID == plan.activity.id
+            else { continue }
+            return continued
         }
         return nil
     }

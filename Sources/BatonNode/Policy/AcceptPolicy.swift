@@ -55,12 +55,7 @@ public struct AcceptPolicy: Sendable, Hashable {
         func contains(_ address: IPAddress) -> Bool {
             switch self {
             case .interface: false
-            case .addresses(let network, let length):
-                network.isIPv4 == address.isIPv4
-                    && zip(network.bytes, address.bytes).enumerated().allSatisfy { index, bytes in
-                        let bits = max(0, min(8, length - index * 8))
-                        return (bytes.0 ^ bytes.1) >> (8 - bits) == 0 || bits == 0
-                    }
+            case .addresses(let network, let length): address.hasPrefix(of: network, length: length)
             }
         }
     }
@@ -108,14 +103,16 @@ extension AcceptPolicy.Rule {
     }
 
     func matches(_ subject: AcceptPolicy.Subject) -> Bool {
-        matchesApartFromNetwork(subject) && matchesNetwork(subject)
+        matchesDeviceAndType(of: subject) && isAbout(size: subject.size) && matchesNetwork(subject)
     }
 
-    /// Whether it is about an activity, over one network or another.
-    func matchesApartFromNetwork(_ subject: AcceptPolicy.Subject) -> Bool {
+    /// Whether it is about an activity of one size or another, over some network.
+    func matchesDeviceAndType(of subject: AcceptPolicy.Subject) -> Bool {
         matchesDevice(subject) && (type.map { Wildcard.matches($0, subject.type) } ?? true)
-            && (maximumSize.map { subject.size <= $0 } ?? true)
     }
+
+    /// Whether it is about documents of so many bytes.
+    func isAbout(size: UInt64) -> Bool { maximumSize.map { size <= $0 } ?? true }
 
     /// An identifier is compared with identifiers only, so that no device can take another's by its name.
     private func matchesDevice(_ subject: AcceptPolicy.Subject) -> Bool {

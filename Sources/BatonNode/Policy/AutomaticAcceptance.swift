@@ -134,8 +134,8 @@ actor AutomaticAcceptance {
             logger.notice("\(what) is taken over into \(place)")
             let handoff = Handoff(
                 Handoff.Plan(
-                    activity: summary, origin: peer.peerName, destination: destination, rule: rule,
-                    candidates: policy.candidates(for: candidate.subject)),
+                    activity: summary, origin: peer.peerName, candidates: policy.candidates(for: candidate.subject),
+                    destination: destination, rule: rule),
                 connections: connections, documents: documents, applications: applications, files: files,
                 deadlines: deadlines)
             try await handoffs.insert(handoff)
@@ -208,6 +208,11 @@ extension AcceptPolicy.Rule {
             throw HandoffError(
                 .refused, "it is a folder now, and the rule in line \(line) accepted something of type \(type).")
         }
-        try require(type: nil, size: tree.size + Self.entrySize * UInt64(tree.entryCount - 1))
+        try require(type: nil, size: Self.size(of: tree))
+    }
+
+    /// What a document counts for, in bytes: all that is in it.
+    static func size(of tree: DocumentTree) -> UInt64 {
+        tree.size + entrySize * UInt64(tree.entryCount - 1)
     }
 }

@@ -54,11 +54,11 @@ extension DocumentService {
     ///
     /// - Parameters:
     ///   - description: what the origin described it as.
-    ///   - hasChanged: is called where it has changed since a part of it came, before more of it comes.
+    ///   - begin: hears, before any of it comes, whether it has changed since a part of it came.
     /// - Returns: where it is now.
     func fetch(
         _ description: DocumentDescription, for order: DocumentOrder, from connection: Connection, claim: ClaimID,
-        hasChanged: @Sendable (HandoffError) -> Void = { _ in },
+        begin: @Sendable (_ hasChanged: Bool) -> Void = { _ in },
         progress: @escaping @Sendable (WireProgressReport) -> Void
     ) async throws(HandoffError) -> [UInt8] {
         let tree = description.tree
@@ -72,9 +72,7 @@ extension DocumentService {
                 tree, from: order.origin, in: order.folder, ledger: ledger, against: isTrusted ? order.copies : [],
                 sharedCopy: isTrusted ? order.sharedCopy : nil, identity: description.identity)
             do {
-                if try await writer.hasChanged() {
-                    hasChanged(HandoffError(.documentChanged, "\(tree.label) has changed since a part of it came"))
-                }
+                begin(try await writer.hasChanged())
                 return try await receive(
                     into: writer, requiringAll: order.folder.checks.contains(.whole), from: connection, claim: claim,
                     progress: progress)

@@ -76,7 +76,8 @@ struct NodeParts {
 
     /// A handoff that has not begun.
     func handoff(
-        _ plan: Handoff.Plan = Handoff.Plan(activity: .init(), origin: PeerName(id: "a", name: "a"), destination: nil),
+        _ plan: Handoff.Plan = Handoff.Plan(
+            activity: .init(), origin: PeerName(id: "a", name: "a"), candidates: [], destination: nil),
         deadlines: HandoffDeadlines = HandoffDeadlines()
     ) -> Handoff {
         Handoff(
