@@ -143,7 +143,7 @@ struct HandoffTableTests {
 }
 
 extension Handoff {
-    fileprivate func setIdentity(_ identity: DocumentIdentity) { document.identity = identity }
+    fileprivate func setIdentity(_ identity: DocumentIdentity) { known.identity = identity }
 
     /// An application has the activity for as long as the stream is open.
     fileprivate func give(_ stream: BatonTransport.Stream) { continuation = stream }

@@ -17,7 +17,7 @@ extension Handoff {
     /// have to be asked about.
     func fetchAcceptedPayload() async throws(HandoffError) -> WireActivityPayload {
         let connection = try await connections.connection(to: plan.origin.id, isWanted: true)
-        try plan.requirePolicy(over: connection, size: document.size)
+        try plan.requirePolicy(over: connection, size: known.size)
         let watching = Task { await leaveMoved(connection) }
         defer { watching.cancel() }
         var replacements = 0
@@ -75,7 +75,7 @@ extension Handoff {
         let summary = payload.summary
         try plan.rule?.require(type: summary.type, size: summary.documentSize)
         try plan.requirePolicy(over: connection, size: summary.documentSize)
-        document = (summary.identity, summary.title, summary.documentSize)
+        known = (summary.identity, summary.title, summary.documentSize)
         return payload
     }
 
@@ -97,7 +97,7 @@ extension Handoff {
         }
         if connection.isOpen { return (connection, claim) }
         let fresh = try await connections.connection(to: plan.origin.id, isWanted: true)
-        try plan.requirePolicy(over: fresh, size: document.size)
+        try plan.requirePolicy(over: fresh, size: known.size)
         guard let now = held, now.connection === connection else { return try await presentClaim() }
         held = (fresh, claim)
         await connections.letGo(of: connection)
@@ -130,7 +130,7 @@ extension Handoff {
         guard !offered.contains(where: { $0.id == activityID }) else { return nil }
         // What was put in its place rather than a file that was moved from there.
         let candidates = offered.filter(isOf)
-        return (candidates.first { $0.identity.hasPlace(of: document.identity) } ?? candidates.first)?.id
+        return (candidates.first { $0.identity.hasPlace(of: known.identity) } ?? candidates.first)?.id
     }
 
     /// Whether something that the origin offers is the activity of this handoff: by its id or, since a node that starts
@@ -139,8 +139,8 @@ extension Handoff {
     func isOf(_ activity: WireActivitySummary) -> Bool {
         activity.id == activityID
             || activity.type == plan.activity.type
-                && (activity.identity.hasPlace(of: document.identity)
-                    || activity.identity.hasFile(of: document.identity) && activity.title == document.title)
+                && (activity.identity.hasPlace(of: known.identity)
+                    || activity.identity.hasFile(of: known.identity) && activity.title == known.title)
     }
 
     /// What the origin offers now, its current activity first.

@@ -33,7 +33,7 @@ extension Handoff {
 
     /// Fetches until it is whole, or what stands in the way does not pass by itself.
     private func fetchAgain(
-        _ fetched: HandoffDocument, into destination: DestinationFolder, telling reporter: DocumentReporter
+        _ document: HandoffDocument, into destination: DestinationFolder, telling reporter: DocumentReporter
     ) async throws(HandoffError) -> (path: [UInt8], size: UInt64) {
         let progress = LatestProgress()
         let events = eventContinuation
@@ -47,14 +47,14 @@ extension Handoff {
             rule: plan.rule)
         while true {
             do {
-                let description = try await fetched.description()
+                let description = try await document.description()
                 order.sharedCopy = await sharedCopy(of: description)
                 let (connection, claim) = try await presentClaim()
                 let watching = Task { await leaveStalled(connection, progress) }
                 defer { watching.cancel() }
                 let size = AcceptPolicy.Rule.size(of: description.tree)
                 try plan.requirePolicy(over: connection, size: size)
-                document.size = size
+                known.size = size
                 let path = try await documents.fetch(
                     description, for: order, from: connection, claim: claim,
                     begin: { hasChanged in
@@ -82,7 +82,7 @@ extension Handoff {
                 if !waitsForPlace || !isToldOfPlaces { tellInterruption(error, verdict, keeping: progress.bytes) }
                 isToldOfPlaces = waitsForPlace
                 if error.code == .documentChanged { isToldOfChange.withLock { $0 = true } }
-                try await overcome(error, verdict, fetched)
+                try await overcome(error, verdict, document)
             }
         }
     }

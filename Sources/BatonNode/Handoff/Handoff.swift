@@ -44,7 +44,7 @@ actor Handoff {
     /// Under which id the origin offers the activity: another one when it was offered anew.
     var activityID: Data
     /// Which document of the origin the activity's is, what it is called there and how large it is, as it was last told.
-    var document: (identity: DocumentIdentity, title: String, size: UInt64)
+    var known: (identity: DocumentIdentity, title: String, size: UInt64)
     /// What the user chose of several applications, as whoever asked says.
     nonisolated let choices: AsyncStream<String>
     private nonisolated let choice: AsyncStream<String>.Continuation
@@ -55,7 +55,7 @@ actor Handoff {
     ) {
         self.plan = plan
         activityID = plan.activity.id
-        document = (.unknown, plan.activity.title, plan.activity.documentSize)
+        known = (.unknown, plan.activity.title, plan.activity.documentSize)
         if case .applicationOfPage(_, let browsers) = plan.recipient { self.browsers = browsers }
         self.connections = connections
         self.documents = documents
