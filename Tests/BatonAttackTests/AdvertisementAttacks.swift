@@ -232,7 +232,9 @@ struct AdvertisementAttacks {
     @Test("A forged tag: an account that an attacker made up")
     func forgedSeal() async throws {
         let attacker = try TestAccount(devices: 1)
-        try await attack("an advertisement sealed with a key of the attacker's own") { defence in
+        let third = try #require(NetworkAddress("192.0.2.7"))
+        try await attack("an advertisement sealed with a key of the attacker's own, which names a third host") {
+            defence in
             // Where no seal is looked at, the attacker needs none.
             let guards: AdvertisementGuards = defence.isOn ? .all : .all.subtracting(.seal)
             var sealer = try attacker.devices[0].makeSealer(guards)
@@ -240,7 +242,8 @@ struct AdvertisementAttacks {
             let opener = AdvertisementOpener(keys: desktop.account.keys, ownDevice: desktop.id, guards: guards)
             var (replayGuard, table) = (ReplayGuard(), PeerTable(keys: laptop.account.currentKeys))
             receive(record, by: opener, &replayGuard, &table)
-            return Outcome(succeeds: !table.peers.isEmpty)
+            return Outcome(
+                succeeds: table.peers.values.contains { $0.addresses.contains { $0.ipAddress?.bytes == third.bytes } })
         }
     }
 

@@ -23,27 +23,14 @@ enum Outcome: Sendable, Hashable {
     }
 }
 
-/// How it is shown that an attack is one.
-enum Proof: Sendable {
-    /// The same code runs without its one defence.
-    case withoutDefence
-    /// Nothing can be switched off, because the defence is that there is no such code, which nobody shall add to see what
-    /// it does: something else stands in for what would be attacked. It shows only that the test would see the attack
-    /// succeed, and is counted apart. Five are left: the account key in a stolen folder, SRV records that are believed, work
-    /// that grows with the square of the keys, bytes for what is no TLS (six times), and documents that cannot be described
-    /// (two).
-    case control
-}
-
 /// Tries an attack against its defence, where it has to be refused, and once more with that one defence switched off,
 /// where it has to succeed: a test that cannot fail proves nothing.
 ///
 /// - Parameters:
 ///   - name: what is attacked how, for the report.
-///   - proof: what the attempt without the defence is.
 ///   - attempt: plays both sides, and says how it ended. It throws only when something else went wrong.
 func attack(
-    _ name: String, proof: Proof = .withoutDefence, sourceLocation: SourceLocation = #_sourceLocation,
+    _ name: String, sourceLocation: SourceLocation = #_sourceLocation,
     _ attempt: (Defence) async throws -> Outcome
 ) async rethrows {
     AttackReport.shared.begin()
@@ -53,7 +40,7 @@ func attack(
     #expect(
         unmet == .succeeded, "the attack does not even succeed without its defence: \(name)",
         sourceLocation: sourceLocation)
-    AttackReport.shared.end(name, isRefused: met == .refused, isProven: unmet == .succeeded, by: proof)
+    AttackReport.shared.end(name, isRefused: met == .refused, isProven: unmet == .succeeded)
 }
 
 /// Counts the attacks of this process, and says at its end what became of them.
@@ -64,7 +51,6 @@ final class AttackReport: Sendable {
         var begun = 0
         var refused = 0
         var proven = 0
-        var controls = 0
         var missed: [String] = []
     }
 
@@ -78,13 +64,10 @@ final class AttackReport: Sendable {
         counts.withLock { $0.begun += 1 }
     }
 
-    func end(_ name: String, isRefused: Bool, isProven: Bool, by proof: Proof) {
+    func end(_ name: String, isRefused: Bool, isProven: Bool) {
         counts.withLock { counts in
             counts.refused += isRefused ? 1 : 0
-            switch proof {
-            case .withoutDefence: counts.proven += isProven ? 1 : 0
-            case .control: counts.controls += isProven ? 1 : 0
-            }
+            counts.proven += isProven ? 1 : 0
             if !isRefused || !isProven { counts.missed.append(name) }
         }
     }
@@ -92,8 +75,7 @@ final class AttackReport: Sendable {
     private func say() {
         let counts = counts.withLock { $0 }
         var text =
-            "attacks: \(counts.begun) tried, \(counts.refused) refused; without their defence \(counts.proven) succeed;"
-            + " \(counts.controls) shown by a control\n"
+            "attacks: \(counts.begun) tried, \(counts.refused) refused; without their defence \(counts.proven) succeed\n"
         for name in counts.missed { text += "attacks: NOT AS IT SHOULD BE: \(name)\n" }
         let bytes = Array(text.utf8)
         _ = write(STDOUT_FILENO, bytes, bytes.count)

@@ -93,6 +93,14 @@ final class Visit: Sendable {
         #expect(try bytes.withUnsafeBytes { try socket.write($0) } == bytes.count)
     }
 
+    /// What comes when all that was said has come: the end; `waits` when that has not come in so long.
+    func lastReaction(within time: Duration) async throws -> Reaction {
+        while true {
+            let next = try await reaction(within: time)
+            if next != .answered { return next }
+        }
+    }
+
     /// What comes first, an answer or the end; `waits` when neither has come in so long.
     func reaction(within time: Duration = .seconds(60)) async throws -> Reaction {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 16)
