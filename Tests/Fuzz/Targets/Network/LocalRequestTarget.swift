@@ -1,4 +1,6 @@
+import FoundationEssentials
 import SwiftProtobuf
+import SystemPackage
 
 @testable import BatonAccount
 @testable import BatonDocuments
@@ -19,6 +21,7 @@ enum LocalRequestTarget: FuzzTarget {
             try check(activity)
         case .accept(let request):
             expect((ActivityID(request.activityID) == nil) == (request.activityID.count != 16), "a misshapen id")
+            check(copiesIn: request)
         case .documentRead(let request):
             try check(request)
         case .accountState, .adoptState, .activityList, .payload, .documentManifest, .documentRanges,
@@ -62,6 +65,17 @@ enum LocalRequestTarget: FuzzTarget {
             read += bytes.count
         }
         expect(read == Int(wanted), "\(read) bytes in the chunks of \(part.range)")
+    }
+
+    /// Older copies are as many as may be, each at a path that means the same to the node.
+    private static func check(copiesIn request: WireAcceptRequest) {
+        do throws(HandoffError) {
+            let copies = try ControlService.copies(in: request)
+            expect(copies.count == request.against.count && copies.count <= OlderCopy.limit, "\(copies.count) copies")
+            expect(copies.allSatisfy(\.isAbsolute), "a relative path: \(copies)")
+        } catch {
+            expect(error.code == .invalidRequest, "\(error)")
+        }
     }
 
     private static func check(_ activity: OfferedActivity) throws {
@@ -115,6 +129,11 @@ enum LocalRequestTarget: FuzzTarget {
                     .with {
                         $0.activityID = SampleUserInfo.id
                         $0.destination = SampleUserInfo.id
+                    }),
+                .accept(
+                    .with {
+                        $0.activityID = SampleUserInfo.id
+                        $0.against = ["/a/b", "/", "c", "/d\0e"].map { Data($0.utf8) }
                     }), .withdraw(.with { $0.idPrefix = "0" }),
             ]
             + [(0, size), (1 << 20 - 1, 2), (size - 1, 9), (.max, 1), (0, HandoffDocument.readBound + 1)].map {
