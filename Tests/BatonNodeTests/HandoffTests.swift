@@ -37,6 +37,10 @@ struct HandoffTests {
             })
     }
 
+    private static func rules(_ lines: [String]) throws -> [AcceptPolicy.Rule] {
+        try AcceptPolicy(parsing: Array(lines.joined(separator: "\n").utf8), home: nil).rules
+    }
+
     /// Answers what the handoff asks on a connection.
     private func serve(
         _ connection: Connection,
@@ -161,10 +165,9 @@ struct HandoffTests {
         }
         /// - Parameter ruled: whether the rule that accepts took it over; the user did where not.
         func handoff(_ lines: [String], ruled: Bool) throws -> Handoff {
-            let policy = try AcceptPolicy(parsing: Array(lines.joined(separator: "\n").utf8), home: nil)
-            var plan = Handoff.Plan(
-                activity: Self.note(0), origin: origin, candidates: policy.rules, destination: nil)
-            if ruled { plan.rule = policy.rules.first { $0.action == .accept } }
+            let rules = try Self.rules(lines)
+            var plan = Handoff.Plan(activity: Self.note(0), origin: origin, candidates: rules, destination: nil)
+            if ruled { plan.rule = rules.first { $0.action == .accept } }
             return parts.handoff(plan)
         }
         func handoff(_ network: String) throws -> Handoff {
@@ -188,6 +191,11 @@ struct HandoffTests {
         let unsized = try handoff(["refuse max=1KB", "accept to=/scans"], ruled: false)
         let tooSmall = await #expect(throws: HandoffError.self) { try await unsized.fetchAcceptedPayload() }
         #expect(tooSmall?.code == .refused && tooSmall?.message.contains("Line 1") == true)
+        let small = try Self.rules(["accept max=1KB to=/scans"])
+        var plan = Handoff.Plan(activity: Self.note(0), origin: origin, candidates: small, destination: nil)
+        plan.rule = small.first
+        let grown = #expect(throws: HandoffError.self) { try plan.requirePolicy(over: first, size: 2000) }
+        #expect(grown?.message.contains("more than the rule in line 1 accepts") == true, "\(String(describing: grown))")
         let asking = try handoff(["ask network=lo", "accept to=/scans"], ruled: true)
         let unruled = await #expect(throws: HandoffError.self) { try await asking.fetchAcceptedPayload() }
         #expect(unruled?.code == .refused, "\(String(describing: unruled))")

@@ -39,7 +39,7 @@ extension Handoff {
         let events = eventContinuation
         var retry = TransferRetry(now: .now)
         var isToldOfPlaces = false
-        // Whether that it is another version than what came before is told already.
+        // Whether that it is another version than what came before is told already, and nothing of it has come since.
         let isToldOfChange = Lock(false)
         var order = DocumentOrder(
             title: plan.activity.title, type: plan.activity.type, origin: plan.origin.id, folder: destination,
@@ -69,6 +69,7 @@ extension Handoff {
                     },
                     progress: { report in
                         progress.set(report.bytes)
+                        if report.bytes > report.resumedBytes { isToldOfChange.withLock { $0 = false } }
                         events.yield(.with { $0.progress = report })
                         reporter.report(.progress(report))
                     })

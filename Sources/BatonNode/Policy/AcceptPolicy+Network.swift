@@ -66,6 +66,7 @@ extension Handoff.Plan {
         let deciding = candidates.first { $0.isAbout(size: size) && $0.covers(route) }
         if let deciding, deciding.action == .refuse { throw HandoffError(refusedBy: deciding) }
         guard let rule, deciding != rule else { return }
+        try rule.require(type: nil, size: size)
         guard let deciding else {
             throw HandoffError(
                 .refused, "\(origin.name) is reached over another network than the rule in line \(rule.line) is about.")
