@@ -20,10 +20,10 @@ struct PolicyCommand: ParsableCommand {
 
               device=NAME    the other device, or its whole id; see below
               type=TYPE      with * for anything; public.data is a file
-              max=SIZE       at most so large, as announced and as it comes: 500, 100KB, 20MB, 1.5GB, 4GiB; what is in a folder counts
-                             4 KiB each besides
-              network=WHERE  an interface (wlan0) or addresses (192.168.1.0/24): where the device says that it
-                             is and, for what is taken over, where it is reached as well
+              max=SIZE       at most so large, as announced and as it comes: 500, 100KB, 20MB, 1.5GB, 4GiB;
+                             for accept, what is in a folder counts 4 KiB each besides
+              network=WHERE  an interface (wlan0) or addresses (192.168.1.0/24): where the device is seen, or
+                             says that it is, and for what is taken over where it is reached as well
               to=FOLDER      where accepted documents go; begins with / or ~/
 
             A device can call itself what it likes, and only its id is sure: `baton devices --json` shows it.

@@ -321,12 +321,12 @@ struct GateAttacks {
         }
         try await attack("a good token, and no more") { defence in
             var limits = NodeLimits()
-            limits.handshakeDeadline = defence.isOn ? .seconds(2) : .seconds(3600)
+            limits.handshakeDeadline = defence.isOn ? .seconds(5) : .seconds(3600)
             let service = try await LocalService(devices: 2, limits: limits)
             let visit = try await service.visit()
             try visit.send(hello(from: service))
             #expect(try await visit.reaction() == .answered)
-            let reaction = try await visit.lastReaction(within: defence.isOn ? .seconds(60) : .seconds(3))
+            let reaction = try await visit.lastReaction(within: defence.isOn ? .seconds(60) : .seconds(6))
             await service.close()
             return Outcome(succeeds: reaction == .waits)
         }

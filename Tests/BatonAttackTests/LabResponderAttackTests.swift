@@ -258,9 +258,11 @@ extension LabAttackTests {
             case .rotating:
                 laptop = try await start()
                 try await lab.awaitPeers(1, on: 1)
-                // An address that comes begins another period: for a moment both of its names are registered.
+                // An address that comes begins another period, with another port: for a moment both of its names are there.
+                let port = try await lab.status(1)?.port
                 let change = try lab.startProgram(1, ["ip", "address", "add", "10.78.0.1/24", "dev", "eth0"])
                 #expect(try await change.end().status == 0, "\(change.errors)")
+                try await eventually("the next name is on its way") { try await lab.status(1)?.port != port }
                 try lab.lab.command("avahi", "1", "kill")
             case .withoutBus:
                 laptop = try await start()

@@ -171,12 +171,15 @@ struct AcceptPolicyTests {
         }
         let small = try folder(of: 3)
         for type in ["public.folder", "Public.Folder", "org.example.project"] {
-            try rule.require(small, listedAs: type)
+            try DocumentService.refuseFolder(small, listedAs: type)
         }
-        #expect(throws: HandoffError.self) { try rule.require(small, listedAs: "public.plain-text") }
+        #expect(throws: HandoffError.self) { try DocumentService.refuseFolder(small, listedAs: "public.plain-text") }
         let bound = 1_000_000 / Int(AcceptPolicy.Rule.entrySize)
-        try rule.require(try folder(of: 1 + bound), listedAs: "public.folder")
-        #expect(throws: HandoffError.self) { try rule.require(try folder(of: 2 + bound), listedAs: "public.folder") }
+        func require(_ entries: Int) throws {
+            try rule.require(type: nil, size: AcceptPolicy.Rule.size(of: try folder(of: entries)))
+        }
+        try require(1 + bound)
+        #expect(throws: HandoffError.self) { try require(2 + bound) }
     }
 }
 

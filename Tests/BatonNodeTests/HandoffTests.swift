@@ -139,6 +139,7 @@ struct HandoffTests {
         defer { listener.close() }
         var sockets = accepted.makeAsyncIterator()
         let asked = Lock<[String]>([])
+        let offered = Lock(Self.note(0))
         /// The origin is reached at an address of the loopback, and by no other connection any more.
         func connect(_ last: Connection?, _ host: String) async throws -> Connection {
             await last?.abort()
@@ -157,7 +158,7 @@ struct HandoffTests {
                     return
                 }
                 asked.withLock { $0.append(host) }
-                try await stream.respond(Self.payload(Self.note(0)))
+                try await stream.respond(Self.payload(offered.withLock { $0 }))
                 await stream.finish()
             }
             try await parts.connections.adopt(near, of: origin.id)
@@ -201,9 +202,15 @@ struct HandoffTests {
         #expect(unruled?.code == .refused, "\(String(describing: unruled))")
         #expect(asked.withLock { $0 } == [])
         for network in ["127.0.0.1", "lo"] { _ = try await handoff(network).fetchAcceptedPayload() }
+        // What is sent may be larger than what was announced.
+        offered.withLock { $0.documentSize = 5000 }
+        let announced = try handoff(["ask max=1KB", "refuse"], ruled: false)
+        let larger = await #expect(throws: HandoffError.self) { try await announced.fetchAcceptedPayload() }
+        #expect(larger?.code == .refused && larger?.message.contains("Line 2") == true, "\(String(describing: larger))")
+        offered.withLock { $0.documentSize = 0 }
         let handoff = try handoff("127.0.0.0/31")
         _ = try await handoff.fetchAcceptedPayload()
-        #expect(asked.withLock { $0 } == ["127.0.0.1", "127.0.0.1", "127.0.0.1"])
+        #expect(asked.withLock { $0 } == Array(repeating: "127.0.0.1", count: 4))
         #expect(try await handoff.presentClaim().0 === first)
         // The claim goes by no connection over another network, and by the next one over this again.
         let second = try await connect(first, "127.0.0.2")

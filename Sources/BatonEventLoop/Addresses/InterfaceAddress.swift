@@ -9,15 +9,6 @@ public struct InterfaceAddress: Sendable, Hashable {
     public let interfaceIndex: UInt32
     /// The address. A link-local IPv6 address carries the index of its interface as scope.
     public let address: IPAddress
-    /// The first so many bits are the same for all that can be reached on the interface without a router: 0 to 128.
-    public let prefixLength: Int
-
-    /// Whether an address is on the interface's own network.
-    public func isOnLink(_ other: IPAddress) -> Bool {
-        // A link-local one is on the link of its interface, and on no other that has the same prefix.
-        guard other.scopeID == address.scopeID, other.isIPv4 == address.isIPv4, prefixLength > 0 else { return false }
-        return other.hasPrefix(of: address, length: prefixLength)
-    }
 
     /// How many addresses ``current(includingLoopback:)`` returns at most.
     ///
@@ -55,18 +46,27 @@ public struct InterfaceAddress: Sendable, Hashable {
             let name = String(cString: entry.ifa_name)
             let index = indices[name] ?? if_nametoindex(entry.ifa_name)
             indices[name] = index
-            let found = InterfaceAddress(
-                interfaceName: name, interfaceIndex: index, address: address,
-                prefixLength: prefixLength(of: entry.ifa_netmask))
+            let found = InterfaceAddress(interfaceName: name, interfaceIndex: index, address: address)
             if seen.insert(found).inserted { addresses.append(found) }
         }
         return addresses
     }
 
-    /// The bits of a network mask; 0 without one.
-    private static func prefixLength(of mask: UnsafeMutablePointer<sockaddr>?) -> Int {
-        guard let mask, let address = SocketAddress(mask)?.ipAddress else { return 0 }
-        return address.bytes.reduce(0) { $0 + $1.nonzeroBitCount }
+    /// The address of this machine that it uses towards another one, which is the one of the interface that leads there
+    /// now. Nothing is sent (connect(2) of a datagram socket looks up the route).
+    ///
+    /// - Throws: `unreachable` and others where nothing leads there.
+    public static func source(towards other: IPAddress) throws(SocketError) -> IPAddress? {
+        let number = socket(
+            other.isIPv4 ? AF_INET : AF_INET6, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        guard number >= 0 else { throw SocketError(Errno(rawValue: errno), while: "looking for the way to \(other)") }
+        let descriptor = OwnedDescriptor(takingOwnershipOf: number)
+        // Any port: none is asked.
+        let connected = try SocketAddress.ip(other, port: 9).withSystemAddress { connect(descriptor.rawValue, $0, $1) }
+        guard connected == 0 else {
+            throw SocketError(Errno(rawValue: errno), while: "looking for the way to \(other)")
+        }
+        return try SocketAddress.of(descriptor.rawValue) { getsockname($0, $1, $2) }.ipAddress
     }
 
     /// The name of the interface with that index, nil when there is none (any more).

@@ -52,9 +52,6 @@ extension Handoff {
                 let (connection, claim) = try await presentClaim()
                 let watching = Task { await leaveStalled(connection, progress) }
                 defer { watching.cancel() }
-                let size = AcceptPolicy.Rule.size(of: description.tree)
-                try plan.requirePolicy(over: connection, size: size)
-                known.size = size
                 let path = try await documents.fetch(
                     description, for: order, from: connection, claim: claim,
                     begin: { hasChanged in

@@ -191,11 +191,15 @@ actor Handoff {
 
         var continued = WireAcceptEvent.Continued()
         let hasDocument = arrival.payload.summary.kind == .document
-        let document = HandoffDocument(documents, place: arrival.localDocument?.path) {
-            [weak self] () throws(HandoffError) in
-            guard let self else { throw HandoffError(.noSuchClaim, "the activity has been let go") }
-            return try await presentClaim()
-        }
+        let document = HandoffDocument(
+            documents, place: arrival.localDocument?.path,
+            presenting: { [weak self] () throws(HandoffError) in
+                guard let self else { throw HandoffError(.noSuchClaim, "the activity has been let go") }
+                return try await presentClaim()
+            },
+            approving: { [weak self] (tree, connection) throws(HandoffError) in
+                try await self?.approve(tree, over: connection)
+            })
         if hasDocument { heldDocument = document }
         if let application = try await handOver(arrival, with: hasDocument ? document : nil) {
             continued.application = .with {
@@ -210,6 +214,12 @@ actor Handoff {
         }
         if !isLook(hasDocument: hasDocument) { try await reportContinued() }
         return continued
+    }
+
+    /// Holds the document, as it is described now, against what was accepted.
+    private func approve(_ tree: DocumentTree, over connection: Connection) throws(HandoffError) {
+        known.size = plan.size(of: tree)
+        try plan.requirePolicy(over: connection, size: known.size)
     }
 
     /// Whether nobody takes the activity over: its payload is printed, its document is not fetched, or it belongs to a

@@ -14,8 +14,12 @@ actor HandoffDocument {
     /// Gives the claim, and a connection to present it on.
     typealias Presenting = @Sendable () async throws(HandoffError) -> (Connection, ClaimID)
 
+    /// Throws where what is described is not what was accepted.
+    typealias Approving = @Sendable (DocumentTree, Connection) async throws(HandoffError) -> Void
+
     private let documents: DocumentService
     private let present: Presenting
+    private let approve: Approving
     private let queue = ReadQueue()
     private var describing: Task<DocumentDescription, any Error>?
     /// Which document it was and where it is in folders that are shared, when it was described first.
@@ -24,9 +28,13 @@ actor HandoffDocument {
     private var place: FilePath?
 
     /// - Parameter place: where this device has it already.
-    init(_ documents: DocumentService, place: FilePath? = nil, presenting present: @escaping Presenting) {
+    init(
+        _ documents: DocumentService, place: FilePath? = nil, presenting present: @escaping Presenting,
+        approving approve: @escaping Approving
+    ) {
         self.documents = documents
         self.present = present
+        self.approve = approve
         self.place = place
     }
 
@@ -37,9 +45,11 @@ actor HandoffDocument {
         if let describing {
             asking = describing
         } else {
-            asking = Task { [documents, present] in
+            asking = Task { [documents, present, approve] in
                 let (connection, claim) = try await present()
-                return try await documents.describe(from: connection, claim: claim)
+                let description = try await documents.describe(from: connection, claim: claim)
+                try await approve(description.tree, connection)
+                return description
             }
             describing = asking
         }
@@ -54,12 +64,13 @@ actor HandoffDocument {
 
     private func bound(_ description: DocumentDescription) throws(HandoffError) -> DocumentDescription {
         let first = first ?? (description.tree.label, description.identity, description.sharedURL)
-        self.first = first
         guard description.tree.label == first.label, !description.identity.isOther(than: first.identity) else {
             throw HandoffError(
                 .documentUnreadable,
                 "the other device offers another document in the place of \(first.label): accept it again")
         }
+        // What was put in its place is it from now on, and may be moved in its turn.
+        self.first = (first.label, description.identity, first.sharedURL)
         var bound = description
         bound.sharedURL = first.sharedURL
         return bound

@@ -12,41 +12,43 @@ extension AcceptPolicy {
     }
 }
 
-/// The way that a connection takes, as far as this machine can tell.
-private struct Route {
-    let local: IPAddress?
+/// The way that leads to where a connection goes.
+struct Route: Sendable {
     let remote: IPAddress?
-    /// What the machine's interfaces have; empty where nobody wants to know, or that cannot be told.
-    let own: [InterfaceAddress]
+    /// The interfaces that lead there.
+    let interfaces: Set<String>
 
-    init(_ connection: Connection, namesInterfaces: Bool) {
-        local = connection.localAddress.ipAddress
-        remote = connection.remoteAddress.ipAddress
-        own = namesInterfaces ? (try? InterfaceAddress.current(includingLoopback: true)) ?? [] : []
-    }
-
-    /// Whether it goes through an interface; `nil` where that is not clear.
+    /// The address of this machine that a connection has says nothing: the other side may have chosen it, since each can be
+    /// reached through any interface. What is answered goes the way that the kernel has now.
     ///
-    /// An address of this machine can be reached through any of its interfaces, so that the other side chooses the one
-    /// that it names; what comes from an address that lies behind the interface comes, and is answered, through it.
-    func goes(through interface: String) -> Bool? {
-        let ofInterface = own.filter { $0.interfaceName == interface }
-        guard let local, let remote, own.contains(where: { $0.address == local }) else { return nil }
-        let (isItsAddress, isBehind) = (
-            ofInterface.contains { $0.address == local }, ofInterface.contains { $0.isOnLink(remote) }
-        )
-        return isItsAddress == isBehind ? isItsAddress : nil
+    /// - Parameter namesInterfaces: whether somebody wants to know them.
+    /// - Throws: `connectionLost` where nothing leads there.
+    init(to remote: IPAddress?, namesInterfaces: Bool) throws(HandoffError) {
+        self.remote = remote
+        guard namesInterfaces, let remote else {
+            interfaces = []
+            return
+        }
+        do {
+            let source = try InterfaceAddress.source(towards: remote)
+            let own = try InterfaceAddress.current(includingLoopback: true)
+            interfaces = Set(own.filter { $0.address == source }.map(\.interfaceName))
+        } catch {
+            throw HandoffError(.connectionLost, "nothing leads to \(remote) at the moment: \(error)")
+        }
+        guard !interfaces.isEmpty else {
+            throw HandoffError(.connectionLost, "nothing leads to \(remote) at the moment")
+        }
     }
 }
 
 extension AcceptPolicy.Rule {
-    /// Whether a connection goes over a network that the rule is about. Where that is not clear it accepts nothing, and
-    /// refuses or asks.
-    fileprivate func covers(_ route: Route) -> Bool {
+    /// Whether a connection goes over a network that the rule is about.
+    func covers(_ route: Route) -> Bool {
         switch network {
         case nil: true
         case .addresses: route.remote.map { network?.contains($0) == true } ?? false
-        case .interface(let name): route.goes(through: name) ?? (action != .accept)
+        case .interface(let name): route.interfaces.contains(name)
         }
     }
 
@@ -59,10 +61,12 @@ extension Handoff.Plan {
     /// Holds the network that the origin is reached over, and what it sends, against the policy as it was when the activity
     /// was accepted.
     ///
-    /// - Parameter size: bytes of the document, as far as it is known; see ``AcceptPolicy/Rule/size(of:)``.
-    /// - Throws: `refused`, with the rule: where one refuses it or, for what a rule has accepted, where another one decides.
+    /// - Parameter size: bytes of the document, as far as it is known; see ``size(of:)``.
+    /// - Throws: `refused`, with the rule: where one refuses it or, for what a rule has accepted, where another one decides;
+    ///   `connectionLost` where it has to be known which interface leads there, and none does.
     func requirePolicy(over connection: Connection, size: UInt64) throws(HandoffError) {
-        let route = Route(connection, namesInterfaces: candidates.contains(where: \.namesInterface))
+        let route = try Route(
+            to: connection.remoteAddress.ipAddress, namesInterfaces: candidates.contains(where: \.namesInterface))
         let deciding = candidates.first { $0.isAbout(size: size) && $0.covers(route) }
         if let deciding, deciding.action == .refuse { throw HandoffError(refusedBy: deciding) }
         guard let rule, deciding != rule else { return }
@@ -75,6 +79,13 @@ extension Handoff.Plan {
             .refused,
             "as \(origin.name) is reached now, another rule decides than that in line \(rule.line). Line"
                 + " \(deciding.line): \(deciding).")
+    }
+}
+
+extension Handoff.Plan {
+    /// What a document counts for: for a user what was listed, for a rule all that is in it.
+    func size(of tree: DocumentTree) -> UInt64 {
+        rule == nil ? tree.size : AcceptPolicy.Rule.size(of: tree)
     }
 }
 

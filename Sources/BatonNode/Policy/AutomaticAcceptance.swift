@@ -200,17 +200,6 @@ extension AcceptPolicy.Rule {
     /// What each entry of a folder counts for besides what is in it, in bytes: about what it takes on a disk.
     static let entrySize: UInt64 = 4096
 
-    /// The same of what is fetched: a folder was listed as one, or as of a type that says nothing of that, and all that is
-    /// in it counts.
-    func require(_ tree: DocumentTree, listedAs type: String) throws(HandoffError) {
-        let type = type.lowercased()
-        guard !tree.isFolder || !type.hasPrefix("public.") || type == ActivityType.folder else {
-            throw HandoffError(
-                .refused, "it is a folder now, and the rule in line \(line) accepted something of type \(type).")
-        }
-        try require(type: nil, size: Self.size(of: tree))
-    }
-
     /// What a document counts for, in bytes: all that is in it.
     static func size(of tree: DocumentTree) -> UInt64 {
         tree.size + entrySize * UInt64(tree.entryCount - 1)

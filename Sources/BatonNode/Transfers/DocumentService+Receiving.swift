@@ -65,7 +65,10 @@ extension DocumentService {
         if order.folder.checks.contains(.shownName) {
             try Self.refuseHidden(tree.label, title: order.title, wasSeen: order.rule == nil)
         }
-        if order.folder.checks.contains(.rule) { try order.rule?.require(tree, listedAs: order.type) }
+        if order.folder.checks.contains(.rule) {
+            try Self.refuseFolder(tree, listedAs: order.type)
+            try order.rule?.require(type: nil, size: AcceptPolicy.Rule.size(of: tree))
+        }
         do {
             let isTrusted = order.trust.isThere
             let writer = try await DocumentWriter.create(
@@ -87,6 +90,14 @@ extension DocumentService {
             let failure = HandoffError(documentCause: error)
             guard failure.code == .documentChanged else { throw failure }
             throw HandoffError(.documentChanged, "\(tree.label) changed while it was being sent")
+        }
+    }
+
+    /// A folder was listed as one, or as of a type that says nothing of that.
+    static func refuseFolder(_ tree: DocumentTree, listedAs type: String) throws(HandoffError) {
+        let type = type.lowercased()
+        guard !tree.isFolder || !type.hasPrefix("public.") || type == ActivityType.folder else {
+            throw HandoffError(.refused, "\(tree.label) is a folder now, and something of type \(type) was accepted.")
         }
     }
 
