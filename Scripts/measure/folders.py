@@ -39,7 +39,7 @@ def copy(
     for host in hosts[:2]:
         host.forget_peak_memory()
     contenders = [
-        race.baton(origin, continuing, event["id"]),
+        race.baton(origin, continuing, event["id"], offer),
         race.served("rsync -a, ssh", lambda folder: ssh.synchronize("album", folder), ssh.process),
     ]
     race.run(

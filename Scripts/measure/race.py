@@ -27,12 +27,12 @@ class Contender:
     cpu: list[float] = field(default_factory=list)
 
 
-def baton(origin: Host, continuing: Host, activity: str) -> Contender:
+def baton(origin: Host, continuing: Host, activity: str, offer: subprocess.Popen) -> Contender:
     """Accepting an activity whose document is the thing that is copied."""
     return Contender(
         "baton",
         lambda folder: [continuing.baton_path, "accept", activity, "--to", folder, "--json"],
-        lambda: [origin.node.pid, continuing.node.pid],
+        lambda: [origin.node.pid, continuing.node.pid, offer.pid],
     )
 
 

@@ -22,7 +22,7 @@ def copy(
     for host in hosts[:2]:
         host.forget_peak_memory()
     contenders = [
-        race.baton(origin, continuing, event["id"]),
+        race.baton(origin, continuing, event["id"], offer),
         race.served("curl, nginx", lambda folder: nginx.fetch(name, f"{folder}/{name}"), nginx.process),
         race.served("scp", lambda folder: ssh.fetch(name, f"{folder}/{name}"), ssh.process),
     ]

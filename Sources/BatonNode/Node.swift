@@ -18,6 +18,9 @@ public import struct SystemPackage.FilePath
 public actor Node {
     /// How long a stopping node lets documents that are being written be finished.
     private static let stopGrace = Duration.seconds(10)
+    /// How long a node that offers something stays announced when it stops, offering nothing: Avahi says a change after up
+    /// to 370 ms, and nothing of it once the name has gone.
+    private static let lastWords = Duration.milliseconds(500)
     /// Connections are spread over this many loops.
     private static let connectionLoops = 2
 
@@ -117,11 +120,13 @@ public actor Node {
         parts.accepting.doorkeeper.close()
         parts.accepting.admitted.finish()
         parts.automatic.cancel()
+        let wasOffering = await !parts.offers.visible.isEmpty
         await parts.offers.withdrawAll()
         // What stays in the caches of others is an idle device.
         await parts.announcer.publish()
         await parts.announcer.stop()
         parts.monitor?.cancel()
+        if wasOffering { try? await Task.sleep(for: Self.lastWords) }
         await parts.discovery.stop()
         async let received: Void = parts.handoffs.stop(grace: Self.stopGrace)
         await parts.sending.drained(within: Self.stopGrace)

@@ -1,4 +1,5 @@
 import BatonEventLoop
+import BatonProtocol
 import BatonTestSupport
 import COpenSSL
 import Foundation
@@ -321,6 +322,7 @@ struct GateAttacks {
         }
         try await attack("a good token, and no more") { defence in
             var limits = NodeLimits()
+            limits.session.helloDeadline = .seconds(3600)
             limits.handshakeDeadline = defence.isOn ? .seconds(5) : .seconds(3600)
             let service = try await LocalService(devices: 2, limits: limits)
             let visit = try await service.visit()

@@ -1,9 +1,6 @@
 import BatonTestSupport
 import Foundation
-import SystemPackage
 import Testing
-
-@testable import BatonAccount
 
 /// The attacks that need a network: real nodes, real Avahi, and an attacker on the same link. One lab at a time.
 @Suite(
@@ -151,29 +148,6 @@ struct LabAttackTests {
         node.program.closeInput()
         #expect(try await node.end().status == 0, "\(node.errors)")
         return try await tap.end()
-    }
-
-    /// What a node says last is what a stranger can repeat for it when it has gone (``AdvertisementAttacks/repeated()``).
-    @Test("The last that a node says when it ends is that it offers nothing")
-    func lastWords() async throws {
-        let lab = try await HandoffLab(["laptop"])
-        defer { lab.down() }
-        let text = try Data(contentsOf: lab.keyFile).filter { $0 > 0x20 }
-        let key = try AccountKey(parsing: text.withUnsafeBytes { SecretBytes(copying: $0) })
-        let listener = try AccountStore(folder: FilePath(lab.folder.appendingPathComponent("listener").path)).join(key)
-        let opener = AdvertisementOpener(keys: listener.keys, ownDevice: listener.identity.id)
-        let tap = try await Tap(lab, host: 1)
-        let laptop = try await lab.startNode(1).command
-        let offer = try await lab.offer(1, "--url", "https://example.org/", "--title", "Last")
-        func said(in capture: Capture) throws -> String? {
-            try capture.announcement(of: 1).map { try opener.open($0.text).advertisement.content.current?.title ?? "" }
-        }
-        try await eventually("the offer is announced") { try said(in: tap.now()) == "Last" }
-        try await laptop.end(by: SIGTERM)
-        // What Avahi was given last is sent when it gets to it.
-        try await eventually("its last word is said") { try said(in: tap.now()) == "" }
-        _ = try await tap.end()
-        _ = try await offer.command.end()
     }
 
     /// Stute et al., USENIX Security 2021, section 6; CVE-2023-29380's kind: DNS-SD is anybody's to write, so that who

@@ -1,8 +1,10 @@
 import BatonTestSupport
 import Foundation
 import Glibc
+import SystemPackage
 import Testing
 
+@testable import BatonAccount
 @testable import BatonNode
 
 extension LabAttackTests {
@@ -180,6 +182,33 @@ extension LabAttackTests {
                     _ = setpriority(__priority_which_t(PRIO_PROCESS.rawValue), thread, -19)
                 }
             }
+        }
+
+        /// What a node says last is what a stranger can repeat for it when it has gone (``AdvertisementAttacks/repeated()``).
+        @Test("The last that a node says when it ends is that it offers nothing")
+        func lastWords() async throws {
+            let lab = try await HandoffLab(["laptop"])
+            defer { lab.down() }
+            let text = try Data(contentsOf: lab.keyFile).filter { $0 > 0x20 }
+            let key = try AccountKey(parsing: text.withUnsafeBytes { SecretBytes(copying: $0) })
+            let store = AccountStore(folder: FilePath(lab.folder.appendingPathComponent("listener").path))
+            let listener = try store.join(key)
+            let opener = AdvertisementOpener(keys: listener.keys, ownDevice: listener.identity.id)
+            func said(in capture: Capture) throws -> [String] {
+                try capture.records.filter { $0.text.count > 100 }.map {
+                    try opener.open($0.text).advertisement.content.current?.title ?? "nothing"
+                }
+            }
+            let tap = try await Tap(lab, host: 1)
+            let laptop = try await lab.startNode(1).command
+            try prefer(hostOf: laptop)
+            let offer = try await lab.offer(1, "--url", "https://example.org/", "--title", "Last")
+            try await eventually("the offer is announced") { try said(in: tap.now()).last == "Last" }
+            try await laptop.end(by: SIGTERM)
+            _ = try await offer.command.end()
+            // What Avahi was given last is sent when it gets to it.
+            try await eventually("its last word is said") { try said(in: tap.now()).last == "nothing" }
+            _ = try await tap.end()
         }
 
         /// Fills fresh memory with a pattern, so that what the library leaves uninitialised is found.

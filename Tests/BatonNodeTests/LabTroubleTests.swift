@@ -98,6 +98,7 @@ extension LabHandoffTests {
                 try file.close()
                 if isAway {
                     try await accepting.event("interrupted") { $0.code != "documentChanged" }
+                    try await accepting.event("progress") { $0.rate == 0 }
                     try lab.lab.command("link", "1", "up")
                 } else {
                     accepting = try lab.start(2, "accept", "--wait", "30", "--json", "--to", between.path)

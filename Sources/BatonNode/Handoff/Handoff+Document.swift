@@ -10,13 +10,27 @@ import struct SystemPackage.FilePath
 
 /// The document of a handoff, which goes on coming when the link, a node or the document itself gave way.
 extension Handoff {
+    /// Without news the last progress is told again this often: 1 s.
+    private static let progressPause = Duration.seconds(1)
+
     /// Fetches the document, and tells whoever asked and the application how it goes.
     func fetch(
         _ document: HandoffDocument, into destination: DestinationFolder
     ) async throws(HandoffError) -> (path: Data, size: UInt64) {
         let reporter = DocumentReporter(to: continuation)
+        let progress = LatestProgress()
+        // Whoever draws it sees the rate fall while nothing comes.
+        let repeating = Task { [events = eventContinuation] in
+            while (try? await Task.sleep(for: Self.progressPause)) != nil {
+                guard let report = progress.unchanged(for: Self.progressPause) else { continue }
+                events.yield(.with { $0.progress = report })
+            }
+        }
         do {
-            let (path, size) = try await fetchAgain(document, into: destination, telling: reporter)
+            let (path, size) = try await fetchAgain(document, into: destination, telling: reporter, progress)
+            repeating.cancel()
+            // Nothing is told of it once it is there.
+            await repeating.value
             if let place = FilePath(bytes: path) {
                 await document.setArrived(at: place)
                 if let application = continuing?.application.identifier { await files.grant(place, to: application) }
@@ -24,6 +38,8 @@ extension Handoff {
             reporter.report(.arrived(Data(path)))
             return (Data(path), size)
         } catch {
+            repeating.cancel()
+            await repeating.value
             reporter.report(.failed(error.failure))
             await reporter.end()
             hasToldOfDocument = true
@@ -33,9 +49,9 @@ extension Handoff {
 
     /// Fetches until it is whole, or what stands in the way does not pass by itself.
     private func fetchAgain(
-        _ document: HandoffDocument, into destination: DestinationFolder, telling reporter: DocumentReporter
+        _ document: HandoffDocument, into destination: DestinationFolder, telling reporter: DocumentReporter,
+        _ progress: LatestProgress
     ) async throws(HandoffError) -> (path: [UInt8], size: UInt64) {
-        let progress = LatestProgress()
         let events = eventContinuation
         var retry = TransferRetry(now: .now)
         var isToldOfPlaces = false
@@ -65,7 +81,7 @@ extension Handoff {
                         Self.tell(change, waiting: 0, keeping: 0, to: events)
                     },
                     progress: { report in
-                        progress.set(report.bytes)
+                        progress.set(report)
                         if report.bytes > report.resumedBytes { isToldOfChange.withLock { $0 = false } }
                         events.yield(.with { $0.progress = report })
                         reporter.report(.progress(report))
@@ -189,11 +205,16 @@ extension Handoff {
 
 /// The last progress that was told, from wherever it is told.
 private final class LatestProgress: Sendable {
-    private let state = Lock<UInt64>(0)
+    private let state = Lock<(report: WireProgressReport, time: Instant)?>(nil)
 
-    var bytes: UInt64 { state.withLock { $0 } }
+    var bytes: UInt64 { state.withLock { $0?.report.bytes ?? 0 } }
 
-    func set(_ bytes: UInt64) {
-        state.withLock { $0 = bytes }
+    func set(_ report: WireProgressReport) {
+        state.withLock { $0 = (report, .now) }
+    }
+
+    /// The same again, where it was told so long ago; `nil` where not, or where nothing was told yet.
+    func unchanged(for time: Duration) -> WireProgressReport? {
+        state.withLock { last in last.flatMap { .now - $0.time >= time ? $0.report : nil } }
     }
 }
