@@ -22,22 +22,28 @@ struct Route: Sendable {
     /// reached through any interface. What is answered goes the way that the kernel has now.
     ///
     /// - Parameter namesInterfaces: whether somebody wants to know them.
-    /// - Throws: `connectionLost` where nothing leads there.
-    init(to remote: IPAddress?, namesInterfaces: Bool) throws(HandoffError) {
-        self.remote = remote
+    /// - Throws: `connectionLost` where nothing leads there, or only by another way than the connection had.
+    init(of connection: Connection, namesInterfaces: Bool) throws(HandoffError) {
+        remote = connection.remoteAddress.ipAddress
         guard namesInterfaces, let remote else {
             interfaces = []
             return
         }
+        let own: [InterfaceAddress]
+        let source: IPAddress?
         do {
-            let source = try InterfaceAddress.source(towards: remote)
-            let own = try InterfaceAddress.current(includingLoopback: true)
-            interfaces = Set(own.filter { $0.address == source }.map(\.interfaceName))
+            source = try InterfaceAddress.source(towards: remote)
+            own = try InterfaceAddress.current(includingLoopback: true)
         } catch {
             throw HandoffError(.connectionLost, "nothing leads to \(remote) at the moment: \(error)")
         }
-        guard !interfaces.isEmpty else {
-            throw HandoffError(.connectionLost, "nothing leads to \(remote) at the moment")
+        // Towards what is no link's own address the kernel names one of a link without that.
+        let leading = own.filter { $0.address == source || source?.scopeID == 0 && $0.address.bytes == source?.bytes }
+        interfaces = Set(leading.map(\.interfaceName))
+        // A cable that is out takes the address with it, and leaves the default way, by another interface, to be taken.
+        let local = connection.localAddress.ipAddress
+        guard !interfaces.isEmpty, own.contains(where: { $0.address == local }) else {
+            throw HandoffError(.connectionLost, "nothing leads to \(remote) at the moment as it did")
         }
     }
 }
@@ -65,8 +71,7 @@ extension Handoff.Plan {
     /// - Throws: `refused`, with the rule: where one refuses it or, for what a rule has accepted, where another one decides;
     ///   `connectionLost` where it has to be known which interface leads there, and none does.
     func requirePolicy(over connection: Connection, size: UInt64) throws(HandoffError) {
-        let route = try Route(
-            to: connection.remoteAddress.ipAddress, namesInterfaces: candidates.contains(where: \.namesInterface))
+        let route = try Route(of: connection, namesInterfaces: candidates.contains(where: \.namesInterface))
         let deciding = candidates.first { $0.isAbout(size: size) && $0.covers(route) }
         if let deciding, deciding.action == .refuse { throw HandoffError(refusedBy: deciding) }
         guard let rule, deciding != rule else { return }
