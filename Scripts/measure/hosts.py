@@ -153,16 +153,20 @@ class Host:
                 return int(fields[8]) - HEADERS * int(fields[9])
         raise Trouble("no eth0")
 
-    def thread_times(self) -> dict[int, tuple[str, float]]:
-        """The node's threads by number: name, and CPU seconds so far."""
+    def thread_times(self) -> dict[int, float]:
+        """CPU seconds so far of the node's threads, by their number."""
         times = {}
         for thread in os.listdir(f"/proc/{self.node.pid}/task"):
             # One may have ended meanwhile.
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 with open(f"/proc/{self.node.pid}/task/{thread}/stat") as file:
-                    name, _, fields = file.read().partition("(")[2].rpartition(")")
-                times[int(thread)] = (name, sum(int(field) for field in fields.split()[11:13]) / TICKS)
+                    fields = file.read().rpartition(")")[2].split()
+                times[int(thread)] = sum(int(field) for field in fields[11:13]) / TICKS
         return times
+
+    def busiest_thread(self, before: dict[int, float]) -> float:
+        """CPU seconds of the thread that has worked most since then; those that have ended do not count."""
+        return max(time - before.get(thread, 0) for thread, time in self.thread_times().items())
 
     def peak_memory(self) -> int:
         """The most resident memory that the node ever had, in bytes."""

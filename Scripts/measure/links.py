@@ -40,7 +40,7 @@ def measure(hosts: list[Host], size: int, rounds: int) -> list[goals.Goal]:
 def copy(
     hosts: list[Host], size: int, rounds: int, least: float, title: str, payload_rate: float
 ) -> list[goals.Goal]:
-    contenders, memory, _ = single.copy(hosts, size, rounds, slowest=payload_rate / 4)
+    contenders, memory = single.copy(hosts, size, rounds, slowest=payload_rate / 4)
     table(
         f"One file of {size / race.GIB:.3f} GiB over {title}, medians of {rounds} interleaved rounds;"
         f" the link's payload rate is {payload_rate / 1e6:.1f} MB/s",

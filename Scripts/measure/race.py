@@ -25,6 +25,9 @@ class Contender:
     safe: list[float] = field(default_factory=list)
     #: CPU seconds of both ends together, of each round.
     cpu: list[float] = field(default_factory=list)
+    #: Hosts of which the busiest thread is wanted, and for each of them that one's share of the time, of each round.
+    watched: list[Host] = field(default_factory=list)
+    busiest: list[list[float]] = field(default_factory=list)
 
 
 def baton(origin: Host, continuing: Host, activity: str, offer: subprocess.Popen) -> Contender:
@@ -33,6 +36,7 @@ def baton(origin: Host, continuing: Host, activity: str, offer: subprocess.Popen
         "baton",
         lambda folder: [continuing.baton_path, "accept", activity, "--to", folder, "--json"],
         lambda: [origin.node.pid, continuing.node.pid, offer.pid],
+        watched=[origin, continuing],
     )
 
 
@@ -67,6 +71,7 @@ def run(
             warm(source)
             os.sync()
             before = cpu_of(contender.servers()) + children_cpu()
+            threads = [host.thread_times() for host in contender.watched]
             began = now()
             process = continuing.spawn(
                 *contender.command(folder), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
@@ -79,6 +84,9 @@ def run(
                     f"{contender.name} failed after {now() - began:.0f} s ({failed}): {said.strip()[-300:]}"
                 )
             ended = now()
+            contender.busiest.append(
+                [host.busiest_thread(before) / (ended - began) for host, before in zip(contender.watched, threads)]
+            )
             subprocess.run(["sync", "-f", folder], check=True)
             synced = now()
             contender.cpu.append(cpu_of(contender.servers()) + children_cpu() - before)

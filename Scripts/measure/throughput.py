@@ -4,11 +4,11 @@ import goals
 import race
 import single
 from hosts import Host
-from statistic import mebibytes, table
+from statistic import mebibytes, median, table
 
 
 def measure(hosts: list[Host], size: int, rounds: int) -> list[goals.Goal]:
-    contenders, memory, busiest = single.copy(hosts, size, rounds)
+    contenders, memory = single.copy(hosts, size, rounds)
     table(
         f"Throughput, page cache to disk, {size / race.GIB:.2f} GiB, medians of {rounds} interleaved rounds"
         " (Baton's command ends after its data is synced, the others' before: the second pair adds a sync to each)",
@@ -23,7 +23,7 @@ def measure(hosts: list[Host], size: int, rounds: int) -> list[goals.Goal]:
     table(
         "The busiest thread of each node, and its share of the time: at 100 % one connection would be the limit",
         ["", "origin's node", "continuing node"],
-        [["baton", *(f"{name} {share:.0%}" for name, share in busiest)]],
+        [["baton", *(f"{median(list(shares)):.0%}" for shares in zip(*contenders[0].busiest))]],
     )
     baton, curl, scp = contenders
     return [
