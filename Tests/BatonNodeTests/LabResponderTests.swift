@@ -6,14 +6,22 @@ import Testing
 @Suite(
     .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(5)))
 struct LabResponderTests {
+    /// Starts the nodes, and offers on one what the other one's watch has listed.
+    private static func offerFirst(in lab: HandoffLab) async throws -> (
+        offer: (command: HostCommand, id: String), watch: HostCommand
+    ) {
+        _ = try await lab.startNodes()
+        let offer = try await lab.offer(1, "--url", "https://example.org/first", "--title", "First")
+        let watch = try lab.watch(2)
+        try await watch.listed("First")
+        return (offer, watch)
+    }
+
     @Test("Who announces the same as before is followed again, and what it offers later is seen")
     func startedAnew() async throws {
         let lab = try await HandoffLab()
         defer { lab.down() }
-        _ = try await lab.startNodes()
-        let first = try await lab.offer(1, "--url", "https://example.org/first", "--title", "First")
-        let watch = try lab.watch(2)
-        try await watch.listed("First")
+        let (first, watch) = try await Self.offerFirst(in: lab)
         try lab.lab.command("avahi", "2", "kill")
         try await eventually("it is noticed") { try await lab.status(2)?.responder?.hasPrefix("unavailable") == true }
         try lab.lab.command("avahi", "2", "start")
@@ -32,10 +40,7 @@ struct LabResponderTests {
     func awayForLong() async throws {
         let lab = try await HandoffLab()
         defer { lab.down() }
-        _ = try await lab.startNodes()
-        let offer = try await lab.offer(1, "--url", "https://example.org/first", "--title", "First")
-        let watch = try lab.watch(2)
-        try await watch.listed("First")
+        let (offer, _) = try await Self.offerFirst(in: lab)
         try lab.lab.command("avahi", "2", "kill")
         // After 1, 2 and 4 s; were the pauses to double for ever, the next would be 8.
         try await eventually("the longest pause is reached", within: .seconds(60)) {
@@ -52,10 +57,7 @@ struct LabResponderTests {
     func networkBack() async throws {
         let lab = try await HandoffLab()
         defer { lab.down() }
-        _ = try await lab.startNodes()
-        let offer = try await lab.offer(1, "--url", "https://example.org/first", "--title", "First")
-        let watch = try lab.watch(2)
-        try await watch.listed("First")
+        let (offer, _) = try await Self.offerFirst(in: lab)
         func isListed() async throws -> Bool {
             try await lab.run(2, "activities", "--json").events.contains { $0.title == "First" }
         }

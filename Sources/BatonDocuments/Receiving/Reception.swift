@@ -183,9 +183,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     /// - Throws: `cancelled` where the task that calls it is cancelled meanwhile.
     func commit() throws(DocumentError) -> FilePath {
         let result = withUnsafeCurrentTask { task in
-            // The task waits here for the thread, which may ask this of it (UnsafeCurrentTask: what Task has as well can
-            // be called from anywhere).
-            nonisolated(unsafe) let task = task
+            // UnsafeCurrentTask: what Task has as well can be called from anywhere.
+            nonisolated(unsafe) let task = task  // reason: the task waits here for the thread, which may ask it
             return Result { () throws(DocumentError) in
                 try thread.perform { () throws(DocumentError) in
                     let path = try self.requireContent().commit { task?.isCancelled ?? false }

@@ -111,6 +111,16 @@ struct FailingDiskTests {
         }
     }
 
+    /// Receives the first chunks, until a mark covers them.
+    private func receiveMarked(_ count: UInt64, _ content: PartContent, _ part: FailingPart) async throws {
+        try receive(0..<count, content)
+        let isMarked = try await eventually {
+            try content.note()
+            return try durable(part.record) == [0..<count]
+        }
+        #expect(isMarked)
+    }
+
     /// What the journal says is durable.
     private func durable(_ record: PartFileRecord) throws -> [Range<UInt64>] {
         let later = BootID(text: "a later run")
@@ -135,12 +145,7 @@ struct FailingDiskTests {
         let marked = DiskMarker.byteInterval >> 20
         do {
             let content = PartContent(of: tree, in: part, journal, at: place)
-            try receive(0..<marked, content)
-            let isMarked = try await eventually {
-                try content.note()
-                return try durable(part.record) == [0..<marked]
-            }
-            #expect(isMarked)
+            try await receiveMarked(marked, content, part)
             try receive(marked..<300, content)
             try content.note()
             part.failures = 1
@@ -205,12 +210,7 @@ struct FailingDiskTests {
         let tree = try tree(Int(marked) + 70)
         let (part, journal, place) = try make(tree)
         let content = PartContent(of: tree, in: part, journal, at: place)
-        try receive(0..<marked, content)
-        let isMarked = try await eventually {
-            try content.note()
-            return try durable(part.record) == [0..<marked]
-        }
-        #expect(isMarked)
+        try await receiveMarked(marked, content, part)
         try receive(marked..<marked + 70, content)
         nonisolated(unsafe) var found: (certain: [Range<UInt64>], unsure: Int)?
         part.beforeSynchronising = { () throws(Errno) in found = try? self.left(part.record) }

@@ -85,9 +85,7 @@ extension Handoff.Plan {
             "as \(origin.name) is reached now, another rule decides than that in line \(rule.line). Line"
                 + " \(deciding.line): \(deciding).")
     }
-}
 
-extension Handoff.Plan {
     /// What a document counts for: for a user what was listed, for a rule all that is in it.
     func size(of tree: DocumentTree) -> UInt64 {
         rule == nil ? tree.size : AcceptPolicy.Rule.size(of: tree)
