@@ -6,16 +6,16 @@ public import BatonProtocol
 /// measured, none is assumed:
 ///
 /// - The document begins plain. While the link makes the sender wait for 30 % of the time or more, one chunk is tried
-///   (the *probe*): at once the first time, then every 5 s, or after 50 times of what it took where that is longer, so
-///   that probing costs 2 % at the most. A link that nobody waits for is never probed.
+///   (the *probe*): at once the first time, then every 0.25 s, or after 50 times of what it took where that is longer, so
+///   that probing costs 2 % at the most, and of a folder no file that shrinks is missed because the one before did not. A
+///   link that nobody waits for is never probed.
 /// - A chunk pays when the compressor's time and the link's time for what is left are together at most 85 % of the
 ///   link's time for the plain chunk. Then chunks are compressed until that rises above 95 %, taken over the last 0.2 s
 ///   or so: content that does not shrink is sent plain again within a second (or after one chunk, on a link where that
-///   takes longer).
+///   takes longer). So compressing is given up before it has cost more than it had saved just before, and what alternates
+///   may be tried again as soon as anything else.
 /// - Where compressing leaves the link without work, it can no longer be told how fast the link is. So it is *measured*
 ///   with plain chunks, for 0.1 s (or four chunks, where they take longer), at most every 5 s and for 2 % of the time.
-/// - Compressing that was given up within 10 s of its begin doubles the time until the next probe, up to 60 s: at the
-///   border of what pays, or where content alternates, the policy comes to rest.
 ///
 /// A pure value: time comes in with every call, on a monotonic clock. One for each stream of chunks.
 public struct CompressionPolicy: Sendable {
@@ -39,10 +39,12 @@ public struct CompressionPolicy: Sendable {
         }
     }
 
-    /// The time between two probes, and between two measurements of the link.
-    public static let probeInterval: Duration = .seconds(5)
-    /// The longest time between two probes, where compressing was often begun and given up.
-    public static let longestProbeInterval: Duration = .seconds(60)
+    /// The least time between two probes.
+    public static let probeInterval: Duration = .milliseconds(250)
+    /// The least time between two measurements of the link.
+    public static let measurementInterval: Duration = .seconds(5)
+    /// How long a probe may be on its way before it counts as lost.
+    static let lostProbe: Duration = .seconds(5)
     /// Probing and measuring take at most one part in so many of the time.
     static let probeShare = 50
     /// The part of the time that has to be waited for the link before a chunk is tried.
@@ -51,8 +53,6 @@ public struct CompressionPolicy: Sendable {
     static let idleShare = 0.05
     /// The part of the plain time that compressing has to stay below: to begin, and to go on.
     static let (beginning, going) = (0.85, 0.95)
-    /// Compressing that is given up earlier than this was a mistake.
-    static let settled: Duration = .seconds(10)
     /// How long a measurement of the link takes, and the chunks that it takes at least.
     static let (measurement, measuredChunks) = (Duration.milliseconds(100), 4)
 
@@ -61,13 +61,12 @@ public struct CompressionPolicy: Sendable {
         /// One chunk was asked to be compressed at `start`.
         case probing(start: Instant)
         /// The link has been without work since `idle`.
-        case compressing(start: Instant, idle: Instant?, nextMeasurement: Instant)
+        case compressing(idle: Instant?, nextMeasurement: Instant)
         /// Sending plain chunks since `start`; `hasWaited` once the queues on the way are full.
-        case measuring(start: Instant, chunks: Int, hasWaited: Bool, compressingSince: Instant)
+        case measuring(start: Instant, chunks: Int, hasWaited: Bool)
     }
 
     private var mode: Mode
-    private var interval = probeInterval
     private var costs: CompressionCosts
 
     /// A policy for chunks that begin now.
@@ -97,7 +96,7 @@ public struct CompressionPolicy: Sendable {
             guard now >= nextProbe, costs.waitingShare >= Self.waitingShare else { return false }
         case .probing(let start):
             // The chunk may never have been sent (a stream that was reset): ask for another one.
-            guard now >= start + interval else { return false }
+            guard now >= start + Self.lostProbe else { return false }
         }
         mode = .probing(start: now)
         return true
@@ -115,57 +114,49 @@ public struct CompressionPolicy: Sendable {
             guard let took = outcome.compressing else { return costs.updateLink() }
             costs.beginTries(with: outcome)
             if costs.share <= Self.beginning {
-                begin(now, idle: nil, nextMeasurement: now)
+                mode = .compressing(idle: nil, nextMeasurement: now)
             } else {
-                mode = .plain(nextProbe: now + max(interval, took * Self.probeShare))
+                mode = .plain(nextProbe: now + max(Self.probeInterval, took * Self.probeShare))
             }
-        case .compressing(let start, let idle, let nextMeasurement):
-            goOn(start, idle, nextMeasurement, now)
-        case .measuring(let start, let chunks, let hasWaited, let compressingSince):
+        case .compressing(let idle, let nextMeasurement):
+            goOn(idle, nextMeasurement, now)
+        case .measuring(let start, let chunks, let hasWaited):
             guard outcome.compressing == nil else { return }
             guard hasWaited || costs.waitingShare < Self.waitingShare else {
                 costs.forgetLink()
-                mode = .measuring(start: now, chunks: 0, hasWaited: true, compressingSince: compressingSince)
+                mode = .measuring(start: now, chunks: 0, hasWaited: true)
                 return
             }
             guard now >= start + Self.measurement, chunks + 1 >= Self.measuredChunks else {
-                mode = .measuring(
-                    start: start, chunks: chunks + 1, hasWaited: hasWaited, compressingSince: compressingSince)
+                mode = .measuring(start: start, chunks: chunks + 1, hasWaited: hasWaited)
                 return
             }
-            conclude(start, compressingSince, now)
+            conclude(start, now)
         }
     }
 
-    private mutating func begin(_ start: Instant, idle: Instant?, nextMeasurement: Instant) {
-        mode = .compressing(start: start, idle: idle, nextMeasurement: nextMeasurement)
-    }
-
-    private mutating func goOn(_ start: Instant, _ idle: Instant?, _ nextMeasurement: Instant, _ now: Instant) {
+    private mutating func goOn(_ idle: Instant?, _ nextMeasurement: Instant, _ now: Instant) {
         let isIdle = costs.waitingShare < Self.idleShare
         if !isIdle { costs.updateLink() }
-        guard costs.share <= Self.going else { return giveUp(since: start, now) }
+        guard costs.share <= Self.going else { return giveUp(now) }
         let idle = isIdle ? idle ?? now : nil
         if let idle, now >= idle + Self.measurement, now >= nextMeasurement {
             costs.forgetLink()
-            mode = .measuring(start: now, chunks: 0, hasWaited: false, compressingSince: start)
+            mode = .measuring(start: now, chunks: 0, hasWaited: false)
         } else {
-            begin(start, idle: idle, nextMeasurement: nextMeasurement)
+            mode = .compressing(idle: idle, nextMeasurement: nextMeasurement)
         }
     }
 
     /// Ends a measurement of the link.
-    private mutating func conclude(_ start: Instant, _ compressingSince: Instant, _ now: Instant) {
+    private mutating func conclude(_ start: Instant, _ now: Instant) {
         costs.updateLink()
-        guard costs.share <= Self.beginning else { return giveUp(since: compressingSince, now) }
-        begin(
-            compressingSince, idle: nil,
-            nextMeasurement: now + max(Self.probeInterval, (now - start) * Self.probeShare))
+        guard costs.share <= Self.beginning else { return giveUp(now) }
+        mode = .compressing(
+            idle: nil, nextMeasurement: now + max(Self.measurementInterval, (now - start) * Self.probeShare))
     }
 
-    private mutating func giveUp(since start: Instant, _ now: Instant) {
-        interval =
-            now - start < Self.settled ? min(interval * 2, Self.longestProbeInterval) : Self.probeInterval
-        mode = .plain(nextProbe: now + interval)
+    private mutating func giveUp(_ now: Instant) {
+        mode = .plain(nextProbe: now + Self.probeInterval)
     }
 }
