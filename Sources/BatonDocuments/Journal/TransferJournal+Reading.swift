@@ -64,23 +64,33 @@ extension TransferJournal {
         return (header, start + UInt64(tree.count))
     }
 
+    /// Reads what the first `count` entries say, as far as they were ever written.
     static func readEntries(
         of file: borrowing OwnedDescriptor, from start: UInt64, count: UInt64, _ chunkCount: UInt64
-    ) throws(Errno) -> JournalReading {
-        var reading = JournalReading(chunkCount: chunkCount)
+    ) throws(Errno) -> (reading: JournalReading, count: UInt64) {
+        var damage = JournalDamage()
+        try forEachEntry(of: file, from: start, count: count) { damage.take($0, at: $1) }
+        var reading = JournalReading(chunkCount: chunkCount, doubtingBefore: damage.doubtEnd)
+        try forEachEntry(of: file, from: start, count: damage.writtenEnd) { bytes, index in
+            if let entry = JournalEntry(bytes, at: index) { reading.take(entry, at: index) }
+        }
+        return (reading, damage.writtenEnd)
+    }
+
+    private static func forEachEntry(
+        of file: borrowing OwnedDescriptor, from start: UInt64, count: UInt64,
+        _ body: (ArraySlice<UInt8>, UInt64) -> Void
+    ) throws(Errno) {
         let (batch, size) = (UInt64(4096), JournalEntry.size)
         var index: UInt64 = 0
         while index < count {
             let part = min(batch, count - index)
             let bytes = try read(file, at: start + index * UInt64(size), count: Int(part) * size)
             for place in 0..<bytes.count / size {
-                let number = index + UInt64(place)
-                guard let entry = JournalEntry(bytes[place * size..<(place + 1) * size], at: number) else { continue }
-                reading.take(entry, at: number)
+                body(bytes[place * size..<(place + 1) * size], index + UInt64(place))
             }
             index += part
         }
-        return reading
     }
 
     private static func read(

@@ -10,7 +10,9 @@ import SystemPackage
 /// away that it has written, so within one run of the system every entry counts. After a power cut those count that a
 /// mark covers; the chunks of the others are read again and compared (``Content/unsure``). What is not there any more
 /// keeps its entry, so a mark of a later run covers the entries of that run alone. What is found to be gone gets an entry
-/// that says so. Each entry guards itself: a damaged one costs its chunk, and a damaged header the document.
+/// that says so, durably. Each entry guards itself. A damaged header costs the document. A damaged entry may have taken
+/// back what those before it say: their chunks are read again and compared, and its own has to come again
+/// (``JournalDamage``).
 ///
 /// A disk that fails says so once: what it was given before may be gone although it can still be read, from memory, and
 /// the next synchronisation ends well. So when one has failed, an entry says that of those before it only what a mark
@@ -125,12 +127,12 @@ final class TransferJournal {
         guard let (header, start) = try readHeader(file) else { return nil }
         let size = UInt64(clamping: try SystemCalls.status(of: file).st_size)
         guard size >= start, size <= sizeLimit else { return nil }
-        let count = (size - start) / UInt64(JournalEntry.size)
         let isOfThisRun = header.boot == boot
-        let reading = try readEntries(of: file, from: start, count: count, header.tree.layout.chunkCount)
+        let (reading, count) = try readEntries(
+            of: file, from: start, count: (size - start) / UInt64(JournalEntry.size), header.tree.layout.chunkCount)
         // What waited for a synchronisation may have been lost by it.
         let (verified, unsure) = reading.result(trustingFrom: isOfThisRun ? reading.doubted : .max)
-        // What was cut in the middle is written over.
+        // What was cut in the middle is written over, and so is what was never written.
         let journal = TransferJournal(
             file, header, start: start, entryCount: count,
             markStart: isOfThisRun ? max(reading.distrusted, reading.doubted) : count)
@@ -200,14 +202,15 @@ final class TransferJournal {
     func verified() throws(Errno) -> ChunkSet {
         let count = (end - start) / UInt64(JournalEntry.size)
         return try Self.readEntries(of: file, from: start, count: count, chunkCount)
-            .result(trustingFrom: markStart).verified
+            .reading.result(trustingFrom: markStart).verified
     }
 
-    /// Makes it say nothing any more, which takes no room on the disk.
+    /// Makes it say nothing any more, durably, which takes no room on the disk.
     func void() {
         let number = file.rawValue
         // One that does not even take this is removed with the part.
         _ = try? SystemCalls.call { ftruncate(number, 0) }
+        try? synchronize()
     }
 
     /// Whether nothing waits to be written.

@@ -106,11 +106,17 @@ final class PartJournal {
     /// What the journal vouches for, as it is on the disk.
     func verified() -> ChunkSet { (try? journal?.verified()) ?? ChunkSet() }
 
-    /// Writes down what was lost. What a journal that cannot be written says of it would be believed.
+    /// Writes down, durably, what was lost. What a journal that cannot be written says of it would be believed.
     func writeLosses() {
-        guard let journal, (try? journal.flush()) == nil else { return }
-        journal.void()
-        self.journal = nil
+        guard let journal else { return }
+        do {
+            guard !journal.isFlushed else { return }
+            try journal.flush()
+            try journal.synchronize()
+        } catch {
+            journal.void()
+            self.journal = nil
+        }
     }
 
     /// Gives up what no mark covers: the disk has failed, and what it was given since may be gone.
