@@ -106,8 +106,8 @@ struct DocumentReaderTests {
         for _ in 0..<11 { pool.release(try #require(try await reader.next()).buffer) }
         try apply(change, to: folder.appending("1"))
         #expect(await DocumentFixture.code { _ = try await reader.next() } == .sourceChanged)
-        // Who asked for the files after it alone gets them.
-        let others = try await DocumentReader.open(source, ranges: [4..<12], pool: pool)
+        // Who looks at the files after it alone gets them.
+        let others = try await DocumentReader.open(source, ranges: [4..<12], isExcerpt: true, pool: pool)
         #expect(try await drain(others).count == 8 * DocumentFixture.recordSize)
         #expect(pool.lentCount == 0)
     }

@@ -71,23 +71,37 @@ final class DocumentFiles: Sendable {
         }
     }
 
-    /// Makes sure, without opening it, that a file of a folder is the one that was offered.
+    /// Makes sure, without opening anything, that all of a folder is as it was offered: every file, one without bytes as
+    /// well, and every folder, whose time tells what has come, gone or got another name in it.
     ///
     /// - Throws: `sourceChanged`.
-    func requireUnchanged(file index: Int) throws(DocumentError) {
-        let entry = tree.entry(ofFile: index)
-        let status: stat
+    func requireUnchangedFolder() throws(DocumentError) {
+        switch root {
+        case .file: return
+        case .folder(let folder):
+            for index in 0..<tree.entryCount { try requireUnchanged(tree[index], in: folder) }
+        }
+    }
+
+    private func requireUnchanged(
+        _ entry: DocumentEntry, in folder: borrowing OwnedDescriptor
+    ) throws(DocumentError) {
+        let identity: FileIdentity
         do {
-            switch root {
-            case .file: return
-            case .folder(let folder): status = try SystemCalls.status(ofName: entry.path.bytes, in: folder)
-            }
+            identity = FileIdentity(
+                try entry.path.isRoot
+                    ? SystemCalls.status(of: folder) : SystemCalls.status(ofName: entry.path.bytes, in: folder))
         } catch {
             throw DocumentError(.sourceChanged, tree.displayed(entry.path), underlyingError: error)
         }
-        guard FileVersion(of: FileIdentity(status)) == entry.file?.version else {
-            throw DocumentError(.sourceChanged, tree.displayed(entry.path))
-        }
+        let isUnchanged =
+            switch entry.kind {
+            case .file(let file): FileVersion(of: identity) == file.version
+            case .folder: identity.modified == entry.modified
+            // One that leads elsewhere now is another one, of which its folder tells.
+            case .link: true
+            }
+        guard isUnchanged else { throw DocumentError(.sourceChanged, tree.displayed(entry.path)) }
     }
 }
 

@@ -8,8 +8,8 @@ import SystemPackage
 /// It runs on a thread of its own (`BlockingExecutor`), never on an event loop. Disk and network overlap when the
 /// caller asks for the next chunks while the stream still sends the last ones: two buffers per transfer do.
 ///
-/// Each file is compared with what was offered when it is opened and after every chunk; a chunk is handed out only when
-/// nothing has changed.
+/// Each file is compared with what was offered when it is opened and after every chunk, and a whole folder before its last
+/// chunk; a chunk is handed out only when nothing has changed.
 public actor DocumentReader {
     private enum State {
         case reading
@@ -56,7 +56,7 @@ public actor DocumentReader {
     private nonisolated let executor: BlockingExecutor
     private let pool: BufferPool
     private let files: DocumentFiles
-    private let requested: [Range<UInt64>]
+    private let isExcerpt: Bool
     private var remaining: ArraySlice<Range<UInt64>>
     private var current: CurrentFile?
     private var encoder: ChunkEncoder
@@ -70,11 +70,13 @@ public actor DocumentReader {
     /// - Parameters:
     ///   - document: what was scanned when it was offered or last saved.
     ///   - ranges: which chunks, one range after the other; all by default.
+    ///   - isExcerpt: somebody looks at these chunks alone: what else changes in the folder is none of their concern. They
+    ///     are all that is missing of the document by default.
     ///   - pool: where the buffers come from. They need `ChunkRecord.capacity`.
     ///   - executor: the thread that blocks; one of its own by default.
     /// - Throws: `missing`, `unreadable`, `sourceChanged` when the document is another one now; `badRange`.
     public static func open(
-        _ document: ScannedDocument, ranges: [Range<UInt64>]? = nil,
+        _ document: ScannedDocument, ranges: [Range<UInt64>]? = nil, isExcerpt: Bool = false,
         pool: BufferPool, executor: BlockingExecutor? = nil
     ) async throws(DocumentError) -> DocumentReader {
         let layout = document.tree.layout
@@ -84,21 +86,21 @@ public actor DocumentReader {
         }
         precondition(pool.bufferCapacity >= ChunkRecord.capacity, "a buffer of the pool has to hold a record")
         let executor = try BlockingExecutor.forDocument(executor, "baton-reader")
-        let reader = try DocumentReader(document, ranges, pool, executor)
+        let reader = try DocumentReader(document, ranges, isExcerpt, pool, executor)
         try await reader.begin()
         return reader
     }
 
     private init(
-        _ document: ScannedDocument, _ ranges: [Range<UInt64>], _ pool: BufferPool,
+        _ document: ScannedDocument, _ ranges: [Range<UInt64>], _ isExcerpt: Bool, _ pool: BufferPool,
         _ executor: BlockingExecutor
     ) throws(DocumentError) {
         self.document = document
+        self.isExcerpt = isExcerpt
         self.pool = pool
         self.executor = executor
         files = try DocumentFiles(document)
-        requested = ranges.filter { !$0.isEmpty }
-        remaining = requested[...]
+        remaining = ranges.filter { !$0.isEmpty }[...]
         encoder = ChunkEncoder(Encodings())
     }
 
@@ -201,21 +203,17 @@ public actor DocumentReader {
         }
         if remaining.isEmpty {
             current = nil
-            try requireUnchangedFiles()
+            try requireUnchangedFolder()
         }
         return content
     }
 
-    /// Looks once more at all files that were read, before the last records go: one that was written to after its turn
-    /// has a newer version, of which the user is told and which is what then is sent.
-    private func requireUnchangedFiles() throws(DocumentError) {
-        guard document.tree.isFolder else { return }
+    /// Looks once more at the whole folder, before the last records go: what was written to after its turn, or after an
+    /// earlier transfer had brought it, has a newer version, of which the user is told and which is what then is sent.
+    private func requireUnchangedFolder() throws(DocumentError) {
+        guard document.tree.isFolder, !isExcerpt else { return }
         let start = MonotonicClock.nanoseconds()
-        for range in requested {
-            let first = document.tree.layout.place(of: range.lowerBound).file
-            let last = document.tree.layout.place(of: range.upperBound - 1).file
-            for file in first...last { try files.requireUnchanged(file: file) }
-        }
+        try files.requireUnchangedFolder()
         encoder.times.disk += .nanoseconds(MonotonicClock.nanoseconds() - start)
     }
 

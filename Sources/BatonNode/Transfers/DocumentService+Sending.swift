@@ -102,7 +102,7 @@ extension DocumentService {
             try await limit.begin(for: device, claim: claimID) { await stream.reset(.cancelled) }
         }
         do {
-            let reader = try await open(document, ranges)
+            let reader = try await open(document, ranges, isExcerpt: request.preview)
             try await stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
             if request.preview {
                 await show(reader, on: stream)
@@ -151,10 +151,10 @@ extension DocumentService {
     }
 
     private func open(
-        _ document: ScannedDocument, _ ranges: [Range<UInt64>]
+        _ document: ScannedDocument, _ ranges: [Range<UInt64>], isExcerpt: Bool
     ) async throws(HandoffError) -> DocumentReader {
         do {
-            return try await DocumentReader.open(document, ranges: ranges, pool: pool)
+            return try await DocumentReader.open(document, ranges: ranges, isExcerpt: isExcerpt, pool: pool)
         } catch {
             throw HandoffError(error)
         }

@@ -6,7 +6,7 @@ import Testing
 @testable import BatonDocuments
 
 /// A journal beside a model of the disk, through any course of events: processes that are killed and go on, disks that
-/// fail, and power cuts, each at any point.
+/// fail, power cuts, and damage of the journal itself, each at any point.
 @Suite("Journal of a transfer, and the disk that it speaks of")
 struct TransferJournalModelTests {
     @Test("What a journal vouches for is there, and what it does not forget is what it was told")
@@ -151,6 +151,7 @@ private struct Course {
                 durableSize = try DocumentFixture.size(at: path)
             case (6...7, .failed?):
                 synchronisation = nil
+                everSaid.formUnion(waiting)
                 #expect(journal.distrust(), "\(name)")
                 durableSize = try DocumentFixture.size(at: path)
                 (said, has, doubted, waiting, markable) = (marked, marked, [], [], [])
@@ -162,6 +163,30 @@ private struct Course {
             disk.synchronize(synchronisation.written, fails: Bool.random(using: &generator), using: &generator)
         }
         if Int.random(in: 0..<4, using: &generator) == 0 { try cutPower() }
+        if Int.random(in: 0..<8, using: &generator) == 0 { try damageEntry() }
+    }
+
+    /// A bit of an entry turns over. What it said is gone, and what it may have taken back is looked for.
+    private mutating func damageEntry() throws {
+        let path = path
+        let size = try DocumentFixture.size(at: path)
+        let count = Int(
+            try #require(try TransferJournal.open(path, boot: Self.boot(boot)), "\(name)").journal.entryCount)
+        guard count > 0 else { return }
+        let place = size - 1 - Int.random(in: 0..<count * JournalEntry.size, using: &generator)
+        var bytes = try DocumentFixture.read(path)
+        bytes[place] ^= 1 << UInt8.random(in: 0..<8, using: &generator)
+        try DocumentFixture.write(bytes, to: path)
+        durableSize = size
+        let now = try #require(try TransferJournal.open(path, boot: Self.boot(boot)), "\(name)").content
+        let later = try #require(try TransferJournal.open(path, boot: BootID(text: "later")), "\(name)").content
+        let certain = Set(now.verified.ranges.joined())
+        #expect(certain.isSubset(of: said.subtracting(doubted).union(marked)), "\(name)")
+        #expect(certain.isSubset(of: disk.there), "\(name)")
+        said = certain.union(now.unsure.map(\.chunk))
+        #expect(said.isSubset(of: everSaid), "\(name)")
+        marked = Set(later.verified.ranges.joined())
+        doubted = said.subtracting(certain)
     }
 
     private func append(_ chunk: UInt64, to journal: TransferJournal) {

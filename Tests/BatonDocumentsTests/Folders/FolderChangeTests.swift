@@ -1,0 +1,55 @@
+import BatonTestSupport
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+/// What changes in a folder while some of its files are sent, the rest having come before.
+@Suite("Folder that changes")
+struct FolderChangeTests {
+    enum Change: CaseIterable {
+        case none, edited, grown, emptyWritten, added, addedBelow, removed, renamed, linkTurned
+    }
+
+    @Test(
+        "Whatever changes, also beyond what is asked for, is noticed before the last records go",
+        arguments: Change.allCases)
+    func noticed(_ change: Change) async throws {
+        let scratch = try ScratchFolder()
+        let root = try scratch.makeFolder("folder")
+        func file(_ name: String) -> FilePath { root.appending(name) }
+        try DocumentFixture.write(DocumentFixture.content(1 << 20, seed: 1), to: file("came"))
+        try DocumentFixture.write(DocumentFixture.content(3 << 20, seed: 2), to: file("comes"))
+        try DocumentFixture.write([], to: file("empty"))
+        try SystemCalls.call { mkdir(file("below").string, 0o755) }
+        try SystemCalls.call { symlink("came", file("link").string) }
+        let pool = BufferPool(budget: 4 << 20)
+        let document = try DocumentScan.scan(root)
+        let tree = document.tree
+        let comes = try #require(
+            (0..<tree.layout.fileCount).first { tree.entry(ofFile: $0).path.description == "comes" })
+        let reader = try await DocumentReader.open(document, ranges: [tree.layout.chunks(ofFile: comes)], pool: pool)
+        pool.release(try #require(try await reader.next()).buffer)
+
+        switch change {
+        case .none: break
+        case .edited: try DocumentFixture.write([9], to: file("came"), at: 5)
+        case .grown: try DocumentFixture.write([9], to: file("came"), at: 1 << 20)
+        case .emptyWritten: try DocumentFixture.write([9], to: file("empty"), at: 0)
+        case .added: try DocumentFixture.write([9], to: file("new"))
+        case .addedBelow: try DocumentFixture.write([], to: file("below/new"))
+        case .removed: try SystemCalls.call { unlink(file("came").string) }
+        case .renamed: try SystemCalls.call { rename(file("empty").string, file("other").string) }
+        case .linkTurned:
+            try SystemCalls.call { unlink(file("link").string) }
+            try SystemCalls.call { symlink("comes", file("link").string) }
+        }
+        let code = await DocumentFixture.code {
+            while let records = try await reader.next() { pool.release(records.buffer) }
+        }
+        #expect(code == (change == .none ? nil : .sourceChanged))
+        #expect(pool.lentCount == 0)
+        await reader.close()
+    }
+}
