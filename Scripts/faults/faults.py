@@ -28,6 +28,7 @@ def kill_continuing(transfer):
 
 
 def kill_node(transfer, host):
+    offered = transfer.activity
     host.node.kill()
     host.node.wait()
     time.sleep(transfer.chance.choice([0, 0.3, 2]))
@@ -35,7 +36,7 @@ def kill_node(transfer, host):
     def mend():
         host.node = None
         host.start_node()
-        transfer.node_was_killed(host)
+        transfer.node_was_killed(host, offered)
 
     return mend
 

@@ -10,7 +10,7 @@ import time
 
 import documents
 import faults
-from hosts import Host, now
+from hosts import Host, now, wait_until
 
 # What a transfer may end with before the document is whole. Anything else is a fault of Baton's.
 EXPECTED = {
@@ -97,14 +97,21 @@ class Transfer:
             faults.end_quietly(self.offering)
         self.offering, event = self.origin.offer(os.fsdecode(self.source))
         self.activity = event["id"]
-        # Its pipe must not fill.
-        threading.Thread(target=self.offering.stdout.read, daemon=True).start()
+        threading.Thread(target=self.follow_offer, args=(self.offering,), daemon=True).start()
         self.continuing.sees(self.activity, 60)
 
-    def node_was_killed(self, host: Host) -> None:
-        """The offer is the command's, and the command ends with its node."""
+    def follow_offer(self, process) -> None:
+        """Where the node is another one, the command offers the document again by itself."""
+        for line in process.stdout:
+            event = json.loads(line)
+            if event.get("event") == "offered":
+                self.activity = event["id"]
+
+    def node_was_killed(self, host: Host, before: str) -> None:
+        """Waits until what that node offered is offered again."""
         if host is self.origin:
-            self.offer()
+            wait_until(lambda: self.activity != before, 30, "the document was not offered again by itself")
+            self.continuing.sees(self.activity, 60)
 
     def accept(self, cut_at: float | None) -> str | None:
         """One `baton accept`; cut when this part of the document has come. None when all is well, else a code."""

@@ -1,5 +1,6 @@
 """How soon a document goes on that was cut: from the moment at which it can, to its first new bytes."""
 
+import contextlib
 import json
 import math
 import os
@@ -59,6 +60,29 @@ class Accept:
         self.process.stdout.close()
 
 
+class Watch:
+    """A running `baton activities --watch`, and when it listed what."""
+
+    def __init__(self, host: Host):
+        self.process = host.spawn(
+            host.baton_path, "activities", "--watch", "--json", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.moments: dict[str, float] = {}
+        self.follower = threading.Thread(target=self.follow, daemon=True)
+        self.follower.start()
+
+    def follow(self) -> None:
+        for line in self.process.stdout:
+            self.moments.setdefault(json.loads(line).get("id"), now())
+
+    def listed(self, activity: str) -> float | None:
+        return self.moments.get(activity)
+
+    def close(self) -> None:
+        end(self.process)
+        self.follower.join()
+        self.process.stdout.close()
+
+
 class Document:
     """What is cut again and again: its offer on one host, and its way to the other."""
 
@@ -68,11 +92,16 @@ class Document:
         self.path = path
         self.size = size
         self.folder = f"{continuing.home}/resumed"
-        self.offer_anew()
-
-    def offer_anew(self) -> None:
         self.offering, event = self.origin.offer(self.path, stderr=subprocess.DEVNULL)
         self.activity = event["id"]
+        threading.Thread(target=self.follow_offer, daemon=True).start()
+
+    def follow_offer(self) -> None:
+        """Where the node is another one, the command offers the document again by itself."""
+        for line in self.offering.stdout:
+            event = json.loads(line)
+            if event["event"] == "offered":
+                self.activity = event["id"]
 
     def accept(self) -> Accept:
         return Accept(self.continuing, self.activity, self.folder)
@@ -124,12 +153,16 @@ def continuing(document: Document, _accept: Accept) -> tuple[float, Accept]:
 
 def origin(document: Document, accept: Accept) -> tuple[float, Accept]:
     """kill -9 of the origin's node"""
-    document.origin.node.kill()
-    document.origin.node.wait()
-    end(document.offering)
-    document.origin.start_node()
-    document.offer_anew()
-    return now(), accept
+    before = document.activity
+    with contextlib.closing(Watch(document.continuing)) as watch:
+        wait_until(lambda: watch.listed(before), 30, "the other host does not list it")
+        document.origin.node.kill()
+        document.origin.node.wait()
+        document.origin.start_node()
+        wait_until(lambda: document.activity != before, 30, "the document was not offered again by itself")
+        # From when the other host knows: before that, Avahi asks whether somebody else has the new name (RFC 6762, 8.1).
+        able = wait_until(lambda: watch.listed(document.activity), 30, "the other host does not list it again")
+    return able, accept
 
 
 def cable(document: Document, accept: Accept) -> tuple[float, Accept]:
@@ -186,7 +219,7 @@ def measure(hosts: list[Host], size: int, rounds: int) -> list[goals.Goal]:
 def table_of(rows: list[list[str]], rounds: int) -> None:
     table(
         f"Going on after {SHARE:.0%} have come: from when it can to the first new bytes"
-        " (the command run again, where it or its node was killed; the document offered again; the cable plugged in)",
+        " (the command run again, where it or its node was killed; the document listed again; the cable plugged in)",
         ["", "after", *(f"round {number}" for number in range(1, rounds + 1))],
         rows,
     )

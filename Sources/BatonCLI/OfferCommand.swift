@@ -24,6 +24,9 @@ struct OfferCommand: AsyncParsableCommand {
             --serve runs COMMAND for each stream that the other side opens (`baton accept --stream`), with the stream as \
             its standard input and output; at most \(StreamServer.bound) at once.
 
+            Where the node stops, the offer waits for the next one, 10 minutes at the most, and is made again there, under \
+            another id; a transfer that was on its way goes on.
+
             EXAMPLES:
               baton offer ~/report.pdf
               baton offer ~/Photos
@@ -73,12 +76,7 @@ struct OfferCommand: AsyncParsableCommand {
         if let warning = try draft.warning() { Output.complain(warning) }
         let server = draft.served().map { StreamServer(command: $0) }
         let reporter = OfferReporter(isJSON: output.json)
-        try await NodeAccess.withNode { client in
-            let offer = try await client.offer(request)
-            try await OfferRun(
-                client: client, offer: offer, draft: draft, server: server, reporter: reporter, isOnce: once
-            ).run()
-        }
+        try await OfferRun(request, draft: draft, server: server, reporter: reporter, isOnce: once).run()
     }
 
     private func draft() throws(CommandError) -> OfferDraft {

@@ -93,6 +93,17 @@ actor OfferReporter {
         }
     }
 
+    /// The node has stopped, and the next one is waited for.
+    func nodeLost() async throws {
+        await progress.removeAll()
+        told = [:]
+        if isJSON {
+            try emit("nodeLost", [])
+        } else {
+            await progress.say("the node has stopped: nothing is offered until one runs again; ^C ends the wait")
+        }
+    }
+
     func withdrawn(_ id: [UInt8]) async throws {
         await progress.clear()
         if isJSON {

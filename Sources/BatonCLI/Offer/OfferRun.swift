@@ -1,57 +1,101 @@
 import Baton
+import BatonDocuments
 import BatonMessages
 import BatonTransport
 import Glibc
 
-/// One offer, from the node's yes until it is withdrawn.
+/// One offer, until it is withdrawn: by one node, and where that stops by the next one.
 struct OfferRun: Sendable {
-    let client: NodeClient
-    let offer: NodeOffer
+    /// How long the next node is waited for: 10 minutes, as long as another device waits for a document to go on.
+    static let patience = Duration.seconds(600)
+    /// How often in a row nodes may stop soon after they were given the offer: 5. Perhaps it is what they stop of.
+    static let lossLimit = 5
+    /// A node that stops within this time has stopped soon: 10 s.
+    static let soon = Duration.seconds(10)
+    /// How long the node may take to confirm that the activity is withdrawn.
+    private static let withdrawDeadline = Duration.seconds(3)
+
+    let request: WireOfferRequest
     let draft: OfferDraft
     let server: StreamServer?
     let reporter: OfferReporter
     /// The offer ends with the first device that has it whole.
     let isOnce: Bool
 
-    /// How long the node may take to confirm that the activity is withdrawn.
-    private static let withdrawDeadline = Duration.seconds(3)
+    private let end = OfferEnd()
+
+    init(
+        _ request: WireOfferRequest, draft: OfferDraft, server: StreamServer?, reporter: OfferReporter, isOnce: Bool
+    ) {
+        self.request = request
+        self.draft = draft
+        self.server = server
+        self.reporter = reporter
+        self.isOnce = isOnce
+    }
 
     func run() async throws {
-        let stopped = OneTime()
+        var client = try await NodeAccess.connect()
         // A terminal that dies ends the offer as well: nobody could see or stop it any more.
-        let interrupts = await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { _ in withdraw(stopped) }
+        let interrupts = await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { [end] _ in end.come() }
         defer { withExtendedLifetime(interrupts) {} }
+        var losses = 0
+        while true {
+            let start = ContinuousClock.now
+            let id = try await NodeAccess.closing(client) { try await offer(at: $0) }
+            guard let id else { return }
+            losses = ContinuousClock.now - start < Self.soon ? losses + 1 : 0
+            guard losses < Self.lossLimit else {
+                throw CommandError(
+                    .noNode, code: "noNode",
+                    "the node has stopped \(losses) times soon after it was given this offer; see what it says itself")
+            }
+            try await reporter.nodeLost()
+            guard let next = try await NodeAccess.connectAgain(within: Self.patience, unless: { end.hasCome }) else {
+                guard end.hasCome else {
+                    throw CommandError(
+                        .noNode, code: "noNode",
+                        "no node came back within \(HumanUnits.duration(Self.patience)), so"
+                            + " nothing is offered any more; start `baton node` and offer it again")
+                }
+                return try await reporter.withdrawn(id)
+            }
+            client = next
+        }
+    }
+
+    /// Offers it at one node.
+    ///
+    /// - Returns: `nil` when it was withdrawn; its number where the node has stopped.
+    private func offer(at client: NodeClient) async throws -> [UInt8]? {
+        let offer = try await client.offer(request)
+        end.stands {
+            Task {
+                await offer.withdraw()
+                try? await Task.sleep(for: Self.withdrawDeadline)
+                await client.close()
+            }
+        }
+        defer { end.stands(nil) }
         // Only now: whoever reads this line may stop the offer at once.
         let isHandoffOff = try? await !client.handoffSwitch().isOn
         try await reporter.offered(offer, at: draft.documentPath, isHandoffOff: isHandoffOff ?? false)
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await serveRequests(stopped) }
+        let isWithdrawn = try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await serveRequests(of: client) }
             defer { group.cancelAll() }
             do {
-                try await follow(stopped)
+                return try await follow(offer)
             } catch let error as HandoffError where error.code == .connectionLost {
-                guard stopped.hasHappened else {
-                    throw CommandError(
-                        .noNode, code: "noNode",
-                        "the node has stopped, so nothing is offered any more; start `baton node` and offer it again")
-                }
+                return end.hasCome
             }
         }
+        guard isWithdrawn else { return offer.id }
         try await reporter.withdrawn(offer.id)
+        return nil
     }
 
-    /// Withdraws, once; the node ends the events then.
-    private func withdraw(_ stopped: OneTime) {
-        guard stopped.take() else { return }
-        let (client, offer) = (client, offer)
-        Task {
-            await offer.withdraw()
-            try? await Task.sleep(for: Self.withdrawDeadline)
-            await client.close()
-        }
-    }
-
-    private func follow(_ stopped: OneTime) async throws {
+    /// - Returns: whether it was withdrawn, and not lost with its node.
+    private func follow(_ offer: NodeOffer) async throws -> Bool {
         for try await event in offer.events {
             switch event.kind {
             case .taken(let taken):
@@ -61,20 +105,21 @@ struct OfferRun: Sendable {
             case .continued(let taken):
                 try await reporter.continued(taken)
                 // With streams, what the other side wants comes only now: its first stream ends the offer.
-                if isOnce, server == nil { withdraw(stopped) }
-            case .failed(let failure) where failure.code == .nodeStopping && !stopped.hasHappened:
-                throw HandoffError(failure)
+                if isOnce, server == nil { end.come() }
+            case .failed(let failure) where failure.code == .nodeStopping && !end.hasCome:
+                return false
             case .failed(let failure):
                 try await reporter.failed(failure)
             case .withdrawn:
-                return
+                return true
             case nil:
                 continue
             }
         }
+        return true
     }
 
-    private func serveRequests(_ stopped: OneTime) async throws {
+    private func serveRequests(of client: NodeClient) async throws {
         try await withThrowingDiscardingTaskGroup { group in
             for await request in client.requests {
                 switch request {
@@ -89,7 +134,7 @@ struct OfferRun: Sendable {
                         let served = await server.serve(request.stream, from: request.device) {
                             await reporter.note($0)
                         }
-                        if isOnce, served { withdraw(stopped) }
+                        if isOnce, served { end.come() }
                     }
                 case .willContinue(let question):
                     await question.decline(Self.continuesNothing)

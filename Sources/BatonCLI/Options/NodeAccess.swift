@@ -1,21 +1,58 @@
 import Baton
 import BatonAccount
+import BatonEventLoop
 import BatonMessages
 import BatonTransport
 
 /// The way from a command to the node of this user.
 enum NodeAccess {
+    /// The time between two looks whether there is a node again: 200 ms.
+    private static let pause = Duration.milliseconds(200)
+
     /// Connects, and closes when `body` is done, so that what it queued still leaves.
     static func withNode<Result: Sendable>(
         _ body: (NodeClient) async throws -> Result
     ) async throws -> Result {
+        try await closing(try await connect(), body)
+    }
+
+    /// Connects to the node that runs.
+    static func connect() async throws -> NodeClient {
         let home = try CommandEnvironment.home()
-        let client: NodeClient
         do {
-            client = try await NodeClient.connect(to: home)
+            return try await NodeClient.connect(to: home)
         } catch {
             throw failure(error, home)
         }
+    }
+
+    /// Connects to the next node that runs, where the one before has stopped.
+    ///
+    /// - Parameter isOver: nobody waits for it any more.
+    /// - Returns: `nil` where there was none in time, or where nobody waits any more.
+    static func connectAgain(within patience: Duration, unless isOver: () -> Bool) async throws -> NodeClient? {
+        let home = try CommandEnvironment.home()
+        let loop = EventLoop(name: "node-client")
+        let end = ContinuousClock.now + patience
+        while !isOver(), ContinuousClock.now < end {
+            do throws(NodeClientError) {
+                return try await NodeClient.connect(to: home, on: loop)
+            } catch {
+                switch error {
+                // One that stops or starts takes nobody.
+                case .noNode, .notTaken: break
+                case .notUsable: throw failure(error, home)
+                }
+            }
+            try await Task.sleep(for: pause)
+        }
+        return nil
+    }
+
+    /// Does something with a node, and closes the connection, so that what was queued still leaves.
+    static func closing<Result: Sendable>(
+        _ client: NodeClient, _ body: (NodeClient) async throws -> Result
+    ) async throws -> Result {
         do {
             let result = try await body(client)
             await client.close()

@@ -71,6 +71,13 @@ actor ProgressLine {
         }
     }
 
+    /// Nothing is under way any more.
+    func removeAll() {
+        transfers = []
+        clear()
+        lastDrawn = nil
+    }
+
     /// Says something on a line of its own, above the progress.
     func say(_ text: String) {
         clear()

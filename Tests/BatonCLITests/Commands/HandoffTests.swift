@@ -317,17 +317,82 @@ struct HandoffTests {
             case .accept:
                 try await stream.respond(.accept(.with { $0.handoffID = Data(count: 16) }))
                 await connection.close()
-            case .offer:
-                try await stream.respond(.offer(.with { $0.activityID = Data(count: 16) }))
-                await connection.close()
             default: throw HandoffError(.unsupported, "not in this script")
             }
         }
-        for arguments in [["accept"], ["offer", "--type", "org.example.a"]] {
-            let result = try await BuiltCommand.run(arguments, home: node.folder)
-            #expect(result.status == ExitStatus.noNode.rawValue, "\(result.errors)")
-            #expect(result.errors.contains("the node has stopped"))
+        let result = try await BuiltCommand.run(["accept"], home: node.folder)
+        #expect(result.status == ExitStatus.noNode.rawValue, "\(result.errors)")
+        #expect(result.errors.contains("the node has stopped"))
+    }
+
+    @Test("an offer goes on at the next node, whichever way the one before went away")
+    func offersAgain() async throws {
+        let offers = Mutex<[UInt8]>([])
+        let node = try ScriptedNode { request, stream, connection in
+            guard case .offer = request else { throw HandoffError(.unsupported, "not in this script") }
+            let number = offers.withLock {
+                $0.append(UInt8($0.count + 1))
+                return $0.count
+            }
+            try await stream.respond(.offer(.with { $0.activityID = Data(repeating: UInt8(number), count: 16) }))
+            switch number {
+            case 1: await connection.close()
+            case 2:
+                try await stream.send(
+                    record: WireOfferEvent.with { $0.failed = HandoffError(.nodeStopping, "stopping").failure })
+                await connection.close()
+            default:
+                try await stream.send(
+                    record: WireOfferEvent.with {
+                        $0.continued = .with {
+                            $0.device = "desktop"
+                            $0.deviceID = "d"
+                        }
+                    })
+                while try await stream.read() != nil {}
+                try await stream.send(record: WireOfferEvent.with { $0.withdrawn = .init() })
+                await stream.finish()
+            }
         }
+        let result = try await BuiltCommand.run(
+            ["offer", "--type", "org.example.a", "--once", "--json"], home: node.folder)
+        #expect(result.status == 0, "\(result.errors)")
+        let events = try result.output.split(separator: "\n").map { try JSONParser.parse(String($0)) }
+        #expect(
+            events.map { $0["event"] } == [
+                "offered", "nodeLost", "offered", "nodeLost", "offered", "continued", "withdrawn",
+            ])
+        #expect(events[4]["id"] == .string(String(repeating: "03", count: 16)))
+    }
+
+    @Test("an offer that every node stops of is given up")
+    func offerThatNodesStopOf() async throws {
+        let offers = Mutex(0)
+        let node = try ScriptedNode { request, stream, connection in
+            guard case .offer = request else { throw HandoffError(.unsupported, "not in this script") }
+            offers.withLock { $0 += 1 }
+            try await stream.respond(.offer(.with { $0.activityID = Data(count: 16) }))
+            await connection.close()
+        }
+        let result = try await BuiltCommand.run(["offer", "--type", "org.example.a"], home: node.folder)
+        #expect(result.status == ExitStatus.noNode.rawValue, "\(result.errors)")
+        #expect(result.errors.contains("soon after it was given this offer"))
+        #expect(offers.withLock { $0 } == OfferRun.lossLimit)
+    }
+
+    @Test("^C ends the wait for the next node")
+    func waitForTheNextNode() async throws {
+        let running = Mutex<ScriptedNode?>(nil)
+        let node = try ScriptedNode { request, stream, _ in
+            guard case .offer = request else { throw HandoffError(.unsupported, "not in this script") }
+            try await stream.respond(.offer(.with { $0.activityID = Data(count: 16) }))
+            await running.withLock { $0 }?.stop()
+        }
+        running.withLock { $0 = node }
+        let result = try await Self.signalled(
+            ["offer", "--type", "org.example.a"], .interrupt, node, when: "until one runs again")
+        #expect(result == .exited(0))
+        running.withLock { $0 = nil }
     }
 
     @Test("offer asks its file anew, serves a stream with a command, tells who continued, and ends with --once")
