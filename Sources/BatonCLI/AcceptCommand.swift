@@ -78,6 +78,11 @@ struct AcceptCommand: AsyncParsableCommand {
             "Print these bytes of the document, and take nothing over.", valueName: "start-end"))
     var range: String?
 
+    @Option(
+        name: .long,
+        help: ArgumentHelp("The file that --range is of, where the document is a folder.", valueName: "path"))
+    var file: PathArgument?
+
     @OptionGroup var output: JSONOption
 
     func validate() throws {
@@ -100,6 +105,8 @@ struct AcceptCommand: AsyncParsableCommand {
             if stream || print || open || to != nil || application != nil || output.json || !against.isEmpty {
                 throw ValidationError("--range prints bytes, and goes with the choice of an activity alone")
             }
+        } else if file != nil {
+            throw ValidationError("--file names the file in a folder of which --range prints bytes: give both")
         }
         if !against.isEmpty, stream || print {
             throw ValidationError("--against is for documents; \(stream ? "--stream" : "--print") fetches none")
@@ -178,7 +185,8 @@ struct AcceptCommand: AsyncParsableCommand {
         }
         let outcome = try await AcceptRun(
             client: client, handoff: handoff, activity: activity, reporter: reporter, interruption: interruption,
-            isStream: stream, isFetching: !request.destination.isEmpty, range: range
+            isStream: stream, isFetching: !request.destination.isEmpty, range: range,
+            file: file?.path.bytes ?? []
         ).run()
         interruption.end()
         if request.toApplication { await AcceptedOpening(isJSON: output.json).open(outcome, documents: open) }

@@ -2656,12 +2656,15 @@ public nonisolated struct WireDocumentReadRequest: Sendable {
   /// at most 16 MiB
   public var length: UInt64 = 0
 
+  /// of a file in a folder, as in the manifest; empty: the document itself, which is a file
+  public var path: Data = Data()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
 }
 
-/// DATA of the node: the bytes, then END; fewer at the document's end.
+/// DATA of the node: the bytes, then END; fewer at the file's end.
 public nonisolated struct WireDocumentReadResponse: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -7088,7 +7091,7 @@ nonisolated extension WireDidFailResponse: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireDocumentReadRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".DocumentReadRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}handoff_id\0\u{1}offset\0\u{1}length\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}handoff_id\0\u{1}offset\0\u{1}length\0\u{1}path\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -7099,6 +7102,7 @@ nonisolated extension WireDocumentReadRequest: SwiftProtobuf.Message, SwiftProto
       case 1: try { try decoder.decodeSingularBytesField(value: &self.handoffID) }()
       case 2: try { try decoder.decodeSingularUInt64Field(value: &self.offset) }()
       case 3: try { try decoder.decodeSingularUInt64Field(value: &self.length) }()
+      case 4: try { try decoder.decodeSingularBytesField(value: &self.path) }()
       default: break
       }
     }
@@ -7114,6 +7118,9 @@ nonisolated extension WireDocumentReadRequest: SwiftProtobuf.Message, SwiftProto
     if self.length != 0 {
       try visitor.visitSingularUInt64Field(value: self.length, fieldNumber: 3)
     }
+    if !self.path.isEmpty {
+      try visitor.visitSingularBytesField(value: self.path, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -7121,6 +7128,7 @@ nonisolated extension WireDocumentReadRequest: SwiftProtobuf.Message, SwiftProto
     if lhs.handoffID != rhs.handoffID {return false}
     if lhs.offset != rhs.offset {return false}
     if lhs.length != rhs.length {return false}
+    if lhs.path != rhs.path {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

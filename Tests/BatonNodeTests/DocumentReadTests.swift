@@ -27,12 +27,13 @@ struct DocumentReadTests {
         private let damage: Int?
         private let serving: Task<Void, Never>
 
-        init(bytes: Int, seed: UInt64, damage: Int? = nil) async throws {
+        /// - Parameter files: of a folder, by path and size, in the order of a manifest; the document is one file by default.
+        init(bytes: Int, seed: UInt64, damage: Int? = nil, files: [(path: String, size: Int)] = []) async throws {
             folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-read-\(UUID().uuidString)")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
             var generator = SeededGenerator(seed: seed)
             content = Data(generator.bytes(bytes))
-            tree = try DocumentTree(file: .init(size: UInt64(bytes)), called: DocumentLabel(Array("big".utf8)))
+            tree = try Self.tree(bytes, files)
             self.damage = damage
             let files = SharedFiles(
                 path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
@@ -42,12 +43,28 @@ struct DocumentReadTests {
                 ledger: try PartFileLedger(stateFolder: FilePath(folder.path + "/parts")), limit: TransferLimit())
             origin = try await Self.pair(on: loop)
             application = try await Self.pair(on: loop)
-            let (far, content) = (origin.far, content)
+            let (far, content, layout) = (origin.far, content, tree.layout)
             serving = Task {
                 for await incoming in far.incoming {
-                    Task { try? await Self.answer(incoming, content, damage: damage) }
+                    Task { try? await Self.answer(incoming, content, layout, damage: damage) }
                 }
             }
+        }
+
+        private static func tree(_ bytes: Int, _ files: [(path: String, size: Int)]) throws -> DocumentTree {
+            let label = try DocumentLabel(Array("big".utf8))
+            guard !files.isEmpty else { return try DocumentTree(file: .init(size: UInt64(bytes)), called: label) }
+            var builder = DocumentTree.Builder(label)
+            try builder.append(DocumentEntry(path: .root, kind: .folder))
+            var folders = Set([EntryPath.root])
+            for file in files {
+                let path = try EntryPath(Array(file.path.utf8))
+                if folders.insert(path.parent).inserted {
+                    try builder.append(DocumentEntry(path: path.parent, kind: .folder))
+                }
+                try builder.append(DocumentEntry(path: path, kind: .file(.init(size: UInt64(file.size)))))
+            }
+            return try builder.finish()
         }
 
         func close() async {
@@ -58,9 +75,11 @@ struct DocumentReadTests {
 
         /// Reads as an application does.
         ///
-        /// - Parameter file: reads this one in the place of the origin's.
-        func read(_ range: Range<UInt64>, file: FilePath? = nil) async throws -> Data {
-            let (stream, serving) = try await open(range, file: file)
+        /// - Parameters:
+        ///   - place: of a document of this device, read in the place of the origin's.
+        ///   - file: of a folder.
+        func read(_ range: Range<UInt64>, place: FilePath? = nil, file: String? = nil) async throws -> Data {
+            let (stream, serving) = try await open(range, place: place, file: file)
             defer { serving.cancel() }
             guard case .documentRead = try await response(of: stream) else {
                 throw HandoffError(.internal, "no answer")
@@ -72,18 +91,19 @@ struct DocumentReadTests {
         }
 
         func open(
-            _ range: Range<UInt64>, file: FilePath? = nil
+            _ range: Range<UInt64>, place: FilePath? = nil, file: String? = nil
         ) async throws -> (BatonTransport.Stream, Task<Void, Never>) {
             let stream = try await application.far.open([])
             let incoming = try #require(await application.near.incoming.makeAsyncIterator().next())
             await stream.finish()
             let (service, tree, near) = (service, tree, origin.near)
+            let range = FileRange(bytes: range, path: try file.map { try EntryPath(Array($0.utf8)) } ?? .root)
             return (
                 stream,
                 Task {
                     do throws(HandoffError) {
-                        if let file {
-                            try await service.read(range, ofFileAt: file, to: incoming.stream)
+                        if let place {
+                            try await service.read(range, ofDocumentAt: place, to: incoming.stream)
                         } else {
                             try await service.read(range, of: tree, from: near, claim: ClaimID(), to: incoming.stream)
                         }
@@ -117,18 +137,19 @@ struct DocumentReadTests {
         }
 
         /// An honest origin, save for one byte.
-        private static func answer(_ incoming: IncomingStream, _ content: Data, damage: Int?) async throws {
+        private static func answer(
+            _ incoming: IncomingStream, _ content: Data, _ layout: ChunkLayout, damage: Int?
+        ) async throws {
             guard case .documentRanges(let request) = try WireRequest.decode(incoming.request),
                 let range = request.ranges.first, request.ranges.count == 1, range.count != 0, request.preview
             else { return await incoming.stream.reset(.refused) }
-            let chunk = ChunkLayout.chunkSize
-            let (start, end) = (Int(range.first) * chunk, min(Int(range.first + range.count) * chunk, content.count))
-            guard start < end, end - start > (Int(range.count) - 1) * chunk else {
+            guard range.first + range.count <= layout.chunkCount else {
                 return await incoming.stream.fail(HandoffError(.invalidRequest, "no such range"))
             }
-            try await incoming.stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(chunk) }))
-            for start in stride(from: start, to: end, by: chunk) {
-                var bytes = [UInt8](content[start..<min(start + chunk, end)])
+            try await incoming.stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
+            for chunk in range.first..<range.first + range.count {
+                let start = Int(layout.offset(of: chunk))
+                var bytes = [UInt8](content[start..<start + layout.size(of: chunk)])
                 let checksum = bytes.withUnsafeBytes { ChunkChecksum(of: $0) }
                 if let damage, (start..<start + bytes.count).contains(damage) { bytes[damage - start] ^= 1 }
                 bytes = [0, 0] + bytes
@@ -162,7 +183,43 @@ struct DocumentReadTests {
             let clamped = range.clamped(to: 0..<end)
             let expected = scene.content[Int(clamped.lowerBound)..<Int(clamped.upperBound)]
             #expect(try await scene.read(range) == expected, "\(range), seed \(seed)")
-            #expect(try await scene.read(range, file: FilePath(file.path)) == expected, "\(range), seed \(seed)")
+            #expect(try await scene.read(range, place: FilePath(file.path)) == expected, "\(range), seed \(seed)")
+        }
+        #expect(scene.service.pool.lentCount == 0)
+        await scene.close()
+    }
+
+    @Test("Any range of any file in a folder, from the origin and from the folder, is exactly what the file has there")
+    func folders() async throws {
+        let seed: UInt64 = 75
+        let chunk = ChunkLayout.chunkSize
+        let files = [("a", chunk + 5), ("b/empty", 0), ("b/large", 2 * chunk + 7), ("b/small", 3), ("c", 0)]
+        let scene = try await Scene(
+            bytes: files.reduce(0) { $0 + $1.1 }, seed: seed, files: files.map { (path: $0.0, size: $0.1) })
+        let place = scene.folder.appendingPathComponent("big")
+        try FileManager.default.createDirectory(
+            at: place.appendingPathComponent("b"), withIntermediateDirectories: true)
+        var start = 0
+        for (path, size) in files {
+            let content = scene.content[start..<start + size]
+            start += size
+            try content.write(to: place.appendingPathComponent(path))
+            for range in [
+                0..<1, 2..<3, 0..<size, size - 1..<size + 9, chunk - 1..<chunk + 3, size..<size, chunk..<9 * chunk,
+            ]
+            where range.lowerBound >= 0 {
+                let here = range.clamped(to: 0..<size)
+                let expected = Data(content.dropFirst(here.lowerBound).prefix(here.count))
+                let wanted = UInt64(range.lowerBound)..<UInt64(range.upperBound)
+                #expect(try await scene.read(wanted, file: path) == expected, "\(path), \(range)")
+                #expect(
+                    try await scene.read(wanted, place: FilePath(place.path), file: path) == expected,
+                    "\(path), \(range)")
+            }
+        }
+        for path in ["b", "b/nothing", "big", nil] {
+            let error = await #expect(throws: HandoffError.self) { try await scene.read(0..<1, file: path) }
+            #expect(error?.code == .invalidRequest, "\(path ?? "the folder itself")")
         }
         #expect(scene.service.pool.lentCount == 0)
         await scene.close()
@@ -208,7 +265,7 @@ struct DocumentReadTests {
     func missingFile() async throws {
         let scene = try await Scene(bytes: 10, seed: 74)
         let error = await #expect(throws: HandoffError.self) {
-            try await scene.read(0..<10, file: FilePath(scene.folder.path + "/nothing"))
+            try await scene.read(0..<10, place: FilePath(scene.folder.path + "/nothing"))
         }
         #expect(error?.code == .documentUnreadable)
         await scene.close()

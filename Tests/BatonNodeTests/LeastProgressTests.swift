@@ -130,7 +130,7 @@ struct LeastProgressTests {
         let incoming = try #require(await node.incoming.makeAsyncIterator().next())
         let relaying = Task { [service, tree] in
             try await service.read(
-                0..<tree.size, of: tree, from: near, claim: ClaimID(), to: incoming.stream)
+                FileRange(bytes: 0..<tree.size), of: tree, from: near, claim: ClaimID(), to: incoming.stream)
         }
         var read: [UInt8]? = []
         do {

@@ -35,17 +35,22 @@ struct LocalDocumentRequestTests {
                 return error.code
             }
         }
-        func read(_ id: Int, _ length: UInt64) -> WireRequest.OneOf_Kind {
+        func read(_ id: Int, _ length: UInt64, _ path: String = "") -> WireRequest.OneOf_Kind {
             .documentRead(
                 .with {
                     $0.handoffID = Data(count: id)
                     $0.length = length
+                    $0.path = Data(path.utf8)
                 })
         }
         func access(_ path: String) -> WireRequest.OneOf_Kind { .access(.with { $0.path = Data(path.utf8) }) }
         #expect(await code(read(16, 16 << 20)) == .noSuchClaim)
         #expect(await code(read(16, 16 << 20 + 1)) == .invalidRequest)
         #expect(await code(read(15, 1)) == .noSuchClaim)
+        #expect(await code(read(16, 1, "in/a/folder")) == .noSuchClaim)
+        for path in ["/etc/passwd", "..", "a/../b", "a//b", "a/"] {
+            #expect(await code(read(16, 1, path)) == .invalidRequest)
+        }
         for path in ["", "shared/file", "/a\0b"] { #expect(await code(access(path)) == .invalidRequest) }
         #expect(await code(access(folder + "/shared/file")) == .accessRefused)
         try SharedRootsFile.add(

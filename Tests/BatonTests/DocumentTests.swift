@@ -210,6 +210,9 @@ struct DocumentTests {
             #expect(String(decoding: read, as: UTF8.self) == expected, "\(offset), \(length)")
         }
         #expect(try await document.read(at: .max, length: 1).isEmpty)
+        let folder = try Document(
+            fileURL: file.url.deletingLastPathComponent(), activityType: Self.type, application: stage.application)
+        #expect(try await folder.read(at: 3, length: 4, of: file.url.lastPathComponent) == Data("3456".utf8))
         #expect(try await document.arrived() == file.url)
         await #expect(throws: UserActivityError.self) { try await document.read(at: 0, length: -1) }
         try document.move(to: URL(filePath: "/nonexistent/x"))

@@ -59,15 +59,16 @@ final class ContinuedHandoff: Sendable {
         }
     }
 
-    /// Bytes of the document, in requests of at most ``NodeClient/readBound``.
-    func readDocument(at offset: UInt64, length: Int) async throws(HandoffError) -> Data {
+    /// Bytes of the document, or of a file in it, in requests of at most ``NodeClient/readBound``.
+    func readDocument(at offset: UInt64, length: Int, of path: [UInt8]) async throws(HandoffError) -> Data {
         var data = Data()
         while data.count < length {
             let wanted = min(length - data.count, NodeClient.readBound)
             let (position, overflow) = offset.addingReportingOverflow(UInt64(data.count))
             guard !overflow else { break }
             let before = data.count
-            let stream = try await client.openDocument(ofHandoff: id, at: position, length: wanted)
+            let stream = try await client.openDocument(
+                ofHandoff: id, at: position, length: wanted, ofFile: path)
             do {
                 var buffer = try await stream.read()
                 while let read = buffer {

@@ -10,17 +10,24 @@ extension Document {
     /// - Parameters:
     ///   - offset: of the first byte.
     ///   - length: how many bytes at the most; they are all in memory.
+    ///   - path: of a file in the document, where that is a folder: names with `/` between them. `nil`, the default: the
+    ///     document itself, which is a file.
     /// - Returns: fewer than asked for only where the file ends.
     /// - Throws: ``UserActivityError``: `notContinued` where the activity was let go before the file had arrived,
-    ///   `connectionUnavailable`, `handoffFailed` and others as the other device has it.
-    public func read(at offset: UInt64, length: Int) async throws(UserActivityError) -> Data {
+    ///   `connectionUnavailable`, `handoffFailed` and others as the other device has it, also where there is no such file.
+    public func read(
+        at offset: UInt64, length: Int, of path: String? = nil
+    ) async throws(UserActivityError) -> Data {
         guard length >= 0 else { throw UserActivityError(.invalid, "a length is not negative") }
-        if let fileURL { return try await LocalReading.read(fileURL, at: offset, length: length) }
+        if let fileURL {
+            let file = path.map { fileURL.appending(path: $0, directoryHint: .notDirectory) } ?? fileURL
+            return try await LocalReading.read(file, at: offset, length: length)
+        }
         guard let handoff = activity.handoff, !activity.isInvalidated else {
             throw UserActivityError(.notContinued, "the activity was let go before its document had arrived")
         }
         do {
-            return try await handoff.readDocument(at: offset, length: length)
+            return try await handoff.readDocument(at: offset, length: length, of: Array((path ?? "").utf8))
         } catch {
             throw UserActivityError(error)
         }

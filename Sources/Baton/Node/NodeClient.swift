@@ -167,9 +167,10 @@ package struct NodeClient: Sendable {
     /// - Parameters:
     ///   - id: of the handoff.
     ///   - length: at most ``readBound``.
-    /// - Returns: what they come on, fewer than asked for at the document's end.
+    ///   - path: of a file, where the document is a folder.
+    /// - Returns: what they come on, fewer than asked for at the file's end.
     package func openDocument(
-        ofHandoff id: [UInt8], at offset: UInt64, length: Int
+        ofHandoff id: [UInt8], at offset: UInt64, length: Int, ofFile path: [UInt8] = []
     ) async throws(HandoffError) -> BatonTransport.Stream {
         let (response, stream) = try await connection.request(
             .documentRead(
@@ -177,6 +178,7 @@ package struct NodeClient: Sendable {
                     $0.handoffID = .init(id)
                     $0.offset = offset
                     $0.length = UInt64(length)
+                    $0.path = .init(path)
                 }))
         await stream.finish()
         guard case .documentRead = response else { throw .unexpectedAnswer }

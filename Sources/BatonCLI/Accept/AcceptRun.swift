@@ -17,6 +17,8 @@ struct AcceptRun: Sendable {
     let isFetching: Bool
     /// The bytes of the document that are printed, and nothing else of it.
     var range: ByteRange?
+    /// Of which file, where the document is a folder; empty: of the document itself.
+    var file: [UInt8] = []
 
     private let question = StandingQuestion()
 
@@ -96,7 +98,7 @@ struct AcceptRun: Sendable {
     private func printBytes(_ range: ByteRange) async throws {
         for piece in range.pieces {
             let stream = try await client.openDocument(
-                ofHandoff: handoff.id, at: piece.lowerBound, length: piece.count)
+                ofHandoff: handoff.id, at: piece.lowerBound, length: piece.count, ofFile: file)
             var count = 0
             do {
                 var buffer = try await stream.read()

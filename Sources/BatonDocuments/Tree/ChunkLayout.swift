@@ -69,6 +69,9 @@ public struct ChunkLayout: Sendable, Hashable {
     /// Bytes of a file. It has to exist.
     public func size(ofFile file: Int) -> UInt64 { fileStarts[file + 1] - fileStarts[file] }
 
+    /// The bytes of a file, among those of the document. It has to exist.
+    public func bytes(ofFile file: Int) -> Range<UInt64> { fileStarts[file]..<fileStarts[file + 1] }
+
     /// The chunks of a file. It has to exist.
     public func chunks(ofFile file: Int) -> Range<UInt64> { firstChunks[file]..<firstChunks[file + 1] }
 

@@ -40,6 +40,16 @@ public struct DocumentTree: Sendable {
     /// The entry that is a file of the layout. The file has to exist.
     public func entry(ofFile file: Int) -> DocumentEntry { self[entryIndex(ofFile: file)] }
 
+    /// The file of the layout that has a path; nil where none has.
+    public func file(at path: EntryPath) -> Int? {
+        var (low, high) = (0, files.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if path.follows(entry(ofFile: middle).path) { low = middle + 1 } else { high = middle }
+        }
+        return low < files.count && entry(ofFile: low).path == path ? low : nil
+    }
+
     /// Whether a file of the layout has holes, told without an allocation. The file has to exist.
     func isSparse(file: Int) -> Bool { entries[entryIndex(ofFile: file)].shape == .sparseFile }
 

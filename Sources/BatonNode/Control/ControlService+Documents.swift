@@ -1,3 +1,4 @@
+import BatonDocuments
 import BatonMessages
 import BatonProtocol
 import BatonTransport
@@ -18,13 +19,19 @@ extension ControlService {
     }
 
     /// Which bytes a read asks for; whether the document has them is not known yet.
-    static func range(of request: WireDocumentReadRequest) throws(HandoffError) -> Range<UInt64> {
+    static func range(of request: WireDocumentReadRequest) throws(HandoffError) -> FileRange {
         guard request.length <= HandoffDocument.readBound else {
             throw HandoffError(
                 .invalidRequest, "at most \(HandoffDocument.readBound) bytes of a document can be read at once")
         }
         let (end, overflow) = request.offset.addingReportingOverflow(request.length)
-        return request.offset..<(overflow ? .max : end)
+        let bytes = request.offset..<(overflow ? .max : end)
+        guard !request.path.isEmpty else { return FileRange(bytes: bytes) }
+        do {
+            return FileRange(bytes: bytes, path: try EntryPath(request.path))
+        } catch {
+            throw HandoffError(.invalidRequest, "“\(error.subject)” is no path of a file in a folder")
+        }
     }
 
     /// May the application use this file?

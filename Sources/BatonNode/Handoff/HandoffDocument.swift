@@ -89,13 +89,12 @@ actor HandoffDocument {
     /// Sends bytes of it to an application: from the file where it is here, else from the origin, ahead of what else is
     /// on its way.
     ///
-    /// - Parameter range: what is not there is left out.
     /// - Throws: before the stream was answered. What fails afterwards aborts it.
-    func read(_ range: Range<UInt64>, to stream: BatonTransport.Stream) async throws(HandoffError) {
+    func read(_ range: FileRange, to stream: BatonTransport.Stream) async throws(HandoffError) {
         try await queue.enter()
         do {
             if let place {
-                try await documents.read(range, ofFileAt: place, to: stream)
+                try await documents.read(range, ofDocumentAt: place, to: stream)
             } else {
                 let tree = try await description().tree
                 let (connection, claim) = try await present()

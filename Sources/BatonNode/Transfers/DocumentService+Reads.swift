@@ -11,13 +11,18 @@ import SystemPackage
 /// At most one chunk of each is here at a time, in a buffer of the pool that all documents share, and what an application
 /// does not read stops the origin.
 extension DocumentService {
-    /// Sends bytes of a file of this device.
+    /// Sends bytes of a document that is on this device.
     ///
-    /// - Parameter range: what the file does not have is left out.
+    /// - Parameter path: of the document.
     func read(
-        _ range: Range<UInt64>, ofFileAt path: FilePath, to stream: BatonTransport.Stream
+        _ range: FileRange, ofDocumentAt path: FilePath, to stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        let document = try await scan(path)
+        var (range, file) = (range, path)
+        if !range.path.isRoot, let below = FilePath(bytes: range.path.bytes) {
+            file.append(below.components)
+            range.path = .root
+        }
+        let document = try await scan(file)
         let part = try DocumentPart(range, of: document.tree)
         let reader: DocumentReader
         do {
@@ -45,11 +50,9 @@ extension DocumentService {
 
     /// Sends bytes of a claimed document that its origin is asked for, which are verified first.
     ///
-    /// - Parameters:
-    ///   - range: what the document does not have is left out.
-    ///   - tree: what the origin described it as.
+    /// - Parameter tree: what the origin described it as.
     func read(
-        _ range: Range<UInt64>, of tree: DocumentTree, from connection: Connection, claim: ClaimID,
+        _ range: FileRange, of tree: DocumentTree, from connection: Connection, claim: ClaimID,
         to stream: BatonTransport.Stream
     ) async throws(HandoffError) {
         let part = try DocumentPart(range, of: tree)
@@ -140,20 +143,36 @@ extension DocumentService {
     }
 }
 
+/// Bytes of one file of a document.
+struct FileRange: Sendable {
+    /// Which bytes; what the file does not have is left out.
+    var bytes: Range<UInt64>
+    /// Which file of a folder; the root is a document that is one file.
+    var path = EntryPath.root
+}
+
 /// Bytes of a document that an application wants, and the chunks that hold them.
 struct DocumentPart: Sendable {
     /// What the document is.
     let tree: DocumentTree
-    /// Cut to what the document has.
+    /// Cut to what the file has, among the bytes of the document.
     let range: Range<UInt64>
     let chunks: Range<UInt64>
 
-    /// - Throws: `invalidRequest` for a folder, which has no bytes of its own.
-    init(_ range: Range<UInt64>, of tree: DocumentTree) throws(HandoffError) {
-        guard !tree.isFolder else { throw HandoffError(.invalidRequest, "a folder has no bytes to read") }
+    /// - Throws: `invalidRequest` for a folder, which has no bytes of its own, and a file that the document has not.
+    init(_ wanted: FileRange, of tree: DocumentTree) throws(HandoffError) {
+        guard let file = tree.file(at: wanted.path) else {
+            throw HandoffError(
+                .invalidRequest,
+                wanted.path.isRoot
+                    ? "a folder has no bytes of its own: name a file that is in it"
+                    : "“\(tree.label)” has no file “\(wanted.path)”")
+        }
+        let whole = tree.layout.bytes(ofFile: file)
+        let bytes = wanted.bytes.clamped(to: 0..<UInt64(whole.count))
         self.tree = tree
-        self.range = range.clamped(to: 0..<tree.size)
-        chunks = tree.layout.chunks(covering: self.range)
+        range = whole.lowerBound + bytes.lowerBound..<whole.lowerBound + bytes.upperBound
+        chunks = tree.layout.chunks(covering: range)
     }
 
     /// Which bytes of a chunk are wanted, counted from its start.

@@ -39,21 +39,51 @@ enum LocalRequestTarget: FuzzTarget {
         } catch { fatalError("\(error)") }
     }()
     private static let size: UInt64 = 2 << 20 | 5
+    /// A folder of three files, of which one has no bytes.
+    private static let folder = {
+        do {
+            var builder = DocumentTree.Builder(try DocumentLabel(Array("folder".utf8)))
+            try builder.append(DocumentEntry(path: .root, kind: .folder))
+            for (name, size) in [("a", 3), ("b", 0), ("c", size)] as [(String, UInt64)] {
+                try builder.append(DocumentEntry(path: EntryPath(Array(name.utf8)), kind: .file(.init(size: size))))
+            }
+            return try builder.finish()
+        } catch { fatalError("\(error)") }
+    }()
 
     /// What an application reads is what it asked for of what the document has, and is in the chunks that are asked for.
     private static func check(_ request: WireDocumentReadRequest) throws {
-        let range: Range<UInt64>
+        let range: FileRange
         do throws(HandoffError) {
             range = try ControlService.range(of: request)
         } catch {
             return expect(
-                request.length > HandoffDocument.readBound && error.code == .invalidRequest,
+                (request.length > HandoffDocument.readBound || (try? EntryPath(request.path)) == nil)
+                    && error.code == .invalidRequest,
                 "a read was refused: \(error)")
         }
         expect(request.length <= HandoffDocument.readBound, "a read of \(request.length) bytes")
-        let part = try DocumentPart(range, of: tree)
+        for document in [tree, folder] { try check(range, of: document, in: request) }
+    }
+
+    /// Of a file that is there what it has, and of any other one nothing.
+    private static func check(
+        _ range: FileRange, of tree: DocumentTree, in request: WireDocumentReadRequest
+    ) throws {
+        let part: DocumentPart
+        do throws(HandoffError) {
+            part = try DocumentPart(range, of: tree)
+        } catch {
+            let isThere = (0..<tree.layout.fileCount).contains { tree.entry(ofFile: $0).path == range.path }
+            return expect(!isThere && error.code == .invalidRequest, "a read of \(range.path) was refused: \(error)")
+        }
+        guard let file = tree.file(at: range.path), tree.entry(ofFile: file).path == range.path else {
+            return expect(false, "\(range.path) is no file of the document")
+        }
+        let (first, size) = (tree.layout.bytes(ofFile: file).lowerBound, tree.layout.size(ofFile: file))
         let wanted = request.offset >= size ? 0 : min(request.length, size - request.offset)
         expect(part.range.count == Int(wanted), "\(part.range) is read of \(request.offset) and \(request.length)")
+        expect(part.range.lowerBound >= first && part.range.upperBound <= first + size, "\(part.range) of another file")
         var (at, read) = (part.range.lowerBound, 0)
         for chunk in part.chunks {
             let bytes = part.bytes(of: chunk)
