@@ -71,6 +71,29 @@ struct ReplacementTests {
         await node.close()
     }
 
+    @Test("A node that stops says so of what is offered, and takes nothing in its place")
+    func stopping() async throws {
+        let loop = EventLoop(name: "offers")
+        let offers = try Self.offers(on: loop)
+        let (node, application) = try await connectedPair(on: loop)
+        func activity() throws -> OfferedActivity {
+            try OfferedActivity(.with { $0.type = "org.example.note" }, document: nil)
+        }
+        let events = try await offers.offer(try activity(), from: node)
+        await offers.withdrawAll()
+        var said: [HandoffError.Code] = []
+        for await event in events {
+            if case .failed(let failure)? = event.kind { said.append(HandoffError(failure).code) }
+        }
+        #expect(said == [.nodeStopping])
+        let next = try activity()
+        let error = await #expect(throws: HandoffError.self) { try await offers.offer(next, from: node) }
+        #expect(error?.code == .nodeStopping)
+        #expect(await offers.summaries.isEmpty)
+        await application.close()
+        await node.close()
+    }
+
     @Test("What was withdrawn while a device takes it over hears what becomes of that, and ends then")
     func overtaken() async throws {
         let loop = EventLoop(name: "offers")

@@ -122,7 +122,8 @@ extension NodeSession {
         do {
             node = try await client.offer(message)
         } catch {
-            guard error.code != .connectionLost else { throw error }
+            // The next node is told anew.
+            guard error.code != .connectionLost, error.code != .nodeStopping else { throw error }
             barred = NodeOffering.Refusal(generation: generation, message: message)
             // The delegate was told so of the update.
             guard error != refusal else { return }

@@ -109,7 +109,9 @@ actor NodeSession {
                 try await updateOffer(to: client)
             } catch {
                 // A connection that broke has an end, which `serve` waits for.
-                guard error.code != .connectionLost, error.code != .cancelled else { continue }
+                guard error.code != .connectionLost, error.code != .nodeStopping, error.code != .cancelled else {
+                    continue
+                }
                 logger.warning("the node does not know what \(description.name) is at: \(error)")
             }
         }

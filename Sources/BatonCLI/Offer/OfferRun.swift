@@ -22,6 +22,23 @@ struct OfferRun: Sendable {
     /// The offer ends with the first device that has it whole.
     let isOnce: Bool
 
+    /// What became of the offer at one node.
+    private enum Outcome {
+        case withdrawn
+        /// The node has stopped; it had the offer since then.
+        case lost([UInt8], since: ContinuousClock.Instant)
+        /// The node is stopping, and takes nothing more.
+        case refused
+    }
+
+    /// That a node has stopped.
+    private struct Loss {
+        let id: [UInt8]
+        let time: ContinuousClock.Instant
+        /// How many in a row have stopped soon after they were given the offer, this one included.
+        let count: Int
+    }
+
     private let end = OfferEnd()
 
     init(
@@ -39,36 +56,63 @@ struct OfferRun: Sendable {
         // A terminal that dies ends the offer as well: nobody could see or stop it any more.
         let interrupts = await Interrupts.watch([SIGINT, SIGTERM, SIGHUP]) { [end] _ in end.come() }
         defer { withExtendedLifetime(interrupts) {} }
-        var losses = 0
+        var last: Loss?
         while true {
-            let start = ContinuousClock.now
-            let id = try await NodeAccess.closing(client) { try await offer(at: $0) }
-            guard let id else { return }
-            losses = ContinuousClock.now - start < Self.soon ? losses + 1 : 0
-            guard losses < Self.lossLimit else {
-                throw CommandError(
-                    .noNode, code: "noNode",
-                    "the node has stopped \(losses) times soon after it was given this offer; see what it says itself")
+            let isAgain = last != nil
+            switch try await NodeAccess.closing(client, { try await offer(at: $0, again: isAgain) }) {
+            case .withdrawn: return
+            case .lost(let id, let since):
+                let lost = try loss(of: id, since: since, after: last)
+                last = lost
+                try await reporter.nodeLost()
+            case .refused: break
             }
-            try await reporter.nodeLost()
-            guard let next = try await NodeAccess.connectAgain(within: Self.patience, unless: { end.hasCome }) else {
-                guard end.hasCome else {
-                    throw CommandError(
-                        .noNode, code: "noNode",
-                        "no node came back within \(HumanUnits.duration(Self.patience)), so"
-                            + " nothing is offered any more; start `baton node` and offer it again")
-                }
-                return try await reporter.withdrawn(id)
-            }
+            guard let last, let next = try await nextNode(after: last) else { return }
             client = next
         }
     }
 
+    /// - Throws: where it may be the offer that nodes stop of.
+    private func loss(of id: [UInt8], since start: ContinuousClock.Instant, after last: Loss?) throws -> Loss {
+        let now = ContinuousClock.now
+        let count = now - start < Self.soon ? (last?.count ?? 0) + 1 : 0
+        guard count < Self.lossLimit else {
+            throw CommandError(
+                .noNode, code: "noNode",
+                "the node has stopped \(count) times soon after it was given this offer; see what it says itself")
+        }
+        return Loss(id: id, time: now, count: count)
+    }
+
+    /// Waits for the next node.
+    ///
+    /// - Returns: `nil` when the offer was to end meanwhile, which is told.
+    private func nextNode(after loss: Loss) async throws -> NodeClient? {
+        let next = try await NodeAccess.connectAgain(until: loss.time + Self.patience) { end.hasCome }
+        if end.hasCome {
+            await next?.close()
+            try await reporter.withdrawn(loss.id)
+            return nil
+        }
+        if let next { return next }
+        throw CommandError(
+            .noNode, code: "noNode",
+            "no node came back within \(HumanUnits.duration(Self.patience)), so nothing is offered any more; start"
+                + " `baton node` and offer it again")
+    }
+
     /// Offers it at one node.
     ///
-    /// - Returns: `nil` when it was withdrawn; its number where the node has stopped.
-    private func offer(at client: NodeClient) async throws -> [UInt8]? {
-        let offer = try await client.offer(request)
+    /// - Parameter isAgain: another node had it before: one that is stopping is that one still.
+    private func offer(at client: NodeClient, again isAgain: Bool) async throws -> Outcome {
+        let since = ContinuousClock.now
+        let offer: NodeOffer
+        do {
+            offer = try await client.offer(request)
+        } catch {
+            guard isAgain, error.code == .nodeStopping else { throw error }
+            return .refused
+        }
         end.stands {
             Task {
                 await offer.withdraw()
@@ -89,9 +133,9 @@ struct OfferRun: Sendable {
                 return end.hasCome
             }
         }
-        guard isWithdrawn else { return offer.id }
+        guard isWithdrawn else { return .lost(offer.id, since: since) }
         try await reporter.withdrawn(offer.id)
-        return nil
+        return .withdrawn
     }
 
     /// - Returns: whether it was withdrawn, and not lost with its node.

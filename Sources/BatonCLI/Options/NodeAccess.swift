@@ -30,11 +30,13 @@ enum NodeAccess {
     ///
     /// - Parameter isOver: nobody waits for it any more.
     /// - Returns: `nil` where there was none in time, or where nobody waits any more.
-    static func connectAgain(within patience: Duration, unless isOver: () -> Bool) async throws -> NodeClient? {
+    static func connectAgain(
+        until end: ContinuousClock.Instant, unless isOver: () -> Bool
+    ) async throws -> NodeClient? {
         let home = try CommandEnvironment.home()
         let loop = EventLoop(name: "node-client")
-        let end = ContinuousClock.now + patience
         while !isOver(), ContinuousClock.now < end {
+            try await Task.sleep(for: pause)
             do throws(NodeClientError) {
                 return try await NodeClient.connect(to: home, on: loop)
             } catch {
@@ -44,7 +46,6 @@ enum NodeAccess {
                 case .notUsable: throw failure(error, home)
                 }
             }
-            try await Task.sleep(for: pause)
         }
         return nil
     }

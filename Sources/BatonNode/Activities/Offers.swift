@@ -68,6 +68,8 @@ actor Offers {
     private var grace: BatonEventLoop.Timer?
     private var awaitingReplacement: [CheckedContinuation<Void, Never>] = []
     private var expiry: BatonEventLoop.Timer?
+    /// Nothing is offered from now on.
+    private var isStopping = false
     /// The clock that ``OfferedActivity/expires`` is read by can be set, so that it is looked at again after so long.
     private static let expiryCheck = Duration.seconds(30)
 
@@ -125,6 +127,7 @@ actor Offers {
     func offer(
         _ activity: OfferedActivity, from application: Connection
     ) throws(HandoffError) -> AsyncStream<WireOfferEvent> {
+        guard !isStopping else { throw Self.stopping }
         guard offers.count < bound else {
             throw HandoffError(
                 .limitExceeded, "\(bound) activities are offered already: withdraw one with `baton withdraw ID`")
@@ -176,11 +179,13 @@ actor Offers {
         if count == 1, let offer = endings.removeValue(forKey: id) { depart(offer) }
     }
 
-    /// Withdraws everything, because the node stops.
+    private static let stopping = HandoffError(.nodeStopping, "the node was stopped, so nothing is offered any more")
+
+    /// Withdraws everything, because the node stops, and takes nothing more.
     func withdrawAll() {
-        let stopping = HandoffError(.nodeStopping, "the node was stopped, so nothing is offered any more")
+        isStopping = true
         for offer in offers {
-            offer.events.yield(.with { $0.failed = stopping.failure })
+            offer.events.yield(.with { $0.failed = Self.stopping.failure })
             withdraw(offer.activity.id)
         }
         for offer in departed.values { offer.events.finish() }

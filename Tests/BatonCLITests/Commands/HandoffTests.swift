@@ -327,14 +327,15 @@ struct HandoffTests {
 
     @Test("an offer goes on at the next node, whichever way the one before went away")
     func offersAgain() async throws {
-        let offers = Mutex<[UInt8]>([])
+        let offers = Mutex<UInt8>(0)
         let node = try ScriptedNode { request, stream, connection in
             guard case .offer = request else { throw HandoffError(.unsupported, "not in this script") }
-            let number = offers.withLock {
-                $0.append(UInt8($0.count + 1))
-                return $0.count
+            let number = offers.withLock { count in
+                count += 1
+                return count
             }
-            try await stream.respond(.offer(.with { $0.activityID = Data(repeating: UInt8(number), count: 16) }))
+            guard number != 3 else { throw HandoffError(.nodeStopping, "stopping still") }
+            try await stream.respond(.offer(.with { $0.activityID = Data(repeating: number, count: 16) }))
             switch number {
             case 1: await connection.close()
             case 2:
@@ -362,7 +363,7 @@ struct HandoffTests {
             events.map { $0["event"] } == [
                 "offered", "nodeLost", "offered", "nodeLost", "offered", "continued", "withdrawn",
             ])
-        #expect(events[4]["id"] == .string(String(repeating: "03", count: 16)))
+        #expect(events[4]["id"] == .string(String(repeating: "04", count: 16)))
     }
 
     @Test("an offer that every node stops of is given up")
