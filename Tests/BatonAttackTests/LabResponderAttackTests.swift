@@ -205,7 +205,7 @@ extension LabAttackTests {
             let offer = try await lab.offer(1, "--url", "https://example.org/", "--title", "Last")
             try await eventually("the offer is announced") { try said(in: tap.now()).last == "Last" }
             try await laptop.end(by: SIGTERM)
-            _ = try await offer.command.end()
+            try await offer.command.end(by: SIGTERM)
             // What Avahi was given last is sent when it gets to it.
             try await eventually("its last word is said") { try said(in: tap.now()).last == "nothing" }
             _ = try await tap.end()

@@ -290,7 +290,7 @@ struct ApplicationsTests {
             #expect(throws: HandoffError.self) { try scene.application("org.example.a", "", [type]) }
         }
         _ = try scene.application(String(repeating: "a", count: ManifestBounds.identifier))
-        let types = (0...RunningApplication.typesBound).map { "org.example.t\($0)" }
+        let types = (0...ApplicationDeclaration.typesBound).map { "org.example.t\($0)" }
         #expect(throws: HandoffError.self) { try scene.application("org.example.a", "", types) }
         _ = try scene.application("org.example.a", "", types.dropLast())
     }

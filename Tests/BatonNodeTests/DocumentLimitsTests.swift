@@ -190,15 +190,18 @@ struct DocumentLimitsTests {
         let bound = NodeLimits().offers
         let offers = Offers(on: loop, files: files, bound: bound) { _ in }
         let (node, application) = try await connectedPair(on: loop)
-        func offer() async throws {
+        @discardableResult
+        func offer() async throws -> ActivityID {
             let activity = try OfferedActivity(.with { $0.type = "org.example.note" }, document: nil)
             _ = try await offers.offer(activity, from: node)
+            return activity.id
         }
-        for _ in 0..<bound { try await offer() }
+        let first = try await offer()
+        for _ in 1..<bound { try await offer() }
         let error = await #expect(throws: HandoffError.self) { try await offer() }
         #expect(error?.code == .limitExceeded)
         #expect(await offers.count == bound)
-        await offers.withdrawAll()
+        await offers.withdraw(first)
         try await offer()
         await offers.withdrawAll()
         await application.close()

@@ -25,13 +25,13 @@ enum JournalTarget: FuzzTarget {
         var input = Input(bytes)
         let setting = input.byte()
         let path = try path.get()
-        var written: Set<UInt64> = []
+        var (written, isDamaged): (Set<UInt64>, Bool) = ([], false)
         if setting & 1 == 0 {
             let file = try FileDescriptor.open(
                 path, .writeOnly, options: [.create, .truncate], permissions: .ownerReadWrite)
             _ = try file.closeAfter { try file.writeAll(Array("baton journal 3\n".utf8) + input.remainder()) }
         } else {
-            written = try write(path, &input)
+            (written, isDamaged) = try write(path, &input)
         }
         let isSameRun = setting & 2 == 0
         let now = isSameRun ? boot : BootID(text: "another boot")
@@ -49,7 +49,9 @@ enum JournalTarget: FuzzTarget {
         for (chunk, _) in content.unsure {
             expect(chunk < chunks && !content.verified.contains(chunk), "chunk \(chunk) is unsure")
         }
-        expect(!isSameRun || content.header.boot != now || content.unsure.isEmpty, "unsure in the same run")
+        expect(
+            !isSameRun || content.header.boot != now || content.unsure.isEmpty || setting & 1 == 0 || isDamaged,
+            "unsure in the same run")
         // It goes on after what was damaged.
         guard chunks > 0 else { return }
         journal.append(0, ChunkChecksum(high: 1, low: 2))
@@ -63,8 +65,10 @@ enum JournalTarget: FuzzTarget {
 
     /// Writes a journal by its own means, and damages it.
     ///
-    /// - Returns: the chunks that an entry was written of.
-    private static func write(_ path: FilePath, _ input: inout Input) throws -> Set<UInt64> {
+    /// - Returns: the chunks that an entry was written of, and whether there is damage.
+    private static func write(
+        _ path: FilePath, _ input: inout Input
+    ) throws -> (written: Set<UInt64>, isDamaged: Bool) {
         let tree = try DocumentTree(
             file: .init(size: chunkCount << 20), called: DocumentLabel(Array("note.txt".utf8)))
         let journal = try TransferJournal.create(at: path, JournalHeader(origin: "laptop", boot: boot, tree: tree))
@@ -89,7 +93,7 @@ enum JournalTarget: FuzzTarget {
         if let (place, with) = damage.last, with == 0 { bytes.removeLast(min(place, bytes.count)) }
         let file = try FileDescriptor.open(path, .writeOnly, options: .truncate)
         _ = try file.closeAfter { try file.writeAll(bytes) }
-        return written
+        return (written, !damage.isEmpty)
     }
 
     static func seeds() -> [[UInt8]] {

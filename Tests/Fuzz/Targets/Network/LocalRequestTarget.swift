@@ -3,12 +3,13 @@ import SwiftProtobuf
 import SystemPackage
 
 @testable import BatonAccount
+@testable import BatonApplications
 @testable import BatonDocuments
 @testable import BatonMessages
 @testable import BatonNode
 
 /// What an application asks of its node over the local socket: whatever it offers is refused, or can be announced, listed
-/// and handed over.
+/// and handed over, and whatever it says of itself is refused, or can be chosen by.
 enum LocalRequestTarget: FuzzTarget {
     static let name = "local-request"
     static let maximumLength = 4096
@@ -24,9 +25,11 @@ enum LocalRequestTarget: FuzzTarget {
             check(copiesIn: request)
         case .documentRead(let request):
             try check(request)
+        case .register(let request):
+            check(request)
         case .accountState, .adoptState, .activityList, .payload, .documentManifest, .documentRanges,
             .continuationStream, .continued, .release,
-            .status, .devices, .activities, .withdraw, .register, .handoffSwitch, .access, .willSave,
+            .status, .devices, .activities, .withdraw, .handoffSwitch, .access, .willSave,
             .willContinue, .continueActivity, .didFail:
             break
         }
@@ -97,6 +100,24 @@ enum LocalRequestTarget: FuzzTarget {
         expect(read == Int(wanted), "\(read) bytes in the chunks of \(part.range)")
     }
 
+    /// An application that is taken on has names and types within their bounds, and no others than it said.
+    private static func check(_ request: WireRegisterRequest) {
+        let declared: ApplicationDeclaration
+        do throws(HandoffError) {
+            declared = try ApplicationDeclaration(request)
+        } catch {
+            return expect(error.code == .invalidRequest, "\(error)")
+        }
+        expect(DottedName.isIdentifier(declared.identifier), "the identifier \(declared.identifier)")
+        expect(
+            !declared.name.isEmpty && declared.name.utf8.count <= ApplicationDeclaration.nameBound
+                && declared.team.utf8.count <= ApplicationDeclaration.nameBound, "a name or a team beyond its bound")
+        expect(
+            declared.types.count <= ApplicationDeclaration.typesBound
+                && declared.types.allSatisfy(DottedName.isActivityType)
+                && declared.types == Set(request.types.map(\.type)), "the types \(declared.types)")
+    }
+
     /// Older copies are as many as may be, each at a path that means the same to the node.
     private static func check(copiesIn request: WireAcceptRequest) {
         do throws(HandoffError) {
@@ -129,12 +150,32 @@ enum LocalRequestTarget: FuzzTarget {
                     port: 40_000, addresses: [], deviceName: String(repeating: "n", count: 63), current: advertised)))
     }
 
-    private static func read(from offset: UInt64, _ length: UInt64) -> WireRequest.OneOf_Kind {
+    private static func read(
+        from offset: UInt64, _ length: UInt64, of path: String = ""
+    ) -> WireRequest.OneOf_Kind {
         .documentRead(
             .with {
                 $0.handoffID = SampleUserInfo.id
                 $0.offset = offset
                 $0.length = length
+                $0.path = Data(path.utf8)
+            })
+    }
+
+    private static func registration(
+        of type: String, _ versions: ClosedRange<UInt32>, team: String = "TEAM"
+    ) -> WireRequest.OneOf_Kind {
+        .register(
+            .with {
+                $0.identifier = "org.example.editor"
+                $0.team = team
+                $0.types = [
+                    .with {
+                        $0.type = type
+                        $0.oldestVersion = versions.lowerBound
+                        $0.newestVersion = versions.upperBound
+                    }
+                ]
             })
     }
 
@@ -164,7 +205,10 @@ enum LocalRequestTarget: FuzzTarget {
                     .with {
                         $0.activityID = SampleUserInfo.id
                         $0.against = ["/a/b", "/", "c", "/d\0e"].map { Data($0.utf8) }
-                    }), .withdraw(.with { $0.idPrefix = "0" }),
+                    }), .withdraw(.with { $0.idPrefix = "0" }), registration(of: "org.example.note", 1...2),
+                registration(of: "a b", 0...0),
+                registration(of: "org.example.note", 0...1, team: String(repeating: "t", count: 256)),
+                read(from: 1, 2, of: "c"), read(from: 0, 1, of: "../a"),
             ]
             + [(0, size), (1 << 20 - 1, 2), (size - 1, 9), (.max, 1), (0, HandoffDocument.readBound + 1)].map {
                 read(from: $0, $1)
