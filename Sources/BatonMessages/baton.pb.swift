@@ -1287,6 +1287,9 @@ public nonisolated struct WireDocumentRangesRequest: Sendable {
   /// chunks may come as zstd
   public var takesCompressed: Bool = false
 
+  /// with preview: of the file that the chunks are of; where it has another one now, none come
+  public var version: Data = Data()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -4512,7 +4515,7 @@ nonisolated extension WireTimestamp: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension WireDocumentRangesRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".DocumentRangesRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}claim_id\0\u{1}ranges\0\u{1}preview\0\u{3}piece_size\0\u{3}takes_compressed\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}claim_id\0\u{1}ranges\0\u{1}preview\0\u{3}piece_size\0\u{3}takes_compressed\0\u{1}version\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4525,6 +4528,7 @@ nonisolated extension WireDocumentRangesRequest: SwiftProtobuf.Message, SwiftPro
       case 3: try { try decoder.decodeSingularBoolField(value: &self.preview) }()
       case 4: try { try decoder.decodeSingularUInt64Field(value: &self.pieceSize) }()
       case 5: try { try decoder.decodeSingularBoolField(value: &self.takesCompressed) }()
+      case 6: try { try decoder.decodeSingularBytesField(value: &self.version) }()
       default: break
       }
     }
@@ -4546,6 +4550,9 @@ nonisolated extension WireDocumentRangesRequest: SwiftProtobuf.Message, SwiftPro
     if self.takesCompressed != false {
       try visitor.visitSingularBoolField(value: self.takesCompressed, fieldNumber: 5)
     }
+    if !self.version.isEmpty {
+      try visitor.visitSingularBytesField(value: self.version, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -4555,6 +4562,7 @@ nonisolated extension WireDocumentRangesRequest: SwiftProtobuf.Message, SwiftPro
     if lhs.preview != rhs.preview {return false}
     if lhs.pieceSize != rhs.pieceSize {return false}
     if lhs.takesCompressed != rhs.takesCompressed {return false}
+    if lhs.version != rhs.version {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

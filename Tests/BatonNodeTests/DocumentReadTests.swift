@@ -225,6 +225,35 @@ struct DocumentReadTests {
         await scene.close()
     }
 
+    @Test("An origin that has described the document anew since refuses chunks that are of another file there")
+    func otherDescription() throws {
+        func tree(_ files: [(String, UInt64)]) throws -> DocumentTree {
+            var builder = DocumentTree.Builder(try DocumentLabel(Array("big".utf8)))
+            try builder.append(DocumentEntry(path: .root, kind: .folder))
+            for (name, version) in files {
+                try builder.append(
+                    DocumentEntry(
+                        path: EntryPath(Array(name.utf8)),
+                        kind: .file(.init(size: 1 << 20, version: FileVersion(high: 1, low: version)))))
+            }
+            return try builder.finish()
+        }
+        let (described, now) = (try tree([("b", 2), ("c", 3)]), try tree([("a", 1), ("b", 2), ("c", 3)]))
+        let part = try DocumentPart(FileRange(bytes: 0..<10, path: EntryPath(Array("b".utf8))), of: described)
+        let request = WireDocumentRangesRequest.with {
+            $0.preview = true
+            $0.version = Data(part.version.bytes)
+        }
+        #expect(part.chunks == 0..<1)
+        try DocumentService.requireVersion(of: request, [part.chunks], in: described)
+        let error = #expect(throws: HandoffError.self) {
+            try DocumentService.requireVersion(of: request, [part.chunks], in: now)
+        }
+        #expect(error?.code == .documentChanged)
+        // Where the file is now, it is the same.
+        try DocumentService.requireVersion(of: request, [1..<2], in: now)
+    }
+
     @Test("Of a damaged chunk nothing reaches the application, and what came before it does")
     func damaged() async throws {
         let chunk = UInt64(ChunkLayout.chunkSize)

@@ -213,6 +213,9 @@ struct DocumentTests {
         let folder = try Document(
             fileURL: file.url.deletingLastPathComponent(), activityType: Self.type, application: stage.application)
         #expect(try await folder.read(at: 3, length: 4, of: file.url.lastPathComponent) == Data("3456".utf8))
+        for path in ["", "/etc/passwd", "../x", "a/../b", "a//b", "./a"] {
+            await #expect(throws: UserActivityError.self) { try await folder.read(at: 0, length: 1, of: path) }
+        }
         #expect(try await document.arrived() == file.url)
         await #expect(throws: UserActivityError.self) { try await document.read(at: 0, length: -1) }
         try document.move(to: URL(filePath: "/nonexistent/x"))

@@ -19,6 +19,9 @@ extension Document {
         at offset: UInt64, length: Int, of path: String? = nil
     ) async throws(UserActivityError) -> Data {
         guard length >= 0 else { throw UserActivityError(.invalid, "a length is not negative") }
+        if let path, path.split(separator: "/", omittingEmptySubsequences: false).contains(where: Self.leadsElsewhere) {
+            throw UserActivityError(.invalid, "\(path) is no path of a file in a folder")
+        }
         if let fileURL {
             let file = path.map { fileURL.appending(path: $0, directoryHint: .notDirectory) } ?? fileURL
             return try await LocalReading.read(file, at: offset, length: length)
@@ -31,6 +34,11 @@ extension Document {
         } catch {
             throw UserActivityError(error)
         }
+    }
+
+    /// Whether a name in a path is none of a file or folder, but leads out of the folder or nowhere.
+    private static func leadsElsewhere(_ name: Substring) -> Bool {
+        name.isEmpty || name == "." || name == ".."
     }
 
     /// Waits until the file is on this device.

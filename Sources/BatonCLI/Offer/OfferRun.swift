@@ -27,7 +27,7 @@ struct OfferRun: Sendable {
         case withdrawn
         /// The node has stopped; it had the offer since then.
         case lost([UInt8], since: ContinuousClock.Instant)
-        /// The node is stopping, and takes nothing more.
+        /// The node stopped before it had taken the offer.
         case refused
     }
 
@@ -107,10 +107,14 @@ struct OfferRun: Sendable {
     private func offer(at client: NodeClient, again isAgain: Bool) async throws -> Outcome {
         let since = ContinuousClock.now
         let offer: NodeOffer
+        // The node looks at the document first, which can take long.
+        end.stands { Task { await client.close() } }
         do {
             offer = try await client.offer(request)
         } catch {
-            guard isAgain, error.code == .nodeStopping else { throw error }
+            guard isAgain, error.code == .nodeStopping || error.code == .connectionLost else {
+                throw end.hasCome ? CommandError.interrupted : error
+            }
             return .refused
         }
         end.stands {

@@ -73,16 +73,11 @@ struct JournalReading {
     func result(trustingFrom start: UInt64) -> (verified: ChunkSet, unsure: [(chunk: UInt64, checksum: ChunkChecksum)])
     {
         var verified = durable
-        var unsure: [(chunk: UInt64, checksum: ChunkChecksum)] = []
-        // One that was lost, and has come again since, is not looked at.
-        for entry in unmarked where counts(entry.chunk, at: entry.index) && !verified.contains(entry.chunk) {
-            if entry.index >= start {
-                verified.insert(entry.chunk)
-            } else {
-                unsure.append((entry.chunk, entry.checksum))
-            }
-        }
-        return (verified, unsure)
+        let counting = unmarked.filter { counts($0.chunk, at: $0.index) }
+        for entry in counting where entry.index >= start { verified.insert(entry.chunk) }
+        // One that has come again since is not looked at.
+        let unsure = counting.filter { $0.index < start && !verified.contains($0.chunk) }
+        return (verified, unsure.map { ($0.chunk, $0.checksum) })
     }
 
     private func counts(_ chunk: UInt64, at index: UInt64) -> Bool { lost[chunk].map { $0 < index } ?? true }

@@ -71,21 +71,32 @@ final class DocumentFiles: Sendable {
         }
     }
 
-    /// Makes sure, without opening anything, that all of a folder is as it was offered: every file, one without bytes as
-    /// well, and every folder, whose time tells what has come, gone or got another name in it.
+    /// Makes sure that all of a folder is as it was offered: every file, one without bytes as well, and every folder,
+    /// whose time tells that something has come, gone or got another name in it. Then it is walked again, because what
+    /// came and went, such as the lock of an editor, is no change.
     ///
     /// - Throws: `sourceChanged`.
     func requireUnchangedFolder() throws(DocumentError) {
         switch root {
         case .file: return
         case .folder(let folder):
-            for index in 0..<tree.entryCount { try requireUnchanged(tree[index], in: folder) }
+            var wasTouched = false
+            for index in 0..<tree.entryCount {
+                if try !isUntouched(tree[index], in: folder) { wasTouched = true }
+            }
+            guard wasTouched else { return }
         }
+        let now = try? DocumentScan.scan(path).tree
+        let isSame =
+            now?.entryCount == tree.entryCount
+            && (0..<tree.entryCount).allSatisfy { now?[$0].path == tree[$0].path && now?[$0].kind == tree[$0].kind }
+        guard isSame else { throw DocumentError(.sourceChanged, tree.label.description) }
     }
 
-    private func requireUnchanged(
+    /// - Returns: whether nothing has come or gone in it, where it is a folder.
+    private func isUntouched(
         _ entry: DocumentEntry, in folder: borrowing OwnedDescriptor
-    ) throws(DocumentError) {
+    ) throws(DocumentError) -> Bool {
         let identity: FileIdentity
         do {
             identity = FileIdentity(
@@ -94,14 +105,16 @@ final class DocumentFiles: Sendable {
         } catch {
             throw DocumentError(.sourceChanged, tree.displayed(entry.path), underlyingError: error)
         }
-        let isUnchanged =
-            switch entry.kind {
-            case .file(let file): FileVersion(of: identity) == file.version
-            case .folder: identity.modified == entry.modified
-            // One that leads elsewhere now is another one, of which its folder tells.
-            case .link: true
+        switch entry.kind {
+        case .file(let file):
+            guard FileVersion(of: identity) == file.version else {
+                throw DocumentError(.sourceChanged, tree.displayed(entry.path))
             }
-        guard isUnchanged else { throw DocumentError(.sourceChanged, tree.displayed(entry.path)) }
+            return true
+        case .folder: return identity.modified == entry.modified
+        // One that leads elsewhere now is another one, of which its folder tells.
+        case .link: return true
+        }
     }
 }
 

@@ -120,6 +120,11 @@ actor Offers {
 
     // MARK: The application's side
 
+    /// - Throws: `nodeStopping` where nothing is offered any more.
+    func requireRunning() throws(HandoffError) {
+        guard !isStopping else { throw Self.stopping }
+    }
+
     /// Takes an activity on and makes it current.
     ///
     /// - Returns: its events. They end when it is withdrawn, or, where devices are taking it over then, when it is known
@@ -127,7 +132,7 @@ actor Offers {
     func offer(
         _ activity: OfferedActivity, from application: Connection
     ) throws(HandoffError) -> AsyncStream<WireOfferEvent> {
-        guard !isStopping else { throw Self.stopping }
+        try requireRunning()
         guard offers.count < bound else {
             throw HandoffError(
                 .limitExceeded, "\(bound) activities are offered already: withdraw one with `baton withdraw ID`")

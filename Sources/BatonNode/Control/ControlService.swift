@@ -58,6 +58,8 @@ struct ControlService: Sendable {
         case .activities(let request):
             try await activities(request, on: stream)
         case .offer(let request):
+            // Before a document is looked at, which can take longer than the node is there.
+            try await offers.requireRunning()
             let (request, document) = try await outgoing(request)
             return try OfferedActivity(request, document: document)
         case .withdraw(let request):

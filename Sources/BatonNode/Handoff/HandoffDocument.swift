@@ -102,6 +102,8 @@ actor HandoffDocument {
             }
             await queue.leave()
         } catch {
+            // It is described anew to who reads again.
+            if error.code == .documentChanged { describing = nil }
             await queue.leave()
             throw error
         }

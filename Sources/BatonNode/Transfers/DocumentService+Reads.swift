@@ -65,6 +65,7 @@ extension DocumentService {
                 $0.claimID = Data(claim.bytes)
                 $0.ranges = [WireChunkRange(part.chunks)]
                 $0.preview = true
+                if part.version != .none { $0.version = Data(part.version.bytes) }
             }, from: connection)
         await origin.finish()
         do {
@@ -158,6 +159,8 @@ struct DocumentPart: Sendable {
     /// Cut to what the file has, among the bytes of the document.
     let range: Range<UInt64>
     let chunks: Range<UInt64>
+    /// Of the file.
+    let version: FileVersion
 
     /// - Throws: `invalidRequest` for a folder, which has no bytes of its own, and a file that the document has not.
     init(_ wanted: FileRange, of tree: DocumentTree) throws(HandoffError) {
@@ -171,6 +174,7 @@ struct DocumentPart: Sendable {
         let whole = tree.layout.bytes(ofFile: file)
         let bytes = wanted.bytes.clamped(to: 0..<UInt64(whole.count))
         self.tree = tree
+        version = tree.entry(ofFile: file).file?.version ?? .none
         range = whole.lowerBound + bytes.lowerBound..<whole.lowerBound + bytes.upperBound
         chunks = tree.layout.chunks(covering: range)
     }

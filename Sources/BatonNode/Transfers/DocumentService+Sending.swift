@@ -96,6 +96,7 @@ extension DocumentService {
             throw HandoffError(.invalidRequest, "the document's manifest has to be asked for first")
         }
         let ranges = try Self.ranges(of: request, in: document.tree.layout)
+        try Self.requireVersion(of: request, ranges, in: document.tree)
         if request.preview {
             try await limit.begin(for: device, .preview)
         } else {
@@ -262,6 +263,21 @@ extension DocumentService {
             let progress = report.progress(bytes: received.verifiedBytes, device: claim.device.name)
             await offers.report(.progress(progress), of: claim.activity.id)
             if received.committed { return }
+        }
+    }
+
+    /// Whoever reads one file of a folder counts chunks as it was described to them, which may be long ago.
+    ///
+    /// - Throws: `documentChanged`.
+    static func requireVersion(
+        of request: WireDocumentRangesRequest, _ ranges: [Range<UInt64>], in tree: DocumentTree
+    ) throws(HandoffError) {
+        guard !request.version.isEmpty else { return }
+        for range in ranges where !range.isEmpty {
+            let files = tree.layout.place(of: range.lowerBound).file...tree.layout.place(of: range.upperBound - 1).file
+            guard files.allSatisfy({ tree.entry(ofFile: $0).file?.version.bytes == [UInt8](request.version) }) else {
+                throw HandoffError(.documentChanged, "“\(tree.label)” has changed since it was described")
+            }
         }
     }
 
