@@ -55,7 +55,8 @@ actor Announcer {
     /// Publishes what is true now, as a withdrawal where others were told of something that is offered no more, whether
     /// or not something else has taken its place.
     func publish() async {
-        guard let sealed = await seal() else { return }
+        let visible = await offers.visible
+        guard let sealed = seal(visible) else { return }
         report { () throws(DiscoveryError) in
             try discovery.publish(
                 txt: sealed.settled, whenRationed: sealed.rationed, isWithdrawal: sealed.isWithdrawal)
@@ -73,8 +74,13 @@ actor Announcer {
         await announceAnew { $0.beginPeriod(with: keys) }
     }
 
-    private func announceAnew(_ begin: @escaping @Sendable (inout AdvertisementSealer) -> Void) async {
-        guard let sealed = await seal(beginning: begin) else { return }
+    private func announceAnew(_ begin: (inout AdvertisementSealer) -> Void) async {
+        let visible = await offers.visible
+        guard !isStopped else { return }
+        begin(&sealer)
+        gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
+        listeners.beginPeriod(at: Self.ownNetworkAddresses())
+        guard let sealed = seal(visible) else { return }
         report { () throws(DiscoveryError) in
             try discovery.rotate(txt: sealed.settled, whenRationed: sealed.rationed)
         }
@@ -86,16 +92,11 @@ actor Announcer {
         renewal?.cancel()
     }
 
-    /// - Parameter begin: begins another period. Between that and the caller's rotation nothing is waited for: what is
-    ///   published meanwhile, under the old name, would show the new period's salt.
-    private func seal(beginning begin: (@Sendable (inout AdvertisementSealer) -> Void)? = nil) async -> Sealed? {
+    /// Seals what is offered, in the period that has begun. From there until the record is handed over nothing is waited
+    /// for: a record of one period that came after the rotation to the next would show its salt under the next name, and
+    /// one of the next that came before it under the old name.
+    private func seal(_ visible: [OfferedActivity]) -> Sealed? {
         guard !isStopped else { return nil }
-        let visible = await offers.visible
-        if let begin {
-            begin(&sealer)
-            gate.beginPeriod(nonce: sealer.gateNonce, keys: sealer.keys)
-            listeners.beginPeriod(at: Self.ownNetworkAddresses())
-        }
         let before = told
         told = Set(visible.map(\.id))
         var content = AdvertisementContent(
