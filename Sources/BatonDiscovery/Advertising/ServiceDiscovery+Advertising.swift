@@ -32,12 +32,13 @@ extension ServiceDiscovery {
     /// While a name follows another, under the next one alone: a record that is seen under both ties them together for
     /// whoever has captured no more than the two periods.
     ///
-    /// Nothing while the owner is asked for another period: the name of one that is over may be that of its successor.
+    /// Nothing while the owner is asked for another period: the name of one that is over may be that of its successor. And
+    /// nothing while the responder still asks whether somebody has the name: a record that changes meanwhile is in its own
+    /// questions twice, which Avahi 0.8 takes for somebody else's now and then, and calls the name "name #2".
     func sendIfDue() {
-        guard current != nil, period != .over else { return }
+        guard let latest = successor ?? current, latest.isEstablished, period != .over else { return }
         if pacer.takeIfDue(now: Self.now), let text = chosenText() {
             do throws(ResponderFault) {
-                guard let latest = successor ?? current else { return }
                 try reference(latest.slot)?.update(text: text)
                 hasten()
             } catch {
@@ -142,6 +143,8 @@ extension ServiceDiscovery {
         }
         rotating?.schedule(after: nextRotation())
         sink.yield(.registered(instance: name))
+        // What has changed meanwhile.
+        sendIfDue()
     }
 
     private func nextRotation() -> Duration {
