@@ -158,8 +158,8 @@ let package = Package(
                 protobuf, system,
             ],
             exclude: [
-                "Applications/client.py", "Applications/service-manager.sh", "Support/memory-search.py",
-                "Support/without-calls.py",
+                "Applications/client.py", "Applications/service-manager.sh", "Support/memory-places.py",
+                "Support/memory-search.py", "Support/without-calls.py",
             ]),
         // The attacks, each with its defence and without: they reach into every room.
         .testTarget(

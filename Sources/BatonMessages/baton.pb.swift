@@ -1539,8 +1539,8 @@ public nonisolated struct WireSignedList: Sendable {
   /// as it was signed
   public var list: Data = Data()
 
-  /// K_adv, K_gate and K_join, 96 bytes, of each list that has the highest number
-  public var keys: Data = Data()
+  /// K_adv, K_gate and K_join of each list that has the highest number, wrapped: 104 bytes
+  public var wrappedKeys: Data = Data()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -5039,7 +5039,7 @@ nonisolated extension WireAccountStateResponse: SwiftProtobuf.Message, SwiftProt
 
 nonisolated extension WireSignedList: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".SignedList"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}list\0\u{1}keys\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}list\0\u{3}wrapped_keys\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5048,7 +5048,7 @@ nonisolated extension WireSignedList: SwiftProtobuf.Message, SwiftProtobuf._Mess
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularBytesField(value: &self.list) }()
-      case 2: try { try decoder.decodeSingularBytesField(value: &self.keys) }()
+      case 2: try { try decoder.decodeSingularBytesField(value: &self.wrappedKeys) }()
       default: break
       }
     }
@@ -5058,15 +5058,15 @@ nonisolated extension WireSignedList: SwiftProtobuf.Message, SwiftProtobuf._Mess
     if !self.list.isEmpty {
       try visitor.visitSingularBytesField(value: self.list, fieldNumber: 1)
     }
-    if !self.keys.isEmpty {
-      try visitor.visitSingularBytesField(value: self.keys, fieldNumber: 2)
+    if !self.wrappedKeys.isEmpty {
+      try visitor.visitSingularBytesField(value: self.wrappedKeys, fieldNumber: 2)
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireSignedList, rhs: WireSignedList) -> Bool {
     if lhs.list != rhs.list {return false}
-    if lhs.keys != rhs.keys {return false}
+    if lhs.wrappedKeys != rhs.wrappedKeys {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

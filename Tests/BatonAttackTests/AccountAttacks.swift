@@ -71,12 +71,27 @@ struct AccountAttacks {
             _ = try revoking.revoke([stolen.id], with: AccountSecrets(account.key))
             // It ends no connection by itself: as if it had not come to that.
             let exchange = try Origin.exchange(own, refusesRevoked: defence.isOn, on: EventLoop(name: "exchange"))
-            try await exchange.adopt(revoking.givenLists.map(WireSignedList.init))
+            let local = KeyEncryptionKey(localTo: own.account.identity)
+            try await exchange.adopt(revoking.travellingLists(wrappedBy: local), wrappedBy: local)
             let origin = try await Origin(exchange: exchange)
             let thief = PeerName(id: stolen.id.description, name: "stolen")
-            let (answer, data) = try await origin.answer(to: .accountState(.init()), from: thief)
+            let ends = try await connectedPair(
+                on: EventLoop(name: "own"),
+                accepting: {
+                    let context = try TLSContext(identity: TLSIdentity(own.account.identity))
+                    return TLSChannel(try TLSSession(server: context), isClient: false)
+                },
+                dialling: {
+                    let context = try TLSContext(identity: TLSIdentity(stolen.account.identity))
+                    let session = try TLSSession(
+                        client: context, serverName: "a.baton.invalid", expectedPeer: own.id.description)
+                    return TLSChannel(session, isClient: true)
+                })
+            // What the keys are wrapped with, the thief has like every device that asks.
+            let keys = try await ends.1.keyEncryptionKey.wrap(revoking.currentKeys.concatenated)
+            let (answer, data) = try await origin.answer(to: .accountState(.init()), from: thief, over: ends)
             if case .failure(let failure) = answer { #expect(failure.code == .refused && data.isEmpty) }
-            return Outcome(succeeds: revoking.currentKeys.gate.withUnsafeBytes { data.holds(Array($0)) })
+            return Outcome(succeeds: data.holds(keys))
         }
     }
 

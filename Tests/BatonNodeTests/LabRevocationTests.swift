@@ -20,6 +20,17 @@ extension LabHandoffTests {
             try await lab.run(host, "devices", "revoke", device, "--yes", "--key-file", lab.keyFile.path)
         }
 
+        /// Looks through the memory of a node for the keys of the first revocation in one piece, as they travel.
+        private func expectNoTravelledKeys(of node: HostCommand, on host: Int, _ lab: HandoffLab) async throws {
+            let places = URL(filePath: #filePath).deletingLastPathComponent()
+                .appending(path: "Support/memory-places.py")
+            let looking = "exec python3 \"$1\" \"$2\" \"$(find \"$BATON_HOME\" -name 'generation-1-*.keys')\""
+            let process = "\(node.program.processIdentifier)"
+            let found = try await lab.startProgram(host, ["sh", "-c", looking, "sh", places.path, process])
+                .end(within: .seconds(60))
+            #expect(found.status == 0 && found.lines.isEmpty, "\(found)")
+        }
+
         /// The line of `baton devices --json` that speaks of a device.
         private func device(_ name: String, on host: Int, _ lab: HandoffLab) async throws -> String? {
             try await lab.run(host, "devices", "--json").lines.first { $0.contains("\"name\":\"\(name)\"") }
@@ -95,6 +106,12 @@ extension LabHandoffTests {
             #expect(try await lab.run(2, "activities", "--json").events.map(\.title) == ["Shell"])
             #expect(try await device("phone", on: 2, lab) == nil)
             #expect(desktop.errors.contains("revocation list 1 holds"))
+
+            // The new keys crossed between the command, its node and the other one: nothing that they went through has
+            // kept them as they are on the disk.
+            for (host, node) in [(1, nodes[0]), (2, desktop)] {
+                try await expectNoTravelledKeys(of: node, on: host, lab)
+            }
 
             // Who joins takes the state over before the key is gone.
             let joining = try await lab.run(

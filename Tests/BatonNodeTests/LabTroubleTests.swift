@@ -250,6 +250,10 @@ extension LabHandoffTests {
             try await eventually("it is taken again", within: .seconds(30)) {
                 offer.command.events.count { $0.event == "taken" } == 2
             }
+            // Who takes it again was told by a connection; the list may be a little behind.
+            try await eventually("it is listed again", within: .seconds(30)) {
+                watch.events.contains { $0.id == anew.id }
+            }
             let again = try lab.start(2, "accept", anew.id ?? "", "--json", "--to", folder.path)
             let progress = try await again.event("progress")
             #expect((progress.resumed ?? 0) >= 3_000_000)

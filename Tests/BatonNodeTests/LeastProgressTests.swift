@@ -115,7 +115,12 @@ struct LeastProgressTests {
             isRead = try await read(first: Self.bound - 2, stallDeadline: .seconds(stall)) == content
         }
         #expect(isRead)
-        #expect(try await read(first: Self.bound - 3, stallDeadline: .seconds(1)) == nil)
+        // And where the first was late, the others came in time.
+        var isGivenUp = false
+        for stall in [1.0, 5, 25] where !isGivenUp {
+            isGivenUp = try await read(first: Self.bound - 3, stallDeadline: .seconds(stall)) == nil
+        }
+        #expect(isGivenUp)
     }
 
     /// - Returns: what an application got of it, or nil where that was given up.

@@ -83,11 +83,14 @@ struct StateExchangeTests {
         }
 
         /// What the user's command gives the node.
-        func adopt(_ lists: [GivenList]) async throws {
+        ///
+        /// - Parameter wrapping: what the keys are wrapped with; what this device's programs wrap with if nil.
+        func adopt(_ lists: [GivenList], wrappedBy wrapping: KeyEncryptionKey? = nil) async throws {
+            let own = try store.load().identity
             let home = try Home(environment: ["BATON_HOME": folder])
             let connection = try await Connection.connect(toLocalSocket: home.socketPath, on: loop)
-            let (_, stream) = try await connection.request(
-                .adoptState(.with { $0.lists = lists.map(WireSignedList.init) }))
+            let messages = try lists.map { try WireSignedList($0, wrappedBy: wrapping ?? .init(localTo: own)) }
+            let (_, stream) = try await connection.request(.adoptState(.with { $0.lists = messages }))
             await stream.finish()
             await connection.close()
         }
@@ -110,7 +113,7 @@ struct StateExchangeTests {
             guard case .accountState = try WireRequest.decode(incoming.request) else { continue }
             try await incoming.stream.answer(
                 .accountState(.with { $0.revision = member.state.revision }),
-                following: member.givenLists.map(WireSignedList.init))
+                following: member.travellingLists(wrappedBy: connection.keyEncryptionKey))
             break
         }
         try await eventually("both lists are stored", within: .seconds(60)) {
@@ -122,7 +125,7 @@ struct StateExchangeTests {
         // What it gives now makes the same of the member.
         let given = try await connection.accountState(asking: member.state.revision, within: .seconds(60))
         let authority = member.identity.authorityKey
-        #expect(try member.take(given.lists.map { try GivenList($0, authority: authority) }))
+        #expect(try member.take(given.lists.map { try GivenList($0, wrappedBy: given.key, authority: authority) }))
         #expect(member.state == merged.state && member.currentKeys == merged.currentKeys)
         await connection.close()
 
@@ -145,7 +148,8 @@ struct StateExchangeTests {
         async let early = connection.request(.activityList(.init()))
         let answer = try await connection.accountState(asking: 0, within: .seconds(60))
         var member = scene.member
-        let lists = try answer.lists.map { try GivenList($0, authority: member.identity.authorityKey) }
+        let authority = member.identity.authorityKey
+        let lists = try answer.lists.map { try GivenList($0, wrappedBy: answer.key, authority: authority) }
         #expect(try member.take(lists))
         let own = try scene.store.load()
         #expect(member.state == own.state && member.currentKeys == own.currentKeys)
@@ -168,45 +172,56 @@ struct StateExchangeTests {
         await scene.close()
     }
 
-    @Test("Keys that travelled are wiped where they were read, also in copies of the message")
-    func wiped() async throws {
+    @Test("Keys travel wrapped with what the two ends of a connection alone know, or the programs of a device")
+    func wrapped() async throws {
         let scene = try await Scene()
         var account = try scene.store.load()
         let lost = try #require(DeviceID(bytes: [UInt8](repeating: 9, count: DeviceID.count)))
         _ = try account.revoke([lost], with: scene.secrets)
-        func isKeys(_ bytes: Data) -> Bool { bytes.count == 96 && bytes.contains { $0 != 0 } }
-        func isWiped(_ bytes: Data) -> Bool { bytes.count == 96 && bytes.allSatisfy { $0 == 0 } }
-        let authority = scene.member.identity.authorityKey
-
-        // What is sent to a device, and to the own node: the bytes of the message itself, which a copy shares.
-        let sent = try await account.withTravellingLists { lists throws(HandoffError) in
-            let keys = lists[0].keys
-            #expect(isKeys(keys))
-            return keys
-        }
-        #expect(isWiped(sent))
-        let kept = Lock(Data())
-        await #expect(throws: HandoffError.self) {
-            try await account.withTravellingLists { lists throws(HandoffError) in
-                let keys = lists[0].keys
-                kept.withLock { $0 = keys }
-                throw HandoffError(.connectionLost, "it ended")
+        let keys = account.currentKeys.concatenated
+        let authority = account.identity.authorityKey
+        let (first, second) = (try await scene.connect(), try await scene.connect())
+        try await first.ready()
+        try await second.ready()
+        let ways = [
+            KeyEncryptionKey(localTo: account.identity), KeyEncryptionKey(localTo: scene.member.identity),
+            try await first.keyEncryptionKey, try await second.keyEncryptionKey,
+        ]
+        var forms: Set<Data> = []
+        for (number, way) in ways.enumerated() {
+            let lists = try account.travellingLists(wrappedBy: way)
+            let wrapped = try #require(lists.last?.wrappedKeys)
+            #expect(wrapped.count == 104)
+            forms.insert(wrapped)
+            let encoded = try #require(lists.last).serializedBytes() as [UInt8]
+            keys.withUnsafeBytes { keys in
+                for start in stride(from: 0, to: keys.count, by: 8) {
+                    let word = keys[start..<(start + 8)]
+                    #expect(!encoded.indices.contains { encoded[$0...].starts(with: word) }, "a word of a key is in it")
+                }
+            }
+            #expect(try lists.read(wrappedBy: way, by: authority).last?.keys == account.currentKeys)
+            let other = ways[(number + 1) % ways.count]
+            #expect(try lists.read(wrappedBy: other, by: authority).last?.keys == nil)
+            for place in [0, 52, 103] {
+                var changed = lists
+                changed[changed.count - 1].wrappedKeys[place] ^= 1
+                #expect(try changed.read(wrappedBy: way, by: authority).last?.keys == nil)
             }
         }
-        #expect(isWiped(kept.withLock { $0 }))
+        #expect(forms.count == ways.count)
 
-        // What has come: it is read, by a node that takes it over and by `baton account join`.
-        let lists = account.givenLists.map(WireSignedList.init)
-        let received = lists[0].keys
-        #expect(try lists.read(by: authority).map(\.list) == account.givenLists.map(\.list))
-        #expect(isWiped(received))
-        // Also where it is refused.
-        var forged = account.givenLists.map(WireSignedList.init)
-        forged[0].list[0] ^= 1
-        let refused = forged[0].keys
-        #expect(isKeys(refused))
-        #expect(throws: RevocationError.self) { try forged.read(by: authority) }
-        #expect(isWiped(refused))
+        // A list without its keys is not taken.
+        await #expect {
+            try await scene.adopt(account.givenLists, wrappedBy: .init(localTo: scene.member.identity))
+        } throws: {
+            ($0 as? HandoffError)?.code == .invalidRequest
+        }
+        #expect(try scene.store.load().state == .initial)
+        try await scene.adopt(account.givenLists)
+        #expect(try scene.store.load().state == account.state)
+        await first.close()
+        await second.close()
         await scene.close()
     }
 
@@ -231,7 +246,7 @@ struct StateExchangeTests {
                 } else {
                     try await incoming.stream.answer(
                         .accountState(.with { $0.revision = ahead.state.revision }),
-                        following: ahead.givenLists.map(WireSignedList.init))
+                        following: ahead.travellingLists(wrappedBy: connection.keyEncryptionKey))
                 }
             }
         }
@@ -319,7 +334,8 @@ struct StateExchangeTests {
             guard case .accountState(let request) = try WireRequest.decode(incoming.request) else { continue }
             #expect(request.revision == (try scene.store.load().state.revision))
             try await incoming.stream.respond(.accountState(.with { $0.revision = ahead.state.revision }))
-            for list in ahead.givenLists { try await incoming.stream.send(record: WireSignedList(list)) }
+            let lists = try await ahead.travellingLists(wrappedBy: connection.keyEncryptionKey)
+            for list in lists { try await incoming.stream.send(record: list) }
             await incoming.stream.finish()
             break
         }

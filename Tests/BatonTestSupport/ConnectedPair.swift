@@ -2,16 +2,22 @@ public import BatonEventLoop
 public import BatonProtocol
 public import BatonTransport
 
-/// Two connections over a socket pair, plain as on the local socket: the one that accepted, on `loop`, and the one that
-/// dialled, on a loop of its own.
+/// Two connections over a socket pair: the one that accepted, on `loop`, and the one that dialled, on a loop of its own.
 ///
-/// - Parameter limits: of the end that dialled.
-public func connectedPair(on loop: EventLoop, limits: Limits = Limits()) async throws -> (Connection, Connection) {
+/// - Parameters:
+///   - limits: of the end that dialled.
+///   - accepting: makes the channel of the end that accepted; by default it is plain, as on the local socket.
+///   - dialling: the same of the other end.
+public func connectedPair(
+    on loop: EventLoop, limits: Limits = Limits(),
+    accepting: () throws -> sending any Channel = { PlainChannel(peer: .localUser(0)) },
+    dialling: () throws -> sending any Channel = { PlainChannel(peer: .localUser(0)) }
+) async throws -> (Connection, Connection) {
     let other = EventLoop(name: "other end")
     let (first, second) = try Socket.pair(on: loop, other)
     let ends = (
-        Connection(socket: first, channel: PlainChannel(peer: .localUser(0)), role: .acceptor, on: loop),
-        Connection(socket: second, channel: PlainChannel(peer: .localUser(0)), role: .dialer, limits: limits, on: other)
+        Connection(socket: first, channel: try accepting(), role: .acceptor, on: loop),
+        Connection(socket: second, channel: try dialling(), role: .dialer, limits: limits, on: other)
     )
     await ends.0.start()
     await ends.1.start()

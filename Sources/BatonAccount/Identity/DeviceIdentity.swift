@@ -53,6 +53,12 @@ public struct DeviceIdentity: Sendable {
     /// The private key as PKCS#8 in DER (RFC 8410), 48 bytes.
     var privateKey: SecretBytes { Ed25519DER.privateKey(seed: seed) }
 
+    /// A key of 32 bytes that only this device's own programs know, each from the account's folder: secrets that go from one
+    /// of them to another are wrapped with it.
+    public var localWrappingKey: SecretBytes {
+        SecretDerivation.expand(SecretDerivation.extract(seed, salt: Array("baton/device".utf8)), "local-wrapping-key")
+    }
+
     /// What verifies the account's revocation lists.
     public var authorityKey: AuthorityKey {
         AuthorityKey(publicKey: CertificateProfile.publicKey(ofAuthority: authorityCertificate))

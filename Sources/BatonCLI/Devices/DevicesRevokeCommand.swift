@@ -80,9 +80,8 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
             if let node {
                 // Asked before: what no connection has shown does not count as present under the old keys afterwards.
                 var spread = RevocationSpread(try await node.devices().devices)
-                for state in states {
-                    try await state.withTravellingLists { lists throws(HandoffError) in try await node.adopt(lists) }
-                }
+                let key = KeyEncryptionKey(localTo: account.identity)
+                for state in states { try await node.adopt(state.travellingLists(wrappedBy: key)) }
                 Output.say("\(chosen.shown) is revoked.")
                 try await Self.follow(&spread, node)
                 for line in spread.lines { Output.say(line) }

@@ -100,7 +100,7 @@ public struct AccountLookup: Sendable {
                 socket: socket, channel: TLSChannel(session, isClient: true), role: .dialer,
                 revocationNumber: own.state.revision, on: loop)
             await connection.start()
-            let answer: (revision: UInt64, lists: [WireSignedList])
+            let answer: ToldState
             do {
                 answer = try await connection.accountState(
                     asking: own.state.revision, within: answerDeadline - begin.duration(to: .now))
@@ -112,7 +112,8 @@ public struct AccountLookup: Sendable {
             let device = KnownDevices.Entry(
                 deviceID: advertisement.device.description, name: advertisement.content.deviceName,
                 seen: UInt64(Date().timeIntervalSince1970), revision: answer.revision, isProved: true)
-            return Answer(device: device, lists: try answer.lists.read(by: own.identity.authorityKey))
+            return Answer(
+                device: device, lists: try answer.lists.read(wrappedBy: answer.key, by: own.identity.authorityKey))
         } catch {
             return nil
         }

@@ -3,18 +3,24 @@ public import BatonMessages
 import BatonProtocol
 import BatonTransport
 import FoundationEssentials
-import Glibc
 import SwiftProtobuf
+
+/// What a device tells of the revocation lists that it has.
+struct ToldState: Sendable {
+    let revision: UInt64
+    /// At most ``AccountState/maximumLists``.
+    let lists: [WireSignedList]
+    /// What the keys in the lists are wrapped with.
+    let key: KeyEncryptionKey
+}
 
 extension Connection {
     /// Asks the other side for its revocation lists.
     ///
     /// - Parameter revision: what this side has, so that the other can ask in turn.
-    /// - Returns: what the other side has; at most ``AccountState/maximumLists`` lists, with keys that are wiped by who reads
-    ///   them (`read(by:)`).
     nonisolated func accountState(
         asking revision: UInt64, within deadline: Duration
-    ) async throws(HandoffError) -> (revision: UInt64, lists: [WireSignedList]) {
+    ) async throws(HandoffError) -> ToldState {
         try await withDeadline(deadline, "it did not tell its revocation lists") {
             let (response, stream) = try await self.request(.accountState(.with { $0.revision = revision }))
             guard case .accountState(let answer) = response else {
@@ -22,70 +28,50 @@ extension Connection {
             }
             await stream.finish()
             var lists: [WireSignedList] = []
-            do {
-                for try await list in stream.records(of: WireSignedList.self) {
-                    lists.append(list)
-                    guard lists.count < AccountState.maximumLists else { break }
-                }
-            } catch {
-                for list in lists { list.wipeKeys() }
-                throw error
+            for try await list in stream.records(of: WireSignedList.self) {
+                lists.append(list)
+                guard lists.count < AccountState.maximumLists else { break }
             }
-            return (answer.revision, lists)
+            return ToldState(revision: answer.revision, lists: lists, key: try await self.keyEncryptionKey)
         }
     }
 }
 
 extension WireSignedList {
-    /// A list and its keys as they travel, inside TLS and on the local socket alone.
-    public init(_ given: GivenList) {
+    /// A list as it travels, its keys wrapped.
+    public init(_ given: GivenList, wrappedBy key: KeyEncryptionKey) throws(HandoffError) {
         self.init()
         list = Data(given.list.encoded)
-        // SwiftProtobuf has no memory that is wiped by itself: see wipeKeys().
-        if let keys = given.keys { self.keys = keys.concatenated.withUnsafeBytes { Data($0) } }
+        if let keys = given.keys { wrappedKeys = Data(try key.wrap(keys.concatenated)) }
     }
+}
 
-    /// Overwrites the keys, in this message and in each copy of it, when nobody reads them any more.
-    ///
-    /// In the bytes themselves: a copy on write would be wiped, and leave them where they are. What is left are the buffers
-    /// of the stream and of TLS that they went through.
-    fileprivate func wipeKeys() {
-        keys.withUnsafeBytes { bytes in
-            // Up to 14 bytes stand in the value itself; keys are 64 or 96.
-            guard bytes.count > 32, let start = bytes.baseAddress else { return }
-            explicit_bzero(UnsafeMutableRawPointer(mutating: start), bytes.count)
-        }
+extension GivenList {
+    /// Reads a list and verifies its signature; keys that were not wrapped with this key count as none.
+    init(_ message: WireSignedList, wrappedBy key: KeyEncryptionKey, authority: AuthorityKey) throws(RevocationError) {
+        let list = try RevocationList(decoding: Array(message.list), authority: authority)
+        let keys = key.unwrap(message.wrappedKeys)
+        self.init(list, keys: keys.flatMap { GenerationKeys(id: list.generation, concatenated: $0) })
     }
 }
 
 extension [WireSignedList] {
-    /// Reads lists and verifies their signatures. The keys in the messages are wiped then, also where it throws.
-    func read(by authority: AuthorityKey) throws(RevocationError) -> [GivenList] {
-        defer { for list in self { list.wipeKeys() } }
+    /// Reads lists and verifies their signatures.
+    func read(
+        wrappedBy key: KeyEncryptionKey, by authority: AuthorityKey
+    ) throws(RevocationError) -> [GivenList] {
         var given: [GivenList] = []
-        for list in self { given.append(try GivenList(list, authority: authority)) }
+        for list in self { given.append(try GivenList(list, wrappedBy: key, authority: authority)) }
         return given
     }
 }
 
 extension Account {
-    /// Gives the lists of this account, with keys, as they travel, and wipes the keys in them when `body` is over.
-    public func withTravellingLists<Value>(
-        isolation: isolated (any Actor)? = #isolation,
-        _ body: ([WireSignedList]) async throws(HandoffError) -> Value
-    ) async throws(HandoffError) -> Value {
-        let lists = givenLists.map(WireSignedList.init)
-        defer { for list in lists { list.wipeKeys() } }
-        return try await body(lists)
-    }
-}
-
-extension GivenList {
-    /// Reads a list and verifies its signature.
-    init(_ message: WireSignedList, authority: AuthorityKey) throws(RevocationError) {
-        let list = try RevocationList(decoding: Array(message.list), authority: authority)
-        let keys = message.keys.withUnsafeBytes { SecretBytes(copying: $0) }
-        self.init(list, keys: GenerationKeys(id: list.generation, concatenated: keys))
+    /// The lists of this account, with keys, as they travel.
+    public func travellingLists(wrappedBy key: KeyEncryptionKey) throws(HandoffError) -> [WireSignedList] {
+        var lists: [WireSignedList] = []
+        for given in givenLists { lists.append(try WireSignedList(given, wrappedBy: key)) }
+        return lists
     }
 }
 

@@ -82,9 +82,9 @@ actor StateExchange {
         // the request, and the connection is ended a moment later.
         let current = account.value
         try requireMember(device, of: current)
-        try await current.withTravellingLists { lists throws(HandoffError) in
-            try await stream.answer(.accountState(.with { $0.revision = current.state.revision }), following: lists)
-        }
+        try await stream.answer(
+            .accountState(.with { $0.revision = current.state.revision }),
+            following: current.travellingLists(wrappedBy: connection.keyEncryptionKey))
         await note(request.revision, of: device)
         await askIfNeeded(connection, of: device)
         // It has at least this now. What it has beyond was asked for just before.
@@ -168,7 +168,7 @@ actor StateExchange {
                 asking: account.value.state.revision, within: listsDeadline)
             isAnswered = true
             await note(answer.revision, of: device)
-            try await adopt(answer.lists)
+            try await adopt(answer.lists, wrappedBy: answer.key)
         } catch {
             logger.info("the revocation lists of \(device.prefix(8)) were not taken over: \(error)")
             others[device, default: MetDevices.Device()].asked = []
@@ -180,12 +180,11 @@ actor StateExchange {
 
     /// Takes lists over, from another device or from the user.
     ///
-    /// The revoked are out before this returns: refused, forgotten, and every connection with them ended. The keys in the
-    /// messages are wiped.
-    func adopt(_ lists: [WireSignedList]) async throws(HandoffError) {
+    /// The revoked are out before this returns: refused, forgotten, and every connection with them ended.
+    func adopt(_ lists: [WireSignedList], wrappedBy key: KeyEncryptionKey) async throws(HandoffError) {
         let changed: Account?
         do {
-            changed = try account.take(lists.read(by: account.value.identity.authorityKey))
+            changed = try account.take(lists.read(wrappedBy: key, by: account.value.identity.authorityKey))
         } catch {
             throw HandoffError(.invalidRequest, "\(error)")
         }

@@ -129,7 +129,7 @@ struct ControlService: Sendable {
     private func adoptState(
         _ request: WireAdoptStateRequest, on stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        try await exchange.adopt(request.lists)
+        try await exchange.adopt(request.lists, wrappedBy: KeyEncryptionKey(localTo: account.value.identity))
         try await stream.respond(.adoptState(.init()))
         await stream.finish()
     }

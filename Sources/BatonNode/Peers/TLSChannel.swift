@@ -85,6 +85,16 @@ final class TLSChannel: Channel {
         return filled
     }
 
+    func exportKeyingMaterial(
+        _ label: String, into target: UnsafeMutableRawBufferPointer
+    ) throws(TransportError) {
+        do {
+            try session.exportKeyingMaterial(label, into: target)
+        } catch {
+            throw TransportError(tlsError: error)
+        }
+    }
+
     func finish() {
         session.shutdown()
     }

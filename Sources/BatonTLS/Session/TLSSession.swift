@@ -125,6 +125,27 @@ public final class TLSSession {
         SSL_free(pointer)
     }
 
+    // MARK: - Keys for the application
+
+    /// Derives keys that only the two ends of this session know (RFC 8446, section 7.5; SSL_export_keying_material(3)).
+    ///
+    /// - Parameters:
+    ///   - label: what they are for; each purpose has its own.
+    ///   - target: gets as many bytes as it has room for.
+    /// - Throws: `notReady` before the handshake is complete; `library`.
+    public func exportKeyingMaterial(
+        _ label: String, into target: UnsafeMutableRawBufferPointer
+    ) throws(TLSError) {
+        if let failure { throw failure }
+        guard isComplete else { throw TLSError(.notReady, "There are no keys before the handshake is complete.") }
+        ErrorQueue.clear()
+        guard
+            SSL_export_keying_material(
+                pointer, target.baseAddress?.assumingMemoryBound(to: UInt8.self), target.count, label,
+                label.utf8.count, nil, 0, 0) == 1
+        else { throw ErrorQueue.libraryFailure("exporting keys") }
+    }
+
     // MARK: - Handshake
 
     /// Takes the handshake as far as the received bytes allow. Calling it again when it is complete does nothing.

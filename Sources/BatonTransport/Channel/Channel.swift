@@ -39,6 +39,14 @@ public protocol Channel: AnyObject {
         from next: (UnsafeMutableRawBufferPointer) -> Int
     ) throws(TransportError) -> Int
 
+    /// Derives keys that only the two ends of this channel know.
+    ///
+    /// - Parameters:
+    ///   - label: what they are for; each purpose has its own.
+    ///   - target: gets as many bytes as it has room for.
+    /// - Throws: `protocolViolation` where the channel has no keys of its own, or the peer is not verified yet.
+    func exportKeyingMaterial(_ label: String, into target: UnsafeMutableRawBufferPointer) throws(TransportError)
+
     /// Queues what tells the peer that no more bytes will come, such as TLS's `close_notify`.
     func finish()
 }
@@ -67,6 +75,11 @@ public final class PlainChannel: Channel {
         from next: (UnsafeMutableRawBufferPointer) -> Int
     ) -> Int {
         next(wire)
+    }
+
+    /// Throws `protocolViolation`: there are none.
+    public func exportKeyingMaterial(_: String, into _: UnsafeMutableRawBufferPointer) throws(TransportError) {
+        throw TransportError(.protocolViolation, "the local socket has no keys")
     }
 
     public func finish() {}

@@ -25,6 +25,12 @@ final class Wire {
     /// Who the other side is, as the channel has proved it.
     var peer: PeerIdentity? { channel.peer }
 
+    func exportKeyingMaterial(
+        _ label: String, into target: UnsafeMutableRawBufferPointer
+    ) throws(TransportError) {
+        try channel.exportKeyingMaterial(label, into: target)
+    }
+
     func startHandshake() throws(TransportError) {
         try channel.start()
     }

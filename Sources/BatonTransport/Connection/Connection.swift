@@ -145,6 +145,23 @@ public actor Connection {
         }
     }
 
+    /// Derives keys that only the two ends of this connection know, and no other connection of theirs.
+    ///
+    /// - Parameters:
+    ///   - label: what they are for; each purpose has its own.
+    ///   - target: gets as many bytes as it has room for.
+    /// - Throws: ``TransportError``: why the connection ended; `protocolViolation` before ``ready()`` and where the channel
+    ///   has no keys.
+    public func exportKeyingMaterial(
+        _ label: String, into target: UnsafeMutableRawBufferPointer
+    ) throws(TransportError) {
+        switch state {
+        case .handshaking: throw TransportError(.protocolViolation, "the handshake is not over")
+        case .ended(let error): throw error
+        case .open, .draining, .closing: try wire.exportKeyingMaterial(label, into: target)
+        }
+    }
+
     /// What the peer's HELLO told of the revocation lists that it holds; `nil` before ``ready()``.
     public var peerRevocationNumber: UInt64? { session.peer?.revocationNumber }
 

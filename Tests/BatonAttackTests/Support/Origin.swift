@@ -115,11 +115,13 @@ final class Origin: Sendable {
 
     /// Serves one request of a device, and returns the answer with all that followed it.
     ///
-    /// - Parameter device: who it is, as TLS has proved.
+    /// - Parameters:
+    ///   - device: who it is, as TLS has proved.
+    ///   - pair: a connection of its own, this side's end first; a plain one if nil.
     func answer(
-        to request: WireRequest.OneOf_Kind, from device: PeerName
+        to request: WireRequest.OneOf_Kind, from device: PeerName, over pair: (Connection, Connection)? = nil
     ) async throws -> (answer: WireResponse.OneOf_Kind?, data: [UInt8]) {
-        let (near, far) = try await connectedPair(on: loop)
+        let (near, far) = if let pair { pair } else { try await connectedPair(on: loop) }
         let stream = try await far.open(try WireRequest.with { $0.kind = request }.encoded())
         let incoming = try #require(await near.incoming.makeAsyncIterator().next())
         let serving = Task { await service.serve(incoming, from: device, on: near) }

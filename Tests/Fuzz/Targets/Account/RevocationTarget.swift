@@ -1,4 +1,5 @@
 import BatonMessages
+import BatonTLS
 import FoundationEssentials
 import SwiftProtobuf
 
@@ -16,7 +17,7 @@ enum RevocationTarget: FuzzTarget {
     private static let account = Result { try Account.fixture() }
 
     static func run(_ bytes: UnsafeRawBufferPointer) throws {
-        let (secrets, authority) = try account.get()
+        let (secrets, authority, key) = try account.get()
         let input = Array(bytes)
         expect((try? RevocationList(decoding: input, authority: authority)) == nil, "a list that nobody signed")
         if let state = try? AccountState(decoding: input, authority: authority) {
@@ -24,7 +25,8 @@ enum RevocationTarget: FuzzTarget {
         }
 
         if let message = try? WireSignedList(serializedBytes: input) {
-            expect((try? GivenList(message, authority: authority)) == nil, "a list that nobody signed was given")
+            let given = try? GivenList(message, wrappedBy: key, authority: authority)
+            expect(given == nil, "a list that nobody signed was given")
         }
 
         let signed = input + (try secrets.sign(RevocationList.signedMessage(input)))
@@ -34,10 +36,11 @@ enum RevocationTarget: FuzzTarget {
         // As it travels, with keys that nobody has compared with it yet.
         let message = WireSignedList.with {
             $0.list = Data(signed)
-            $0.keys = Data(input.suffix(3 * GenerationKeys.keyCount))
+            $0.wrappedKeys = Data(input.suffix(3 * GenerationKeys.keyCount + KeyWrap.overhead))
         }
-        let given = try GivenList(message, authority: authority)
-        expect(given.list == list && WireSignedList(given).list == message.list, "another list than was given")
+        let given = try GivenList(message, wrappedBy: key, authority: authority)
+        expect(given.list == list && given.keys == nil, "another list than was given, or keys that nobody wrapped")
+        expect(try WireSignedList(given, wrappedBy: key).list == message.list, "it travels as another list")
         let state = try AccountState.initial.merging(list)
         expect(state.number == list.number && state.revoked == list.revoked, "the state has another list")
         expect(try state.merging(list) == state, "the same list says something new")
@@ -46,7 +49,7 @@ enum RevocationTarget: FuzzTarget {
     }
 
     static func seeds() throws -> [[UInt8]] {
-        let (secrets, _) = try account.get()
+        let (secrets, _, _) = try account.get()
         return try (1...4).flatMap { number in
             let ids = Set((0..<UInt8(number)).map { DeviceID(subjectPublicKeyInfo: [$0]) })
             let list = try RevocationList(number: UInt32(number), revoked: ids, signedWith: secrets)
@@ -57,9 +60,10 @@ enum RevocationTarget: FuzzTarget {
 }
 
 extension Account {
-    /// What signs lists, and what they are verified by.
-    fileprivate static func fixture() throws -> (AccountSecrets, AuthorityKey) {
+    /// What signs lists, what they are verified by, and what their keys are wrapped with.
+    fileprivate static func fixture() throws -> (AccountSecrets, AuthorityKey, KeyEncryptionKey) {
         let secrets = AccountSecrets(AccountKey())
-        return (secrets, try DeviceIdentity(issuedBy: secrets).authorityKey)
+        let identity = try DeviceIdentity(issuedBy: secrets)
+        return (secrets, identity.authorityKey, KeyEncryptionKey(localTo: identity))
     }
 }

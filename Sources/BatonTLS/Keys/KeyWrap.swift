@@ -1,0 +1,67 @@
+import COpenSSL
+
+/// AES Key Wrap with a key of 256 bits (RFC 3394; EVP_aes_256_wrap(3)): what is wrapped shows nothing without that key,
+/// and whoever unwraps it sees whether it is whole.
+///
+/// It works in the caller's memory, so that nothing but that has to be wiped: OpenSSL wipes its own.
+public enum KeyWrap {
+    /// How many bytes a wrapping key has.
+    public static let keySize = 32
+    /// How many bytes more than the keys their wrapped form has.
+    public static let overhead = 8
+
+    /// Wraps keys.
+    ///
+    /// - Parameters:
+    ///   - keys: a multiple of 8 bytes, 16 at least.
+    ///   - wrapping: ``keySize`` bytes.
+    ///   - target: has room for the keys and ``overhead``.
+    /// - Throws: `library`, also for other sizes.
+    public static func wrap(
+        _ keys: UnsafeRawBufferPointer, with wrapping: UnsafeRawBufferPointer,
+        into target: UnsafeMutableRawBufferPointer
+    ) throws(TLSError) {
+        try run(keys, wrapping, target, isWrapping: true)
+    }
+
+    /// Unwraps keys.
+    ///
+    /// - Parameters:
+    ///   - wrapped: what ``wrap(_:with:into:)`` made.
+    ///   - wrapping: the same ``keySize`` bytes.
+    ///   - target: has room for all but ``overhead``. What is in it after an error is of no use.
+    /// - Throws: `library`, where it was not wrapped with this key or was changed, or has another size.
+    public static func unwrap(
+        _ wrapped: UnsafeRawBufferPointer, with wrapping: UnsafeRawBufferPointer,
+        into target: UnsafeMutableRawBufferPointer
+    ) throws(TLSError) {
+        try run(wrapped, wrapping, target, isWrapping: false)
+    }
+
+    private static func run(
+        _ source: UnsafeRawBufferPointer, _ wrapping: UnsafeRawBufferPointer, _ target: UnsafeMutableRawBufferPointer,
+        isWrapping: Bool
+    ) throws(TLSError) {
+        let doing = isWrapping ? "wrapping keys" : "unwrapping keys"
+        let size = isWrapping ? source.count + overhead : source.count - overhead
+        guard wrapping.count == keySize, size > 0, target.count == size else {
+            throw TLSError(.library, "\(doing): \(source.count) bytes do not become \(target.count)")
+        }
+        ErrorQueue.clear()
+        guard let context = EVP_CIPHER_CTX_new() else { throw ErrorQueue.libraryFailure(doing) }
+        defer { EVP_CIPHER_CTX_free(context) }
+        // Without the flag OpenSSL takes a call of these ciphers for a mistake.
+        EVP_CIPHER_CTX_set_flags(context, EVP_CIPHER_CTX_FLAG_WRAP_ALLOW)
+        var count: Int32 = 0
+        func bytes(_ buffer: UnsafeRawBufferPointer) -> UnsafePointer<UInt8>? {
+            buffer.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        }
+        guard
+            EVP_CipherInit_ex(context, EVP_aes_256_wrap(), nil, bytes(wrapping), nil, isWrapping ? 1 : 0) == 1,
+            EVP_CipherUpdate(
+                context, target.baseAddress?.assumingMemoryBound(to: UInt8.self), &count, bytes(source),
+                Int32(source.count)) == 1,
+            count == size
+        else { throw ErrorQueue.libraryFailure(doing) }
+    }
+}
