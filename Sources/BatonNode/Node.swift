@@ -85,6 +85,7 @@ public actor Node {
         // Every known device costs descriptors, and Dispatch ends the process that has none left.
         DescriptorLimit.raise()
         FreedMemory.returnToSystem()
+        SmallBlocks.serveLibrary()
         let controlLoop = EventLoop(name: "control")
         let loops = EventLoopGroup(name: "connections", count: Self.connectionLoops)
         let storage = try Self.executor("baton-storage")

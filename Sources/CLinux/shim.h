@@ -266,4 +266,9 @@ static inline void baton_map_blocks_from(int size) {
     mallopt(M_TRIM_THRESHOLD, size);
 }
 
+/// malloc_usable_size(3), as above: for how many bytes a block of the heap has room.
+static inline long baton_usable_size(void *block) {
+    return (long)malloc_usable_size(block);
+}
+
 #endif

@@ -199,12 +199,13 @@ final class ReadinessPoll: Sendable {
 
     private func run(_ direction: Direction, _ key: UInt64) {
         let number = Int32(bitPattern: UInt32(truncatingIfNeeded: key))
-        let handler = state.withLock { state -> (@Sendable () -> Void)? in
+        // The watch, not its handler: a function that passes through a generic one is wrapped, which takes memory each time.
+        let watch = state.withLock { state -> Watch? in
             guard let entry = state.entries[number], entry.use == UInt32(key >> 32), let watch = entry[direction],
                 watch.isActive
             else { return nil }
-            return watch.handler
+            return watch
         }
-        handler?()
+        watch?.handler()
     }
 }

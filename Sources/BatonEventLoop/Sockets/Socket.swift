@@ -31,13 +31,18 @@ public final class Socket: Sendable {
     private let poll: ReadinessPoll
     private let state: Lock<State>
 
+    /// One value of its own: a function that passes through a generic one is wrapped, which takes memory each time.
+    private struct Handlers {
+        let onReadable: @Sendable () -> Void
+        let onWritable: @Sendable () -> Void
+    }
+
     private struct State {
         /// Nil once closed.
         var descriptor: SharedDescriptor?
         var readSource: ReadinessSource?
         var writeSource: ReadinessSource?
-        var onReadable: (@Sendable () -> Void)?
-        var onWritable: (@Sendable () -> Void)?
+        var handlers: Handlers?
         var isPaused = false
         var wantsWrite = false
         /// The input ended or broke: nothing to read will come, and epoll would say so for ever.
@@ -116,9 +121,8 @@ public final class Socket: Sendable {
     public func start(onReadable: @escaping @Sendable () -> Void, onWritable: @escaping @Sendable () -> Void) {
         state.withLock { state in
             guard let descriptor = state.descriptor else { return }
-            let isStarted = state.onReadable != nil
-            state.onReadable = onReadable
-            state.onWritable = onWritable
+            let isStarted = state.handlers != nil
+            state.handlers = Handlers(onReadable: onReadable, onWritable: onWritable)
             guard !isStarted else { return }
             state.readSource = ReadinessSource(.reading, of: descriptor, in: poll) { [weak self] in
                 self?.becameReadable()
@@ -243,13 +247,13 @@ public final class Socket: Sendable {
     // MARK: - Handlers, on the loop
 
     private func becameReadable() {
-        let handler = state.withLock { $0.mayRead ? $0.onReadable : nil }
-        handler?()
+        let handlers = state.withLock { $0.mayRead ? $0.handlers : nil }
+        handlers?.onReadable()
     }
 
     private func becameWritable() {
-        let handler = state.withLock { $0.wantsWrite ? $0.onWritable : nil }
-        handler?()
+        let handlers = state.withLock { $0.wantsWrite ? $0.handlers : nil }
+        handlers?.onWritable()
     }
 
     private func endInput(_ state: inout State) {
