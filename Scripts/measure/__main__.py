@@ -46,6 +46,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, required=True)
     parser.add_argument("--changes", type=int, required=True)
     parser.add_argument("--samples", type=int, required=True)
+    parser.add_argument("--congestion-control", required=True)
     parser.add_argument("measurements", nargs="+")
     given = parser.parse_args()
 
@@ -56,6 +57,11 @@ def main() -> int:
     ]
     failed = 0
     try:
+        own = hosts[0].congestion_control
+        if given.congestion_control != "own":
+            for host in hosts:
+                host.use_congestion_control(given.congestion_control)
+        print(f"  TCP congestion control {hosts[0].congestion_control}; this machine's is {own}", flush=True)
         key = hosts[0].baton("account", "create", "--name", "host1")
         for host in hosts[1:]:
             host.baton("account", "join", "--no-wait", "--name", f"host{host.number}", input=key)

@@ -90,6 +90,8 @@ class Host:
         self.address = f"10.77.0.{number}"
         self.baton_path = baton
         self.node = None
+        with open("/proc/sys/net/ipv4/tcp_congestion_control") as file:
+            self.congestion_control = file.read().strip()
 
     def command(self, *argv: str) -> list[str]:
         return [*self.lab, "run", str(self.number), *argv]
@@ -110,6 +112,16 @@ class Host:
     def lab_command(self, command: str, *argv: str) -> None:
         """A command of the lab about this host, such as `rate`."""
         subprocess.run([*self.lab, command, str(self.number), *argv], check=True)
+
+    def use_congestion_control(self, name: str) -> None:
+        """Has what the host sends to the others go by another congestion control of TCP than this machine's."""
+        changes = [
+            ["route", "change", "10.77.0.0/24", "dev", "eth0", "proto", "kernel", "scope", "link", "src", self.address],
+            ["-6", "route", "change", "fe80::/64", "dev", "eth0", "proto", "kernel", "metric", "256"],
+        ]
+        for change in changes:
+            self.run("ip", *change, "congctl", name)
+        self.congestion_control = name
 
     def holder(self) -> int:
         """The process that keeps this host's network namespace alive."""

@@ -28,7 +28,9 @@ class Router:
 
     def __init__(self, first: Host, second: Host, delay: float, rate: float):
         self.hosts = [first, second]
-        self.arguments = [str(delay), str(rate), first.address, second.address, str(second.holder())]
+        self.arguments = [
+            str(delay), str(rate), first.address, second.address, str(second.holder()), first.congestion_control,
+        ]  # fmt: skip
 
     def __enter__(self):
         first, second = self.hosts
@@ -79,22 +81,23 @@ class Direction:
             os.write(self.target, self.waiting.popleft()[1])
 
 
-def open_device(own: str, other: str) -> int:
+def open_device(own: str, other: str, congestion_control: str) -> int:
     """A TUN device in the present network namespace, and the route to the other host through it."""
     device = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     fcntl.ioctl(device, TUNSETIFF, struct.pack("16sH22x", DEVICE.encode(), IFF_TUN | IFF_NO_PI))
-    commands = f"link set {DEVICE} up mtu 1500\nroute add {other}/32 dev {DEVICE} src {own}\n"
+    commands = f"link set {DEVICE} up mtu 1500\nroute add {other}/32 dev {DEVICE} src {own}"
+    commands += f" congctl {congestion_control}\n"
     subprocess.run(["ip", "-batch", "-"], input=commands.encode(), check=True)
     return device
 
 
 def main() -> None:
-    delay, rate, first, second, holder = sys.argv[1:]
-    one = open_device(first, second)
+    delay, rate, first, second, holder, congestion_control = sys.argv[1:]
+    one = open_device(first, second, congestion_control)
     with open(f"/proc/{holder}/ns/net") as namespace:
         if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), "setns")
-    two = open_device(second, first)
+    two = open_device(second, first, congestion_control)
     ways = [Direction(one, two, float(delay), float(rate)), Direction(two, one, float(delay), float(rate))]
     while True:
         due = min((way.waiting[0][0] for way in ways if way.waiting), default=None)
