@@ -58,7 +58,7 @@ def main() -> int:
     failed = 0
     try:
         own = hosts[0].congestion_control
-        if given.congestion_control != "own":
+        if given.congestion_control not in ("own", own):
             for host in hosts:
                 host.use_congestion_control(given.congestion_control)
         print(f"  TCP congestion control {hosts[0].congestion_control}; this machine's is {own}", flush=True)

@@ -7,8 +7,8 @@ import Testing
 struct FramingTests {
     private static let size = 70_000
 
-    private func isAligned(_ buffer: Buffer) -> Bool {
-        (UInt(bitPattern: buffer.bytes.baseAddress) + 2).isMultiple(of: UInt(Buffer.pageSize))
+    private func isAligned(_ buffer: Buffer, _ byte: UInt = 2) -> Bool {
+        (UInt(bitPattern: buffer.bytes.baseAddress) + byte).isMultiple(of: UInt(Buffer.pageSize))
     }
 
     @Test("A record comes in one piece, with the wanted byte at the start of a page, and buffers are used again")
@@ -101,5 +101,63 @@ struct FramingTests {
         #expect((UInt(bitPattern: buffer.writable.baseAddress) + UInt(byte)).isMultiple(of: 4096))
         #expect(buffer.writable.count == 20_000)
         buffer.writable.initializeMemory(as: UInt8.self, repeating: 7)
+    }
+
+    @Test("Buffers that share memory lie in it one behind the other, and it is let go with the last of them")
+    func shared() throws {
+        final class Owner {}
+        let size = Buffer.size(capacity: 10_000, alignedByte: 8)
+        #expect(size == 4 * Buffer.pageSize)
+        let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: 3 * size + 1, alignment: Buffer.pageSize)
+        defer { memory.deallocate() }
+        weak var owner: Owner?
+        var buffers: [Buffer] = []
+        do {
+            let made = Owner()
+            owner = made
+            buffers = Buffer.buffers(in: memory, of: made, capacity: 10_000, alignedByte: 8)
+        }
+        #expect(buffers.count == 3)
+        var end = memory.baseAddress
+        for (number, buffer) in buffers.enumerated() {
+            let start = try #require(buffer.writable.baseAddress)
+            #expect((UInt(bitPattern: start) + 8).isMultiple(of: UInt(Buffer.pageSize)))
+            #expect(try start >= #require(end) && buffer.writable.count == 10_000 && buffer.alignedByte == 8)
+            end = start + buffer.writable.count
+            buffer.writable.initializeMemory(as: UInt8.self, repeating: UInt8(number))
+        }
+        #expect(try #require(end) <= #require(memory.baseAddress) + memory.count)
+        for (number, buffer) in buffers.enumerated() {
+            #expect(buffer.writable.allSatisfy { $0 == UInt8(number) })
+        }
+        while buffers.count > 1 { buffers.removeLast() }
+        #expect(owner != nil)
+        buffers.removeLast()
+        #expect(owner == nil)
+    }
+
+    @Test("Records of a megabyte lie in pairs in a huge page, and are used again")
+    func pairs() throws {
+        let (size, hugePage) = (1 << 20 + 8, 2 << 20)
+        let state = StreamState(isLocal: true)
+        pattern(40_000).withUnsafeBytes { state.append($0) }
+        while let buffer = state.next() { #expect(buffer.count > 0) }
+        state.frame(Framing(recordSize: size, alignedByte: 8, distance: 0))
+        let content = pattern(4 * size)
+        content.withUnsafeBytes { state.append($0) }
+        var pages: [Int: Int] = [:]
+        var read: [Buffer] = []
+        while let buffer = state.next() {
+            #expect(buffer.count == size && isAligned(buffer, 8))
+            pages[Int(bitPattern: buffer.bytes.baseAddress) / hugePage, default: 0] += 1
+            read.append(buffer)
+        }
+        #expect(read.count == 4 && pages.count == 2 && pages.values.allSatisfy { $0 == 2 })
+        #expect(read.flatMap { Array($0.bytes) } == content)
+        for buffer in read { state.recycle(buffer) }
+        content.withUnsafeBytes { state.append($0) }
+        var again: [ObjectIdentifier] = []
+        while let buffer = state.next() { again.append(ObjectIdentifier(buffer)) }
+        #expect(Set(again) == Set(read.map(ObjectIdentifier.init)))
     }
 }

@@ -22,7 +22,10 @@ public final class Buffer: @unchecked Sendable {  // reason: single-owner hand-o
     /// What ``alignedByte`` is a multiple of in memory, in bytes: 4096.
     public static let pageSize = 4096
 
-    private let allocation: UnsafeMutableRawPointer
+    /// What is freed with the buffer; nil where somebody else owns the memory.
+    private let allocation: UnsafeMutableRawPointer?
+    /// Who that is.
+    private let owner: AnyObject?
     private let storage: UnsafeMutableRawPointer
 
     /// Allocates an empty buffer of `capacity` bytes, whose content is undefined until written.
@@ -33,15 +36,47 @@ public final class Buffer: @unchecked Sendable {  // reason: single-owner hand-o
         self.capacity = capacity
         self.alignedByte = alignedByte
         count = 0
-        if let alignedByte {
-            let lead = (Self.pageSize - alignedByte % Self.pageSize) % Self.pageSize
-            allocation = .allocate(byteCount: max(lead + capacity, 1), alignment: Self.pageSize)
-            storage = allocation + lead
-        } else {
-            // 64: one cache line, so that copies from file reads start aligned.
-            allocation = .allocate(byteCount: max(capacity, 1), alignment: 64)
-            storage = allocation
+        let lead = alignedByte.map(Self.lead) ?? 0
+        // 64: one cache line, so that copies from file reads start aligned.
+        let memory = UnsafeMutableRawPointer.allocate(
+            byteCount: max(lead + capacity, 1), alignment: alignedByte == nil ? 64 : Self.pageSize)
+        allocation = memory
+        owner = nil
+        storage = memory + lead
+    }
+
+    /// Makes empty buffers of one piece of memory, which they share out.
+    ///
+    /// - Parameters:
+    ///   - memory: begins at a multiple of ``pageSize``; nobody else uses it.
+    ///   - owner: keeps the memory, and is let go with the last of them.
+    ///   - capacity: of each, more than 0; as many are made as there is room for.
+    ///   - alignedByte: see ``alignedByte``.
+    public static func buffers(
+        in memory: UnsafeMutableRawBufferPointer, of owner: AnyObject, capacity: Int, alignedByte: Int
+    ) -> [Buffer] {
+        let stride = size(capacity: capacity, alignedByte: alignedByte)
+        guard let start = memory.baseAddress else { return [] }
+        precondition(Int(bitPattern: start).isMultiple(of: pageSize), "the memory begins with a page")
+        return (0..<memory.count / stride).map {
+            Buffer(start + $0 * stride + lead(alignedByte), of: owner, capacity: capacity, alignedByte: alignedByte)
         }
+    }
+
+    /// How much memory ``buffers(in:of:capacity:alignedByte:)`` takes for one: whole pages.
+    public static func size(capacity: Int, alignedByte: Int) -> Int {
+        (lead(alignedByte) + capacity + pageSize - 1) / pageSize * pageSize
+    }
+
+    private static func lead(_ alignedByte: Int) -> Int { (pageSize - alignedByte % pageSize) % pageSize }
+
+    private init(_ storage: UnsafeMutableRawPointer, of owner: AnyObject, capacity: Int, alignedByte: Int) {
+        self.capacity = capacity
+        self.alignedByte = alignedByte
+        self.storage = storage
+        self.owner = owner
+        allocation = nil
+        count = 0
     }
 
     /// Allocates a full buffer with a copy of `content`.
@@ -52,7 +87,7 @@ public final class Buffer: @unchecked Sendable {  // reason: single-owner hand-o
     }
 
     deinit {
-        allocation.deallocate()
+        allocation?.deallocate()
     }
 
     /// Calls `body` with the filled bytes and keeps the buffer alive for the duration of the call.

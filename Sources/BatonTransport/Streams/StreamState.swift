@@ -89,7 +89,13 @@ final class StreamState {
     private func makeBuffer() -> Buffer {
         guard hasReceived else { return Buffer(capacity: Self.firstCapacity) }
         guard let frames else { return Buffer(capacity: Self.capacity) }
-        return Buffer(capacity: frames.recordSize, alignedByte: frames.alignedByte)
+        let (size, aligned) = (frames.recordSize, frames.alignedByte)
+        guard size >= Self.capacity else { return Buffer(capacity: size, alignedByte: aligned) }
+        // Two fill a huge page, and the next one is wanted soon.
+        let memory = HugePageMemory(count: 2 * Buffer.size(capacity: size, alignedByte: aligned))
+        let pair = Buffer.buffers(in: memory.bytes, of: memory, capacity: size, alignedByte: aligned)
+        spares += pair.dropFirst()
+        return pair[0]
     }
 
     /// Has the buffers from the next one on begin where records do. Call it when the application has nothing in its hands.
