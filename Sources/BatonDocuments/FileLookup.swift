@@ -11,7 +11,7 @@ public enum FileLookup {
         case file(size: UInt64)
         /// A folder.
         case folder
-        /// Something that is neither, such as a pipe.
+        /// Something that is neither, such as a pipe, or a link that is not to be followed.
         case other
         /// Nothing: neither there nor anywhere else, because the way to it does not leave the folder.
         case missing
@@ -40,19 +40,24 @@ public enum FileLookup {
     /// - Parameters:
     ///   - components: names, each without `/` and NUL and neither `.` nor `..`; none is the folder itself.
     ///   - folder: links on the way to it are followed: it is the user's own choice.
+    ///   - followsLinks: whether those beneath the folder are followed that do not leave it. Default true.
     /// - Throws: what the system says when it can tell neither, `noFunction` before Linux 5.6.
-    public static func find(_ components: [[UInt8]], beneath folder: FilePath) throws(Errno) -> Found {
+    public static func find(
+        _ components: [[UInt8]], beneath folder: FilePath, followsLinks: Bool = true
+    ) throws(Errno) -> Found {
         let root = try SystemCalls.open(folder, O_RDONLY | O_DIRECTORY)
         let path = components.isEmpty ? [UInt8(ascii: ".")] : Array(components.joined(separator: [UInt8(ascii: "/")]))
         let terminated = path.map { CChar(bitPattern: $0) } + [0]
         let folder = root.rawValue
         let number: Int32
         do {
-            number = try SystemCalls.kernel { baton_find_beneath(folder, terminated) }
+            number = try SystemCalls.kernel {
+                followsLinks ? baton_find_beneath(folder, terminated) : baton_look_beneath(folder, terminated)
+            }
         } catch .noSuchFileOrDirectory, .notDirectory {
             return .missing
         } catch .improperLink, .tooManySymbolicLinkLevels {
-            return .outside
+            return followsLinks ? .outside : .other
         }
         let found = OwnedDescriptor(takingOwnershipOf: number)
         let status = try SystemCalls.status(of: found)

@@ -217,9 +217,20 @@ struct DocumentReadTests {
                     "\(path), \(range)")
             }
         }
-        for path in ["b", "b/nothing", "big", nil] {
-            let error = await #expect(throws: HandoffError.self) { try await scene.read(0..<1, file: path) }
-            #expect(error?.code == .invalidRequest, "\(path ?? "the folder itself")")
+        // What was put there since is no file of the document, wherever a link leads.
+        let outside = scene.folder.appendingPathComponent("outside")
+        try Data("secret".utf8).write(to: outside)
+        for (link, target) in [("out", outside.path), ("in", files[0].0), ("b/up", "../..")] {
+            try FileManager.default.createSymbolicLink(
+                atPath: place.appendingPathComponent(link).path, withDestinationPath: target)
+        }
+        for path in ["b", "b/nothing", "big", "out", "in", "b/up/outside", nil] {
+            for here in [nil, FilePath(place.path)] {
+                let error = await #expect(throws: HandoffError.self) {
+                    try await scene.read(0..<1, place: here, file: path)
+                }
+                #expect(error?.code == .invalidRequest, "\(path ?? "the folder itself"), \(here ?? "origin")")
+            }
         }
         #expect(scene.service.pool.lentCount == 0)
         await scene.close()

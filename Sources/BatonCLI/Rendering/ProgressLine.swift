@@ -5,13 +5,15 @@ import BatonProtocol
 import Glibc
 import SystemPackage
 
-/// How far transfers are, on standard error: one line that redraws itself on a terminal, and a plain line every few
+/// How far transfers are, on standard error: a line for each that redraws itself on a terminal, and plain lines every few
 /// seconds elsewhere.
 actor ProgressLine {
     /// A terminal's line is drawn anew at most this often: 10 times a second.
     static let redrawInterval = Duration.milliseconds(100)
     /// Where there is no terminal, one line this often.
     static let plainInterval = Duration.seconds(5)
+    /// Transfers that have a line of their own on a terminal; of others the last line tells how many there are.
+    static let lineBound = 4
 
     private let isTerminal: Bool
     private let write: @Sendable (String) -> Void
@@ -20,7 +22,8 @@ actor ProgressLine {
 
     private var transfers: [(name: String, progress: TransferProgress, bottleneck: WireTransferBottleneck)] = []
     private var lastDrawn: Instant?
-    private var isDrawn = false
+    /// How many lines are on the terminal.
+    private var drawnLines = 0
 
     init(
         isTerminal: Bool = Terminal.isSmart(.standardError),
@@ -37,7 +40,7 @@ actor ProgressLine {
     /// Takes note of a transfer and shows it when it is time to.
     ///
     /// - Parameters:
-    ///   - name: tells transfers apart, and stands in front where there is more than one; safe to show.
+    ///   - name: tells transfers apart, and stands in front; safe to show.
     ///   - bottleneck: what it waits for.
     func update(
         _ name: String, bytes: UInt64, total: UInt64, bottleneck: WireTransferBottleneck = .unknown
@@ -68,6 +71,8 @@ actor ProgressLine {
         if transfers.isEmpty {
             clear()
             lastDrawn = nil
+        } else if drawnLines > 0 {
+            draw(now())
         }
     }
 
@@ -85,17 +90,23 @@ actor ProgressLine {
         if isTerminal, !transfers.isEmpty { draw(now()) }
     }
 
-    /// Takes the line away.
+    /// Takes the lines away.
     func clear() {
-        guard isDrawn else { return }
-        isDrawn = false
-        write("\r\u{1B}[K")
+        guard drawnLines > 0 else { return }
+        write(toFirstLine + (drawnLines > 1 ? "\u{1B}[J" : "\u{1B}[K"))
+        drawnLines = 0
     }
+
+    /// What brings the cursor to where the lines begin (ECMA-48: CUU).
+    private var toFirstLine: String { drawnLines > 1 ? "\r\u{1B}[\(drawnLines - 1)A" : "\r" }
 
     private func draw(_ time: Instant) {
         if isTerminal {
-            isDrawn = true
-            write("\r" + line(time, width: width()) + "\u{1B}[K")
+            let lines = lines(time, width: width())
+            // What is left of more lines goes with the last one.
+            let end = drawnLines > lines.count ? "\u{1B}[J" : "\u{1B}[K"
+            write(toFirstLine + lines.joined(separator: "\u{1B}[K\n") + end)
+            drawnLines = lines.count
         } else {
             for transfer in transfers {
                 let facts = Self.facts(transfer.progress, transfer.bottleneck, now: time)
@@ -104,14 +115,20 @@ actor ProgressLine {
         }
     }
 
-    private func line(_ time: Instant, width: Int) -> String {
+    private func lines(_ time: Instant, width: Int) -> [String] {
         // The last column stays free: writing there makes some terminals go to the next line.
         let room = max(width - 1, 1)
-        guard transfers.count == 1, let transfer = transfers.first else {
-            let parts = transfers.map { "\($0.name) \(Self.percent($0.progress))" }
-            return DisplayWidth.clip(parts.joined(separator: ", "), to: room)
+        let ownLines = transfers.count > Self.lineBound ? Self.lineBound - 1 : transfers.count
+        let shown = transfers.prefix(ownLines)
+        let nameWidth = shown.map { DisplayWidth.of($0.name) }.max() ?? 0
+        var lines = shown.map {
+            let padding = String(repeating: " ", count: nameWidth - DisplayWidth.of($0.name))
+            return Self.line($0.name + padding, $0.progress, $0.bottleneck, now: time, room: room)
         }
-        return Self.line(transfer.name, transfer.progress, transfer.bottleneck, now: time, room: room)
+        if transfers.count > ownLines {
+            lines.append(DisplayWidth.clip("and \(transfers.count - ownLines) more", to: room))
+        }
+        return lines
     }
 
     /// Name, bar, percent, bytes, rate, time left and what is waited for, as far as they fit: the last gives way first,

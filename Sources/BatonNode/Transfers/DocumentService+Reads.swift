@@ -17,13 +17,9 @@ extension DocumentService {
     func read(
         _ range: FileRange, ofDocumentAt path: FilePath, to stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        var (range, file) = (range, path)
-        if !range.path.isRoot, let below = FilePath(bytes: range.path.bytes) {
-            file.append(below.components)
-            range.path = .root
-        }
-        let document = try await scan(file)
-        let part = try DocumentPart(range, of: document.tree)
+        let document = range.path.isRoot ? try await scan(path) : try await scan(range.path, in: path)
+        // Of a folder one file was looked at, which is the document then.
+        let part = try DocumentPart(FileRange(bytes: range.bytes), of: document.tree)
         let reader: DocumentReader
         do {
             reader = try await DocumentReader.open(document, ranges: [part.chunks], pool: pool)

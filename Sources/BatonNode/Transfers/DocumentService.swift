@@ -77,6 +77,21 @@ struct DocumentService: Sendable {
         }
     }
 
+    /// Looks at one file of a folder of this device. No link in the folder is followed: it may lead elsewhere by now.
+    ///
+    /// - Throws: `invalidRequest` where the folder has no such file.
+    func scan(_ file: EntryPath, in folder: FilePath) async throws(HandoffError) -> ScannedDocument {
+        let room = descriptions?.room(of: Self.applications)
+        let scanned = try await Self.looking(calledInErrors: nil) { (inspector) throws(DocumentError) in
+            try await inspector.scan(file, in: folder, room)
+        }
+        guard let scanned else {
+            let label = NameDisplay.escaped(FilePath(root: nil, folder.components.suffix(1)).bytes)
+            throw HandoffError(.invalidRequest, "“\(label)” has no file “\(file)”")
+        }
+        return scanned
+    }
+
     private static func looking<Value: Sendable>(
         calledInErrors name: String?, _ body: (DocumentInspector) async throws(DocumentError) -> Value
     ) async throws(HandoffError) -> Value {
@@ -126,6 +141,23 @@ private actor DocumentInspector {
 
     func scan(_ path: FilePath, _ room: GrowingRoom?) throws(DocumentError) -> ScannedDocument {
         try DocumentScan.scan(path, room: room)
+    }
+
+    /// Nil where the folder has no such file, or it is behind a link.
+    func scan(
+        _ file: EntryPath, in folder: FilePath, _ room: GrowingRoom?
+    ) throws(DocumentError) -> ScannedDocument? {
+        guard let below = FilePath(bytes: file.bytes) else { return nil }
+        let names = file.bytes.split(separator: UInt8(ascii: "/")).map(Array.init)
+        do {
+            guard case .file = try FileLookup.find(names, beneath: folder, followsLinks: false) else { return nil }
+        } catch .notDirectory {
+            return nil
+        } catch {
+            let code: DocumentError.Code = error == .noSuchFileOrDirectory ? .missing : .unreadable
+            throw DocumentError(code, NameDisplay.escaped(folder.bytes), underlyingError: error)
+        }
+        return try DocumentScan.scan(folder.appending(below.components), room: room)
     }
 }
 
