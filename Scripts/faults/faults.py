@@ -70,12 +70,8 @@ def link_down(transfer):
 def address_changed(transfer):
     """a host gets another address"""
     host = transfer.chance.choice([transfer.origin, transfer.continuing])
-    before = host.address
-    host.address = f"10.77.0.{host.number if before.endswith(f'.{100 + host.number}') else 100 + host.number}"
-    # In this order: with its first address a network loses all others of that network.
-    host.run("ip", "address", "delete", f"{before}/24", "dev", "eth0")
-    host.run("ip", "address", "add", f"{host.address}/24", "brd", "+", "dev", "eth0")
-    host.run("ip", "route", "replace", "224.0.0.0/4", "dev", "eth0")
+    own, other = (f"10.77.0.{number}" for number in (host.number, 100 + host.number))
+    host.change_address(other if host.address == own else own)
     return nothing
 
 

@@ -123,6 +123,15 @@ class Host:
             self.run("ip", *change, "congctl", name)
         self.congestion_control = name
 
+    def change_address(self, address: str) -> None:
+        """Gives the host another IPv4 address in the place of its own."""
+        before, self.address = self.address, address
+        # In this order: with its first address a network loses all others of that network.
+        self.run("ip", "address", "delete", f"{before}/24", "dev", "eth0")
+        self.run("ip", "address", "add", f"{address}/24", "brd", "+", "dev", "eth0")
+        self.run("ip", "route", "replace", "224.0.0.0/4", "dev", "eth0")
+        self.use_congestion_control(self.congestion_control)
+
     def holder(self) -> int:
         """The process that keeps this host's network namespace alive."""
         with open(f"{os.path.dirname(self.home)}/holder.pid") as file:

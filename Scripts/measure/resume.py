@@ -5,6 +5,7 @@ import json
 import math
 import os
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -23,6 +24,10 @@ SECONDS, LINK = 4, 1000
 SHARE = 0.6
 #: How long the cable is out: shorter than what makes either side give the connection up, longer than TCP's first tries.
 WITHOUT_CABLE = 3
+#: How long a node stands still: longer than its connections live.
+STANDING = 35
+#: What the origin has in turns with its own.
+OTHER_ADDRESS = "10.77.0.101"
 
 
 class Accept:
@@ -174,9 +179,31 @@ def cable(document: Document, accept: Accept) -> tuple[float, Accept]:
     return able, accept
 
 
+def suspended(document: Document, accept: Accept) -> tuple[float, Accept]:
+    """seconds in which the origin's node stood still"""
+    document.origin.node.send_signal(signal.SIGSTOP)
+    time.sleep(STANDING)
+    able = now()
+    document.origin.node.send_signal(signal.SIGCONT)
+    return able, accept
+
+
+def address(document: Document, accept: Accept) -> tuple[float, Accept]:
+    """another address of the origin"""
+    host = document.origin
+    host.change_address(OTHER_ADDRESS if host.address != OTHER_ADDRESS else f"10.77.0.{host.number}")
+
+    def is_known() -> bool:
+        devices = document.continuing.objects("devices")
+        return any(address.startswith(f"{host.address}:") for device in devices for address in device["addresses"])
+
+    # From when the other host knows: before that, Avahi asks whether somebody else has the new name, as above.
+    return wait_until(lambda: is_known() and now(), 30, "the other host does not see the new address"), accept
+
+
 def measure(hosts: list[Host], size: int, rounds: int) -> list[goals.Goal]:
     near, far = hosts[0], hosts[1]
-    faults = [command, continuing, origin, cable]
+    faults = [command, continuing, origin, cable, suspended, address]
     rows, slowest = [], {fault: 0.0 for fault in faults}
     try:
         for title, total, make in [
@@ -193,6 +220,7 @@ def measure(hosts: list[Host], size: int, rounds: int) -> list[goals.Goal]:
             try:
                 for fault in faults:
                     took = [document.cut(fault) for _ in range(rounds)]
+                    print(f"  {title}, {fault.__doc__}: {', '.join(map(milliseconds, took))}", flush=True)
                     slowest[fault] = max(slowest[fault], *took)
                     rows.append([title, fault.__doc__, *(milliseconds(seconds) for seconds in took)])
             finally:
@@ -206,6 +234,8 @@ def measure(hosts: list[Host], size: int, rounds: int) -> list[goals.Goal]:
         raise
     finally:
         near.lab_command("rate", "off")
+        if near.address == OTHER_ADDRESS:
+            near.change_address(f"10.77.0.{near.number}")
     table_of(rows, rounds)
     return [
         goals.Goal(
@@ -219,7 +249,7 @@ def measure(hosts: list[Host], size: int, rounds: int) -> list[goals.Goal]:
 def table_of(rows: list[list[str]], rounds: int) -> None:
     table(
         f"Going on after {SHARE:.0%} have come: from when it can to the first new bytes"
-        " (the command run again, where it or its node was killed; the document listed again; the cable plugged in)",
+        " (the command run again, where it or its node was killed; the document listed again; the cable plugged in; the node running again; the new address known)",
         ["", "after", *(f"round {number}" for number in range(1, rounds + 1))],
         rows,
     )

@@ -178,11 +178,15 @@ extension Handoff {
     /// Ends a connection on which nothing comes and of which one end is not any more where it was: the kernel would keep
     /// such a connection for long. Returns when it is cancelled.
     private func leaveStalled(_ connection: Connection, _ progress: LatestProgress) async {
+        let start = Instant.now
         while !Task.isCancelled {
             await connections.awaitAnnouncement(of: plan.origin.id, atMost: TransferRetry.stallPatience)
-            let before = progress.bytes
-            guard (try? await Task.sleep(for: TransferRetry.stallPatience)) != nil else { return }
-            guard progress.bytes == before else { continue }
+            // What came a moment ago may have been on its way when the connection broke.
+            let rest = TransferRetry.stallPatience - min(progress.stillness, .now - start)
+            if rest > .zero {
+                guard (try? await Task.sleep(for: rest)) != nil else { return }
+                guard progress.stillness >= TransferRetry.stallPatience else { continue }
+            }
             let isThere = await connections.isWhereAnnounced(connection, plan.origin.id)
             guard isThere else { return await connection.abort() }
         }
@@ -206,11 +210,19 @@ extension Handoff {
 /// The last progress that was told, from wherever it is told.
 private final class LatestProgress: Sendable {
     private let state = Lock<(report: WireProgressReport, time: Instant)?>(nil)
+    private let lastChange = Lock(Instant.now)
 
     var bytes: UInt64 { state.withLock { $0?.report.bytes ?? 0 } }
 
+    /// How long nothing has come.
+    var stillness: Duration { lastChange.withLock { .now - $0 } }
+
     func set(_ report: WireProgressReport) {
-        state.withLock { $0 = (report, .now) }
+        let before = state.withLock { state in
+            defer { state = (report, .now) }
+            return state?.report.bytes ?? 0
+        }
+        if report.bytes != before { lastChange.withLock { $0 = .now } }
     }
 
     /// The same again, where it was told so long ago; `nil` where not, or where nothing was told yet.
