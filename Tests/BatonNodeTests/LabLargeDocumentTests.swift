@@ -202,4 +202,48 @@ struct LabLargeDocumentTests {
         }
         for offer in offers { try await offer.end(by: SIGTERM) }
     }
+
+    @Test("Of a folder on its way the range of one file comes first, and a file that it has not is said")
+    func fileOfFolder() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let first = try lab.document("album-a.bin", bytes: 12_000_000, seed: 64)
+        let last = try lab.document("album-z.bin", bytes: 3_000_000, seed: 65)
+        let album = lab.folder.appendingPathComponent("album")
+        try FileManager.default.createDirectory(
+            at: album.appendingPathComponent("deep"), withIntermediateDirectories: true)
+        try FileManager.default.moveItem(at: first, to: album.appendingPathComponent("a.bin"))
+        try FileManager.default.moveItem(at: last, to: album.appendingPathComponent("deep/z.bin"))
+        let offer = try await lab.offer(1, album.path)
+        try await lab.watch(2).listed("album")
+        let folder = try lab.destination("inbox")
+        try lab.lab.command("rate", "1", "8")
+        let accepting = try lab.start(2, "accept", offer.id, "--json", "--to", folder.path)
+        try await accepting.event("progress") { ($0.bytes ?? 0) > 1_000_000 }
+
+        let range = lab.folder.appendingPathComponent("range")
+        let reading = try lab.start(
+            2, "accept", offer.id, "--range", "2000000-2001000", "--file", "deep/z.bin", output: range)
+        #expect(try await reading.end().status == 0, "\(reading.errors)")
+        let whole = try Data(contentsOf: album.appendingPathComponent("deep/z.bin"))
+        #expect(try Data(contentsOf: range) == whole[2_000_000..<2_001_000])
+        #expect(Self.bytes(accepting) < 12_000_000, "the files before it came first")
+        for (file, said) in [("deep/nothing", "has no file"), ("deep", "has no file"), ("../album/a.bin", "no path")] {
+            let refused = try await lab.run(2, "accept", offer.id, "--range", "0-9", "--file", file)
+            #expect(refused.status != 0 && refused.errors.contains(said), "\(file): \(refused.errors)")
+        }
+        let unnamed = try await lab.run(2, "accept", offer.id, "--range", "0-9")
+        #expect(unnamed.status != 0 && unnamed.errors.contains("name a file"), "\(unnamed.errors)")
+
+        try lab.lab.command("rate", "1", "off")
+        #expect(try await accepting.end().status == 0, "\(accepting.errors)")
+        for name in ["a.bin", "deep/z.bin"] {
+            #expect(
+                FileManager.default.contentsEqual(
+                    atPath: folder.appendingPathComponent("album/\(name)").path,
+                    andPath: album.appendingPathComponent(name).path))
+        }
+        try await offer.command.end(by: SIGTERM)
+    }
 }
