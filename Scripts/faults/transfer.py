@@ -217,7 +217,9 @@ class Transfer:
         # What the interface counts besides: segments that TCP sent again, frames, records, announcements.
         beside = documents.MEGABYTE + self.sent // 20
         beside += min(max(0, self.size - sum(self.distinct.values())), PLAIN_BYTES * len(self.versions))
-        if self.sent_twice > (self.interruptions + len(self.codes)) * CUT_BYTES + beside:
+        # A connection that lived through its fault has sent again what was on its way then, which is no more than is open.
+        cuts = max(self.interruptions + len(self.codes), int(self.was_struck))
+        if self.sent_twice > cuts * CUT_BYTES + beside:
             raise Lost(f"{self.sent_twice} bytes were sent twice, which is more than its cuts may cost")
         if self.forgotten:
             raise Lost(f"{self.forgotten} bytes that had come were not gone on with")
