@@ -143,7 +143,7 @@ struct FramingTests {
         pattern(40_000).withUnsafeBytes { state.append($0) }
         while let buffer = state.next() { #expect(buffer.count > 0) }
         state.frame(Framing(recordSize: size, alignedByte: 8, distance: 0))
-        let content = pattern(4 * size)
+        let content = pattern(5 * size)
         content.withUnsafeBytes { state.append($0) }
         var pages: [Int: Int] = [:]
         var read: [Buffer] = []
@@ -152,10 +152,15 @@ struct FramingTests {
             pages[Int(bitPattern: buffer.bytes.baseAddress) / hugePage, default: 0] += 1
             read.append(buffer)
         }
-        #expect(read.count == 4 && pages.count == 2 && pages.values.allSatisfy { $0 == 2 })
+        // The first one may be the only one, and has memory of its own.
+        #expect(read.count == 5)
+        let first = try #require(read.first)
+        pages[Int(bitPattern: first.bytes.baseAddress) / hugePage, default: 1] -= 1
+        #expect(pages.values.filter { $0 > 0 } == [2, 2])
         #expect(read.flatMap { Array($0.bytes) } == content)
+        read.removeFirst()
         for buffer in read { state.recycle(buffer) }
-        content.withUnsafeBytes { state.append($0) }
+        content.prefix(4 * size).withUnsafeBytes { state.append($0) }
         var again: [ObjectIdentifier] = []
         while let buffer = state.next() { again.append(ObjectIdentifier(buffer)) }
         #expect(Set(again) == Set(read.map(ObjectIdentifier.init)))

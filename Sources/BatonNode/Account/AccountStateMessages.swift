@@ -26,13 +26,15 @@ extension Connection {
             guard case .accountState(let answer) = response else {
                 throw HandoffError(.internal, "it answered something else than what it was asked")
             }
+            // Before the lists: what has come of them can be read also where the other side goes away behind them.
+            let key = try await self.keyEncryptionKey
             await stream.finish()
             var lists: [WireSignedList] = []
             for try await list in stream.records(of: WireSignedList.self) {
                 lists.append(list)
                 guard lists.count < AccountState.maximumLists else { break }
             }
-            return ToldState(revision: answer.revision, lists: lists, key: try await self.keyEncryptionKey)
+            return ToldState(revision: answer.revision, lists: lists, key: key)
         }
     }
 }

@@ -90,7 +90,8 @@ final class StreamState {
         guard hasReceived else { return Buffer(capacity: Self.firstCapacity) }
         guard let frames else { return Buffer(capacity: Self.capacity) }
         let (size, aligned) = (frames.recordSize, frames.alignedByte)
-        guard size >= Self.capacity else { return Buffer(capacity: size, alignedByte: aligned) }
+        // What ends with its first record needs one buffer.
+        guard size >= Self.capacity, arrived >= size else { return Buffer(capacity: size, alignedByte: aligned) }
         // Two fill a huge page, and the next one is wanted soon.
         let memory = HugePageMemory(count: 2 * Buffer.size(capacity: size, alignedByte: aligned))
         let pair = Buffer.buffers(in: memory.bytes, of: memory, capacity: size, alignedByte: aligned)
