@@ -11,6 +11,8 @@ struct JournalEntry {
         case distrust = 4
         /// A synchronisation begins that the entries before this number wait for; 0: it has ended, and well.
         case attempt = 5
+        /// What is in the file of this number, and not verified, is of another version of the document.
+        case remnant = 6
     }
 
     /// Bytes of an entry.

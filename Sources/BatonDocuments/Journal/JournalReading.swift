@@ -11,6 +11,8 @@ struct JournalReading {
     /// The entries before this one waited for a synchronisation of which nobody knows how it ended, or were damaged: 0
     /// where there is nothing of both.
     private(set) var doubted: UInt64
+    /// Files that have something of another version.
+    private(set) var remnants = Set<UInt64>()
 
     private let chunkCount: UInt64
     /// The entries before this one may have been taken back by one that cannot be read: no mark vouches for them.
@@ -47,6 +49,7 @@ struct JournalReading {
             unmarked.removeAll { $0.index < distrusted }
             if doubted <= distrusted { doubted = damageEnd }
         case .attempt: doubted = entry.number == 0 ? damageEnd : max(doubted, min(entry.number, index))
+        case .remnant: remnants.insert(entry.number)
         }
     }
 

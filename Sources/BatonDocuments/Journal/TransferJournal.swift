@@ -39,6 +39,8 @@ final class TransferJournal {
         var verified: ChunkSet
         /// Chunks that may be there, to be compared with their checksums.
         var unsure: [(chunk: UInt64, checksum: ChunkChecksum)]
+        /// Files in which another version has left what is not verified (``Remnants``).
+        var remnants = Set<Int>()
     }
 
     private let file: OwnedDescriptor
@@ -87,16 +89,19 @@ final class TransferJournal {
 
     /// Begins a journal in place of another one, which stays what it is until the new one is whole and durable.
     ///
-    /// - Parameter chunks: what it begins with: chunks that are there and durable, of which no checksum is known.
+    /// - Parameters:
+    ///   - chunks: what it begins with: chunks that are there and durable, of which no checksum is known.
+    ///   - remnants: files that have something of the other version.
     /// - Throws: what writing threw; then the other one is there still.
     static func replace(
-        at path: FilePath, _ header: JournalHeader, beginningWith chunks: ChunkSet
+        at path: FilePath, _ header: JournalHeader, beginningWith chunks: ChunkSet, remnants: Set<Int>
     ) throws(Errno) -> TransferJournal {
         let aside = asidePath(of: path)
         do throws(Errno) {
             let journal = try create(at: aside, header)
             for chunk in chunks.ranges.joined() { journal.append(chunk, ChunkChecksum(high: 0, low: 0)) }
             journal.mark(journal.entryCount)
+            for file in remnants.sorted() { journal.append(JournalEntry(kind: .remnant, number: UInt64(file))) }
             try journal.flush()
             try journal.synchronize()
             try SystemCalls.call {
@@ -137,7 +142,10 @@ final class TransferJournal {
             file, header, start: start, entryCount: count,
             markStart: isOfThisRun ? max(reading.distrusted, reading.doubted) : count)
         journal.doubted = isOfThisRun ? reading.doubted : 0
-        return (journal, Content(header: header, verified: verified, unsure: unsure))
+        let remnants = reading.remnants.compactMap(Int.init(exactly:)).filter { $0 < header.tree.layout.fileCount }
+        return (
+            journal, Content(header: header, verified: verified, unsure: unsure, remnants: Set(remnants))
+        )
     }
 
     /// Takes note of a chunk that was verified and written. It is kept with the next ``flush()``.

@@ -57,6 +57,10 @@ final class Bases {
     private var hasTold = false
     /// The file of a folder that was read last.
     private var opened: (root: Int, file: Int?, basis: BasisFile)?
+    /// Whether something could not be built since the last request began.
+    private var hasMissed = false
+    /// Requests in which something could not be built.
+    private var missCount = 0
 
     /// Nothing to build upon.
     init(of tree: DocumentTree) {
@@ -95,6 +99,9 @@ final class Bases {
         case .folder(let folder): add(.copy(folder, leastSize: copy.leastSize), where: isNeeded)
         }
     }
+
+    /// Adds what another version has left in the part. What is built upon other files has no need of it: they come first.
+    func add(_ remnants: Remnants, where isNeeded: (Int) -> Bool) { add(.remnants(remnants), where: isNeeded) }
 
     /// Adds what was put aside.
     func add(aside: consuming OwnedDescriptor, where isNeeded: (Int) -> Bool) {
@@ -135,7 +142,8 @@ final class Bases {
         guard let found = roots[root].open(file, of: tree) else { return }
         for stretch in found.stretches() where sizes.count < Self.limit {
             let state = KeptSignatures.Basis(version: found.version, stretch: stretch)
-            bases.append(Basis(root: root, file: file, state: state, isSettled: found.isSettled))
+            let isSettled = found.isSettled && roots[root].remnants == nil
+            bases.append(Basis(root: root, file: file, state: state, isSettled: isSettled))
             sizes.append(UInt64(stretch.count))
         }
     }
@@ -166,6 +174,7 @@ final class Bases {
         guard let size = pieceSize else { return nil }
         if reader == nil {
             reader = BasisReader(size: size)
+            for root in roots { root.remnants?.beginTelling() }
             if kept == nil || hasTold { kept = readKept() ?? KeptSignatures(pieceSize: size) }
         }
         while next < bases.count, (reader?.signatureCount ?? 0) < PieceSignature.limit {
@@ -234,7 +243,34 @@ final class Bases {
     /// Reads bytes of a basis: fewer than asked for where it is not what it was.
     func read(_ basis: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
         guard let file = file(of: basis) else { return 0 }
-        return try SystemCalls.read(file.descriptor, into: bytes, at: bases[basis].state.stretch.lowerBound + offset)
+        let place = bases[basis]
+        let start = place.state.stretch.lowerBound + offset
+        let count = try SystemCalls.read(file.descriptor, into: bytes, at: start)
+        if let remnants = roots[place.root].remnants, let file = place.file {
+            remnants.restore(UnsafeMutableRawBufferPointer(rebasing: bytes[..<count]), ofFile: file, at: start)
+        }
+        return count
+    }
+
+    /// Whether a basis is written over meanwhile, so that what it had may be gone.
+    func isTransient(_ basis: Int) -> Bool { roots[bases[basis].root].remnants != nil }
+
+    /// A chunk could not be built, because what it was to be built upon was written over. It comes again with another request.
+    func noteMiss() { hasMissed = true }
+
+    /// All that was asked for has come. What is missing for the ``Remnants/attemptLimit``th time is not built upon remnants any
+    /// more.
+    func endRequest() {
+        guard hasMissed else { return }
+        hasMissed = false
+        missCount += 1
+        guard missCount >= Remnants.attemptLimit else { return }
+        let stays = bases.indices.map { !isTransient($0) }
+        (bases, sizes) = (
+            zip(bases, stays).filter(\.1).map(\.0), zip(sizes, stays).filter(\.1).map(\.0)
+        )
+        opened = nil
+        if bases.isEmpty { (kept, keptPath) = (nil, nil) }
     }
 
     private func file(of basis: Int) -> BasisFile? {
@@ -253,10 +289,7 @@ final class Bases {
     }
 
     /// Builds upon nothing, and removes the parts of other versions: there is no room for them.
-    ///
-    /// - Returns: whether there were any.
-    func giveUp() -> Bool {
-        guard !stale.isEmpty else { return false }
+    func giveUp() {
         // What is open takes room as well.
         opened = nil
         reader = nil
@@ -266,7 +299,6 @@ final class Bases {
         kept = nil
         keptPath = nil
         removeStale()
-        return true
     }
 
     /// Removes the parts of other versions: the new one is whole.
@@ -285,10 +317,12 @@ extension BasisFile {
     fileprivate convenience init?(_ stale: UnfinishedDocument, at place: PartPlace) {
         guard
             let content = (try? TransferJournal.open(stale.journal, boot: place.boot))??.content,
-            let end = content.verified.ranges.last?.upperBound,
             let file = try? place.folder.reopenFile(
                 stale.record.name, inode: stale.record.inode, for: stale.header.tree.label)
         else { return nil }
-        try? self.init(file, limit: stale.header.tree.layout.offset(of: end))
+        // One that was written over a third version has something in all of it.
+        let layout = stale.header.tree.layout
+        let end = content.remnants.isEmpty ? content.verified.ranges.last?.upperBound ?? 0 : layout.chunkCount
+        try? self.init(file, limit: layout.offset(of: end))
     }
 }

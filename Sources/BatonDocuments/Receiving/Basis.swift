@@ -102,6 +102,8 @@ enum BasisRoot {
     case aside(BasisFolder, AsideName.State)
     /// Files that were put aside there because their path is gone, by their names.
     case moved(BasisFolder, [[UInt8]])
+    /// What another version has left in the part itself.
+    case remnants(Remnants)
 
     /// The file of this root that a file of the document is built upon.
     ///
@@ -120,6 +122,7 @@ enum BasisRoot {
             return BasisFile(AsideName.of(path, state), beneath: folder.descriptor)
         case .moved(let folder, let names):
             return file.flatMap { BasisFile(names[$0], beneath: folder.descriptor) }
+        case .remnants(let remnants): return file.flatMap { remnants.open($0) }
         }
     }
 
@@ -127,7 +130,15 @@ enum BasisRoot {
     var hasFiles: Bool {
         switch self {
         case .file, .moved: false
-        case .copy, .aside: true
+        case .copy, .aside, .remnants: true
+        }
+    }
+
+    /// What of it is written over while it is built upon; nil where nothing is.
+    var remnants: Remnants? {
+        switch self {
+        case .file, .copy, .aside, .moved: nil
+        case .remnants(let remnants): remnants
         }
     }
 }

@@ -11,14 +11,18 @@ struct ChunkDecoder: ~Copyable {
 
     /// Fills `content` from what came.
     ///
-    /// - Throws: `badRecord` for what makes no chunk of this size; `readFailed` where an older copy cannot be read.
+    /// - Returns: whether that went well: not where it is built upon nothing but remnants, and they were written over.
+    /// - Throws: `badRecord` for what makes no chunk of this size; `readFailed` where an older copy cannot be read;
+    ///   `basisChanged`.
     mutating func decode(
         _ encoding: ChunkRecord.Encoding, _ payload: UnsafeRawBufferPointer,
         into content: UnsafeMutableRawBufferPointer, from bases: Bases
-    ) throws(DocumentError) {
+    ) throws(DocumentError) -> Bool {
         switch encoding {
-        case .zstd: try decompress(payload, into: content)
-        case .delta: try assemble(payload, into: content, from: bases)
+        case .zstd:
+            try decompress(payload, into: content)
+            return true
+        case .delta: return try assemble(payload, into: content, from: bases)
         case .plain, .zeros: throw DocumentError(.badRecord, label.description)
         }
     }
@@ -36,7 +40,7 @@ struct ChunkDecoder: ~Copyable {
 
     private func assemble(
         _ payload: UnsafeRawBufferPointer, into content: UnsafeMutableRawBufferPointer, from bases: Bases
-    ) throws(DocumentError) {
+    ) throws(DocumentError) -> Bool {
         let operationsEnd = payload.count - ContentDigest.byteCount
         guard operationsEnd > 0 else { throw DocumentError(.badRecord, label.description) }
         let digest = ContentDigest(wire: UnsafeRawBufferPointer(rebasing: payload[operationsEnd...]))
@@ -44,6 +48,8 @@ struct ChunkDecoder: ~Copyable {
             UnsafeRawBufferPointer(rebasing: payload[..<operationsEnd]), contentSize: content.count,
             basisSizes: bases.sizes)
         var filled = 0
+        // Of older copies of its own this device tells no more than that it was right of all, or not: see CopyTrust.
+        var (isTransient, isLasting, isWhole) = (false, false, true)
         while let operation = try next(&decoder) {
             switch operation {
             case .literal(let bytes):
@@ -51,13 +57,14 @@ struct ChunkDecoder: ~Copyable {
                 filled += bytes.count
             case .copy(let basis, let offset, let length):
                 let room = UnsafeMutableRawBufferPointer(rebasing: content[filled..<filled + length])
-                try read(bases, basis, at: offset, into: room)
+                if bases.isTransient(basis) { isTransient = true } else { isLasting = true }
+                isWhole = try read(bases, basis, at: offset, into: room) && isWhole
                 filled += length
             }
         }
-        guard ContentDigest(of: UnsafeRawBufferPointer(content)) == digest else {
-            throw DocumentError(.basisChanged, label.description)
-        }
+        if isWhole, ContentDigest(of: UnsafeRawBufferPointer(content)) == digest { return true }
+        guard isTransient, !isLasting else { throw DocumentError(.basisChanged, label.description) }
+        return false
     }
 
     private func next(_ decoder: inout DeltaDecoder) throws(DocumentError) -> DeltaOperation? {
@@ -68,15 +75,14 @@ struct ChunkDecoder: ~Copyable {
         }
     }
 
+    /// - Returns: whether all of it is there.
     private func read(
         _ bases: Bases, _ basis: Int, at offset: UInt64, into room: UnsafeMutableRawBufferPointer
-    ) throws(DocumentError) {
-        let count: Int
+    ) throws(DocumentError) -> Bool {
         do {
-            count = try bases.read(basis, at: offset, into: room)
+            return try bases.read(basis, at: offset, into: room) == room.count
         } catch {
             throw DocumentError(.readFailed, label.description, underlyingError: error)
         }
-        guard count == room.count else { throw DocumentError(.basisChanged, label.description) }
     }
 }

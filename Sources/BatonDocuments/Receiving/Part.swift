@@ -22,6 +22,9 @@ protocol Part: AnyObject {
     /// Reads bytes of a file as they are now, fewer where it ends before.
     func read(file: Int, at offset: UInt64, into bytes: UnsafeMutableRawBufferPointer) throws(DocumentError) -> Int
 
+    /// Opens a file of which something is there, to be built upon; nil where that does not go.
+    func openBasis(file: Int) -> BasisFile?
+
     /// Gives back the room that was reserved for bytes that have not come; it stays where the file system cannot.
     func giveBack(_ range: Range<UInt64>, ofFile file: Int)
 

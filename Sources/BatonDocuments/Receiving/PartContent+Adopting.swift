@@ -1,6 +1,52 @@
 extension PartContent {
-    /// Goes on with the folder of another version: files of the same version are left, the others are put aside, for the
-    /// new ones to be built upon, and so are those that have another path now.
+    /// Writes a document of one file over the part of another version, because there is no room for both.
+    ///
+    /// - Returns: nil where that part cannot be had; what is there stays then.
+    /// - Throws: `destinationFull` where there is no room even so; what came of the other version is kept then.
+    convenience init?(
+        rewriting stale: UnfinishedDocument, for header: JournalHeader, at place: PartPlace
+    ) throws(DocumentError) {
+        let tree = header.tree
+        guard
+            let file = tree[0].file, file.size > 0, stale.header.tree[0].file != nil, place.ledger.take(stale.record)
+        else { return nil }
+        guard place.folder.holds(stale.record.name, inode: stale.record.inode) else {
+            place.ledger.release(stale.record)
+            return nil
+        }
+        let journal: TransferJournal
+        let part: PartFile
+        do throws(DocumentError) {
+            journal = try Self.replaceJournal(of: stale, header, verified: ChunkSet(), remnants: [0], at: place)
+            part = try PartFile(
+                reopening: stale.record, for: tree.label, file, modified: tree[0].modified, isOfOtherVersion: true,
+                at: place)
+        } catch {
+            place.ledger.release(stale.record)
+            throw error
+        }
+        self.init(of: tree, in: part, journal, remnants: [0], at: place)
+    }
+
+    /// Has a journal of a document in the place of the one of another version, durably: the old one would vouch for what is
+    /// written from now on.
+    private static func replaceJournal(
+        of stale: UnfinishedDocument, _ header: JournalHeader, verified: ChunkSet, remnants: Set<Int>,
+        at place: PartPlace
+    ) throws(DocumentError) -> TransferJournal {
+        do {
+            let journal = try TransferJournal.replace(
+                at: stale.journal, header, beginningWith: verified, remnants: remnants)
+            try place.synchronize(stale.record)
+            return journal
+        } catch {
+            throw DocumentError(.stateUnavailable, header.tree.label.description, underlyingError: error)
+        }
+    }
+
+    /// Goes on with the folder of another version: files of the same version are left. The others are put aside, for the
+    /// new ones to be built upon, or where there is no room for both written over. Those that have another path now are put
+    /// aside in any case.
     ///
     /// - Returns: nil when there is nothing to go on with; what is there stays then.
     convenience init?(
@@ -19,12 +65,24 @@ extension PartContent {
         }
         let tree = header.tree
         var verified = before.content.verified.carried(from: before.content.header.tree, to: tree)
+        var remnants: Set<Int> = []
         do {
+            var changed: Set<Int> = []
             for file in 0..<tree.layout.fileCount {
                 let chunks = tree.layout.chunks(ofFile: file)
                 if verified.containsAny(chunks), folder.isThere(file: file) { continue }
                 verified.remove(chunks)
-                try folder.putAside(file: file)
+                changed.insert(file)
+            }
+            let hasRoom = folder.hasRoom(keeping: changed) { file in
+                !verified.missing(in: tree.layout.chunks(ofFile: file), limit: 1).isEmpty
+            }
+            for file in changed {
+                if !hasRoom, folder.isRewritable(file: file) {
+                    remnants.insert(file)
+                } else {
+                    try folder.putAside(file: file)
+                }
             }
         } catch {
             // It is as good as it was.
@@ -44,14 +102,12 @@ extension PartContent {
             throw error
         }
         let journal: TransferJournal
-        do {
-            journal = try TransferJournal.replace(at: stale.journal, header, beginningWith: verified)
-            try place.synchronize(stale.record)
+        do throws(DocumentError) {
+            journal = try Self.replaceJournal(of: stale, header, verified: verified, remnants: remnants, at: place)
         } catch {
-            // Without a journal of its own nothing may be written: the old one would vouch for it.
             folder.keep()
-            throw DocumentError(.stateUnavailable, tree.label.description, underlyingError: error)
+            throw error
         }
-        self.init(of: tree, in: folder, journal, verified: verified, at: place)
+        self.init(of: tree, in: folder, journal, verified: verified, remnants: remnants, at: place)
     }
 }

@@ -41,6 +41,9 @@ final class PartContent {
     /// Nanoseconds that the disk took.
     private(set) var diskTime: UInt64 = 0
 
+    /// What another version has left in the part; nil where there was room for both, or no other.
+    let remnants: Remnants?
+
     private let tree: DocumentTree
     /// See ``ReceivingChecks/whole``.
     private let requiresAll: Bool
@@ -59,11 +62,13 @@ final class PartContent {
     /// - Parameters:
     ///   - journal: the part's; nil where it could not be written.
     ///   - verified: what the journal vouches for.
+    ///   - remnants: files that have something of another version.
     init(
         of tree: DocumentTree, in part: any Part, _ journal: TransferJournal?, verified: ChunkSet = ChunkSet(),
-        at place: PartPlace
+        remnants: Set<Int> = [], at place: PartPlace
     ) {
         self.tree = tree
+        self.remnants = remnants.isEmpty ? nil : Remnants(of: remnants, in: part)
         self.part = part
         self.journal = PartJournal(journal, of: part, at: place)
         self.verified = verified
@@ -91,13 +96,14 @@ final class PartContent {
         guard place.ledger.take(unfinished.record) else { return nil }
         guard
             let opened = try? TransferJournal.open(unfinished.journal, boot: place.boot),
-            let part = try? Self.reopen(unfinished.record, opened.content.header.tree, at: place)
+            let part = try? Self.reopen(unfinished.record, opened.content, at: place)
         else {
             place.ledger.release(unfinished.record)
             return nil
         }
         self.init(
-            of: opened.content.header.tree, in: part, opened.journal, verified: opened.content.verified, at: place)
+            of: opened.content.header.tree, in: part, opened.journal, verified: opened.content.verified,
+            remnants: opened.content.remnants, at: place)
         loseWhatIsGone()
         compare(opened.content.unsure)
         journal.endDoubt()
@@ -105,13 +111,13 @@ final class PartContent {
     }
 
     private static func reopen(
-        _ record: PartFileRecord, _ tree: DocumentTree, at place: PartPlace
+        _ record: PartFileRecord, _ content: TransferJournal.Content, at place: PartPlace
     ) throws(DocumentError) -> any Part {
-        if let file = tree[0].file {
-            try PartFile(reopening: record, for: tree.label, file, modified: tree[0].modified, at: place)
-        } else {
-            try RecordedPartFolder(reopening: record, tree, at: place)
-        }
+        let tree = content.header.tree
+        guard let file = tree[0].file else { return try RecordedPartFolder(reopening: record, tree, at: place) }
+        return try PartFile(
+            reopening: record, for: tree.label, file, modified: tree[0].modified,
+            isOfOtherVersion: !content.remnants.isEmpty && content.verified.ranges.isEmpty, at: place)
     }
 
     deinit {
@@ -153,6 +159,7 @@ final class PartContent {
         case .content(let chunk, let offset, let bytes):
             let place = tree.layout.place(of: chunk)
             lastFile = place.file
+            if offset == 0 { remnants?.willWrite(place) }
             if isSparse(place) {
                 try writeSparsely(bytes, to: place, from: offset)
             } else if place.size == ChunkLayout.chunkSize, try part.takesWholeChunks(ofFile: place.file) {
@@ -163,6 +170,7 @@ final class PartContent {
             }
         case .zeros(let chunk):
             let place = tree.layout.place(of: chunk)
+            remnants?.willWrite(place)
             try part.clear(place.range, ofFile: place.file)
         case .verified(let chunk, let checksum):
             verified.insert(chunk)
@@ -223,7 +231,7 @@ final class PartContent {
         guard case .receiving = state else { return 0 }
         state = .over
         let byteCount = journal.end(of: verified).byteCount(in: tree.layout)
-        guard byteCount > 0 else {
+        guard byteCount > 0 || (remnants != nil && journal.isThere) else {
             part.discard()
             return 0
         }
@@ -233,7 +241,7 @@ final class PartContent {
 
     /// Gives back what was reserved for what has not come: nobody knows whether it ever will.
     private func giveBackRoom() {
-        guard lastFile < tree.layout.fileCount else { return }
+        guard lastFile < tree.layout.fileCount, remnants?.files.contains(lastFile) != true else { return }
         let chunks = tree.layout.chunks(ofFile: lastFile)
         for missing in verified.missing(in: chunks, limit: DocumentWriter.rangeLimit) {
             guard let last = missing.last else { continue }

@@ -56,16 +56,17 @@ final class PartFile: Part {
 
     /// Opens the part file of an earlier transfer, to go on with it. What it has is left alone.
     ///
+    /// - Parameter isOfOtherVersion: it may have another size, and gets this one.
     /// - Throws: `incomplete` where it is not what was recorded; what stands there stays then.
     convenience init(
         reopening record: PartFileRecord, for label: DocumentLabel, _ entry: DocumentEntry.File,
-        modified: FileIdentity.Time? = nil, at place: PartPlace
+        modified: FileIdentity.Time? = nil, isOfOtherVersion: Bool = false, at place: PartPlace
     ) throws(DocumentError) {
         try place.folder.requireAbsent(label)
         guard
             let file = try place.folder.reopenFile(record.name, inode: record.inode, for: label),
             // It had its size from the start: of one that was cut since, nobody knows what is left.
-            (try? SystemCalls.status(of: file).st_size) == off_t(exactly: entry.size)
+            isOfOtherVersion || (try? SystemCalls.status(of: file).st_size) == off_t(exactly: entry.size)
         else {
             throw DocumentError(.incomplete, label.description)
         }
@@ -125,6 +126,11 @@ final class PartFile: Part {
         } catch {
             throw DocumentError(.readFailed, label.description, underlyingError: error)
         }
+    }
+
+    func openBasis(file _: Int) -> BasisFile? {
+        guard let file = try? folder.reopenFile(record.name, inode: record.inode, for: label) else { return nil }
+        return try? BasisFile(file)
     }
 
     func giveBack(_ range: Range<UInt64>, ofFile _: Int) { SystemCalls.giveBack(range, of: file) }

@@ -49,13 +49,39 @@ extension PartFolder {
     ///
     /// - Parameter isLacking: whether something of a file has not come.
     func makeRoom(lacking isLacking: (Int) -> Bool) {
-        guard openAside() != nil, let free = destination.freeByteCount else { return }
-        var wanted: UInt64 = 0
-        for file in 0..<tree.layout.fileCount where !tree.isSparse(file: file) && isLacking(file) {
-            wanted += tree.layout.size(ofFile: file) - min(tree.layout.size(ofFile: file), reservedByteCount(of: file))
-        }
+        guard openAside() != nil, !hasRoom(keeping: [], lacking: isLacking) else { return }
         // What cannot be removed now is removed with the commit.
-        if wanted > free { try? removeAside() }
+        try? removeAside()
+    }
+
+    /// Whether there is room for what has not come, besides what is there.
+    ///
+    /// - Parameters:
+    ///   - changed: files that stay beside the new ones.
+    ///   - isLacking: whether something of a file has not come.
+    func hasRoom(keeping changed: Set<Int>, lacking isLacking: (Int) -> Bool) -> Bool {
+        guard let free = destination.freeByteCount else { return true }
+        var wanted: UInt64 = 0
+        for file in 0..<tree.layout.fileCount where isLacking(file) {
+            let (size, isKept) = (tree.layout.size(ofFile: file), changed.contains(file))
+            if !tree.isSparse(file: file) {
+                wanted += isKept ? size : size - min(size, reservedByteCount(of: file))
+            } else if isKept {
+                // Nobody knows what of it comes: as much as before, as a rule.
+                wanted += min(size, reservedByteCount(of: file))
+            }
+        }
+        return wanted <= free
+    }
+
+    /// Whether a file can be written where another version of it stands: it has something in it, and is this user's alone.
+    func isRewritable(file index: Int) -> Bool {
+        let path = tree.entry(ofFile: index).path
+        guard
+            tree.layout.size(ofFile: index) > 0, let parent = try? folder(at: path.parent),
+            let status = try? SystemCalls.status(ofName: path.name, in: parent.folder)
+        else { return false }
+        return status.st_size > 0 && (try? SystemCalls.requireOwn(status)) != nil
     }
 
     /// Bytes that the disk holds for a file already.

@@ -134,6 +134,9 @@ final class PartFolder {
         }
     }
 
+    /// See ``Part/openBasis(file:)``.
+    func openBasis(file index: Int) -> BasisFile? { BasisFile(tree.entry(ofFile: index).path.bytes, beneath: root) }
+
     /// See ``Part/leaveCache(_:ofFile:)``.
     func leaveCache(_ range: Range<UInt64>, ofFile index: Int) {
         guard let part = (try? openExisting(index)) ?? nil else { return }

@@ -36,6 +36,9 @@ final class PartJournal {
         if journal != nil { witness = try? part.descriptorToSynchronize() }
     }
 
+    /// Whether there is one.
+    var isThere: Bool { journal != nil }
+
     /// A chunk is verified and written.
     func append(_ chunk: UInt64, _ checksum: ChunkChecksum, size: Int) {
         journal?.append(chunk, checksum)

@@ -78,20 +78,41 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
             }
             content = try PartContent(reopening: unfinished, at: place)
         }
-        // A folder of another version is gone on with; a file is what the new one is compared with, and goes when that is
-        // whole.
-        for stale in found where !stale.header.tree.isSameVersion(as: tree) {
-            if content == nil { content = try PartContent(adopting: stale, for: header, at: place) }
-            bases.add(stale, at: place)
-        }
+        let stale = found.filter { !$0.header.tree.isSameVersion(as: tree) }
+        if content == nil { content = try self.content(of: header, afterOthers: stale, at: place) }
+        for stale in stale { bases.add(stale, at: place) }
         if let content { return content }
-        do {
-            return try PartContent(creating: header, at: place)
-        } catch {
-            // There is no room for two: better anew than never.
-            guard error.code == .destinationFull, bases.giveUp() else { throw error }
-            return try PartContent(creating: header, at: place)
+        return try PartContent(creating: header, at: place)
+    }
+
+    /// The part: a new one, or one of another version.
+    ///
+    /// A folder of another version is gone on with. A file is what the new one is compared with, and goes when that is
+    /// whole; where there is no room for both it is written over, and what there is of others goes at once.
+    ///
+    /// - Returns: nil where a new one is to be made without more ado.
+    private func content(
+        of header: JournalHeader, afterOthers stale: [UnfinishedDocument], at place: PartPlace
+    ) throws(DocumentError) -> PartContent? {
+        guard let newest = stale.first else { return nil }
+        if tree.isFolder {
+            for stale in stale {
+                if let content = try PartContent(adopting: stale, for: header, at: place) { return content }
+            }
         }
+        if place.folder.hasRoom(for: tree, beside: newest) {
+            do {
+                return try PartContent(creating: header, at: place)
+            } catch {
+                guard error.code == .destinationFull else { throw error }
+            }
+        }
+        for other in stale.dropFirst() { bases.add(other, at: place) }
+        bases.giveUp()
+        if let content = try PartContent(rewriting: newest, for: header, at: place) { return content }
+        bases.add(newest, at: place)
+        bases.giveUp()
+        return nil
     }
 
     /// Looks for what the missing files can be built upon.
@@ -100,6 +121,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         content.makeRoom()
         if let aside = content.openAside() { bases.add(aside: aside) { content.lacks(file: $0) } }
         for copy in copies { bases.add(copy) { content.lacks(file: $0) } }
+        if let remnants = content.remnants { bases.add(remnants) { content.lacks(file: $0) } }
     }
 
     /// Chunks that have not come yet, rising, at most ``DocumentWriter/rangeLimit`` ranges of them.
@@ -152,7 +174,9 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
                         bytes,
                         decode: { (encoding, payload, room) throws(DocumentError) in
                             do throws(DocumentError) {
-                                try self.decoder.decode(encoding, payload, into: room, from: self.bases)
+                                let isThere = try self.decoder.decode(encoding, payload, into: room, from: self.bases)
+                                if !isThere { self.bases.noteMiss() }
+                                return isThere
                             } catch {
                                 // They may be why: the next attempt is not to end the same way.
                                 self.bases.forgetSignatures()
@@ -175,7 +199,10 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     ///
     /// - Throws: `incomplete` when something is missing.
     func finish() throws(DocumentError) {
-        try thread.perform { () throws(DocumentError) in try self.verifier?.finish() }
+        try thread.perform { () throws(DocumentError) in
+            try self.verifier?.finish()
+            self.bases.endRequest()
+        }
     }
 
     /// Puts the document in place, or throws what is wrong; then the part is still there.

@@ -67,6 +67,8 @@ final class RecordedPartFolder: Part {
         try folder.read(file: file, at: offset, into: bytes)
     }
 
+    func openBasis(file: Int) -> BasisFile? { folder.openBasis(file: file) }
+
     func giveBack(_ range: Range<UInt64>, ofFile file: Int) { folder.giveBack(range, ofFile: file) }
 
     func leaveCache(_ range: Range<UInt64>, ofFile file: Int) { folder.leaveCache(range, ofFile: file) }
@@ -75,6 +77,14 @@ final class RecordedPartFolder: Part {
 
     /// Puts aside what has come of a file.
     func putAside(file: Int) throws(DocumentError) { try folder.putAside(file: file) }
+
+    /// See ``PartFolder/hasRoom(keeping:lacking:)``.
+    func hasRoom(keeping changed: Set<Int>, lacking isLacking: (Int) -> Bool) -> Bool {
+        folder.hasRoom(keeping: changed, lacking: isLacking)
+    }
+
+    /// See ``PartFolder/isRewritable(file:)``.
+    func isRewritable(file: Int) -> Bool { folder.isRewritable(file: file) }
 
     func openAside() -> OwnedDescriptor? { folder.openAside() }
 

@@ -1,3 +1,4 @@
+import Glibc
 import SystemPackage
 
 /// A part that an earlier transfer left, and what is known of it.
@@ -6,6 +7,17 @@ struct UnfinishedDocument: Sendable {
     let header: JournalHeader
     /// Where its journal is.
     let journal: FilePath
+}
+
+extension DestinationFolder {
+    /// Whether a file would have room beside the part of another version of it. Of one with holes nobody knows what comes: as
+    /// much as of the other, as a rule.
+    func hasRoom(for tree: DocumentTree, beside stale: UnfinishedDocument) -> Bool {
+        guard let file = tree[0].file, let free = freeByteCount else { return true }
+        guard file.isSparse else { return file.size <= free }
+        let blocks = (try? SystemCalls.status(ofName: stale.record.name, in: self.file))?.st_blocks ?? 0
+        return min(file.size, UInt64(clamping: blocks) * 512) <= free
+    }
 }
 
 extension PartFileLedger {

@@ -15,18 +15,20 @@ public struct ChunkVerifier: ~Copyable {
         case verified(chunk: UInt64, checksum: ChunkChecksum)
     }
 
-    /// Makes content of an encoded chunk: fills `content`, whose size is the chunk's, from `payload`.
+    /// Makes content of an encoded chunk: fills `content`, whose size is the chunk's, from `payload`. Where that returns `false`
+    /// nothing is told of the chunk: it has to come again.
     public typealias Decoder = (
         _ encoding: ChunkRecord.Encoding, _ payload: UnsafeRawBufferPointer,
         _ content: UnsafeMutableRawBufferPointer
-    ) throws(DocumentError) -> Void
+    ) throws(DocumentError) -> Bool
 
     private enum Phase {
         case header(taken: Int)
         case length(ChunkRecord.Encoding, taken: Int)
         case payload(ChunkRecord.Encoding, size: Int, taken: Int)
         case content(taken: Int)
-        case checksum(ChunkChecksum, taken: Int)
+        /// - computed: nil for a chunk that is not there.
+        case checksum(computed: ChunkChecksum?, taken: Int)
         case complete
         case failed
     }
@@ -37,6 +39,8 @@ public struct ChunkVerifier: ~Copyable {
     public private(set) var verifiedChunkCount: UInt64 = 0
     /// Bytes of the document in them.
     public private(set) var verifiedByteCount: UInt64 = 0
+    /// Records that have ended.
+    private var recordCount: UInt64 = 0
     /// What the sender said last that it waits for.
     public private(set) var senderBottleneck = Bottleneck.unknown
 
@@ -117,9 +121,9 @@ public struct ChunkVerifier: ~Copyable {
         _ bytes: UnsafeRawBufferPointer, decode: Decoder? = nil, handle: (Event) throws(DocumentError) -> Void
     ) throws(DocumentError) -> Int {
         var rest = bytes[...]
-        let before = verifiedChunkCount
+        let before = recordCount
         do {
-            while !rest.isEmpty, verifiedChunkCount == before {
+            while !rest.isEmpty, recordCount == before {
                 try receiveSome(&rest, decode, handle)
             }
         } catch {
@@ -161,7 +165,8 @@ public struct ChunkVerifier: ~Copyable {
             rest = rest.dropFirst(piece.count)
             try takeContent(piece, at: taken, handle)
         case .checksum(let computed, let taken):
-            guard takeField(&rest, taken, of: ChunkRecord.checksumSize, { .checksum(computed, taken: $0) }) else {
+            guard takeField(&rest, taken, of: ChunkRecord.checksumSize, { .checksum(computed: computed, taken: $0) })
+            else {
                 return
             }
             try endRecord(computed, handle)
@@ -197,7 +202,7 @@ public struct ChunkVerifier: ~Copyable {
         case .zstd, .delta: phase = .length(encoding, taken: 0)
         case .zeros:
             try handle(.zeros(chunk: chunk))
-            phase = .checksum(zeroChecksum.of(size), taken: 0)
+            phase = .checksum(computed: zeroChecksum.of(size), taken: 0)
         }
     }
 
@@ -205,14 +210,14 @@ public struct ChunkVerifier: ~Copyable {
         _ piece: UnsafeRawBufferPointer, at taken: Int, _ handle: (Event) throws(DocumentError) -> Void
     ) throws(DocumentError) {
         if piece.count == size {
-            phase = .checksum(ChunkChecksum(of: piece), taken: 0)
+            phase = .checksum(computed: ChunkChecksum(of: piece), taken: 0)
         } else {
             if taken == 0 { XXH3_128bits_reset(hash) }
             baton_xxh3_128_update(hash, piece.baseAddress, piece.count)
             let hash = hash
             phase =
                 taken + piece.count == size
-                ? .checksum(ChunkChecksum { baton_xxh3_128_digest(hash, $0) }, taken: 0)
+                ? .checksum(computed: ChunkChecksum { baton_xxh3_128_digest(hash, $0) }, taken: 0)
                 : .content(taken: taken + piece.count)
         }
         try handle(.content(chunk: chunk, offset: taken, bytes: piece))
@@ -224,13 +229,18 @@ public struct ChunkVerifier: ~Copyable {
     ) throws(DocumentError) {
         guard let decode else { throw DocumentError(.badRecord, subject) }
         let content = scratch.content(ofSize: size)
-        try decode(encoding, scratch.payload(ofSize: length), content)
-        try takeContent(UnsafeRawBufferPointer(content), at: 0, handle)
+        if try decode(encoding, scratch.payload(ofSize: length), content) {
+            try takeContent(UnsafeRawBufferPointer(content), at: 0, handle)
+        } else {
+            phase = .checksum(computed: nil, taken: 0)
+        }
     }
 
     private mutating func endRecord(
-        _ computed: ChunkChecksum, _ handle: (Event) throws(DocumentError) -> Void
+        _ computed: ChunkChecksum?, _ handle: (Event) throws(DocumentError) -> Void
     ) throws(DocumentError) {
+        recordCount += 1
+        guard let computed else { return beginRecord() }
         guard computed == field.checksum || !comparesChecksums else {
             throw DocumentError(.checksumMismatch, subject)
         }

@@ -21,6 +21,8 @@ struct FolderDelta {
         var crossed = 0
         /// Bytes that were missing before.
         var missing: UInt64 = 0
+        /// Requests for what was missing.
+        var requests = 0
         /// Where the document is; nil when it was interrupted.
         var arrived: FilePath?
     }
@@ -39,8 +41,29 @@ struct FolderDelta {
             document.tree, from: DocumentFixture.origin, in: try DestinationFolder(writers.folder),
             ledger: try PartFileLedger(stateFolder: writers.scratch.path.appending("parts")), against: copies)
         var attempt = Attempt()
-        let missing = try await writer.missing()
+        var came: UInt64 = 0
+        var missing = try await writer.missing()
         attempt.missing = missing.reduce(0) { $0 + document.tree.layout.byteCount(of: $1) }
+        while !missing.isEmpty, came < limit {
+            try await request(
+                missing, of: document, for: writer, counting: &attempt, &came, interruptedAfter: limit, meanwhile)
+            missing = try await writer.missing()
+        }
+        guard missing.isEmpty else {
+            await writer.end()
+            return attempt
+        }
+        attempt.arrived = try await writer.commit()
+        return attempt
+    }
+
+    /// One request of an attempt: signatures first, then the records.
+    private func request(
+        _ missing: [Range<UInt64>], of document: ScannedDocument, for writer: DocumentWriter,
+        counting attempt: inout Attempt, _ came: inout UInt64, interruptedAfter limit: UInt64,
+        _ meanwhile: () throws -> Void
+    ) async throws {
+        attempt.requests += 1
         let reader = try await DocumentReader.open(document, ranges: missing, pool: pool)
         if let size = try await writer.pieceSize() {
             var index = SignatureIndex(size: size)
@@ -52,7 +75,6 @@ struct FolderDelta {
         }
         try meanwhile()
         try await writer.begin(missing)
-        var came: UInt64 = 0
         while came < limit, let records = try await reader.next() {
             defer { pool.release(records.buffer) }
             attempt.crossed += records.buffer.count
@@ -65,13 +87,7 @@ struct FolderDelta {
             }
         }
         await reader.close()
-        guard try await writer.missing().isEmpty else {
-            await writer.end()
-            return attempt
-        }
-        try await writer.finish()
-        attempt.arrived = try await writer.commit()
-        return attempt
+        if came < limit { try await writer.finish() }
     }
 
     func makeSource(_ files: [(String, [UInt8])]) throws -> FilePath {

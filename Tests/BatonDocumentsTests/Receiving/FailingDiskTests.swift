@@ -51,6 +51,8 @@ struct FailingDiskTests {
             try part.read(file: file, at: offset, into: bytes)
         }
 
+        func openBasis(file: Int) -> BasisFile? { part.openBasis(file: file) }
+
         func leaveCache(_ range: Range<UInt64>, ofFile file: Int) { part.leaveCache(range, ofFile: file) }
 
         func isThere(file: Int) -> Bool { part.isThere(file: file) }

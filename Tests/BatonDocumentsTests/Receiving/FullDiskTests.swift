@@ -116,28 +116,6 @@ struct FullDiskTests {
         #expect(DocumentFixture.names(in: folder).isEmpty)
     }
 
-    @Test("Where there is no room for two versions, what came of the old one goes")
-    func noRoomForTwo() async throws {
-        let mounted = try MountedFolder(tmpfsAt: try scratch.makeFolder("destination"), size: 12 << 20)
-        let parts = scratch.path.appending("parts")
-        let content = DocumentFixture.content(8 << 20, seed: 91)
-        let first = try await DocumentWriter.begun(
-            try DocumentFixture.tree(8 << 20, version: 4), in: mounted.path,
-            ledger: try PartFileLedger(stateFolder: parts))
-        try await first.write(ResumeFixture.records([0..<6], of: content))
-        #expect(await first.end() == 6 << 20)
-        let second = try await DocumentWriter.begun(
-            try DocumentFixture.tree(8 << 20, version: 5), in: mounted.path,
-            ledger: try PartFileLedger(stateFolder: parts))
-        #expect(try await second.missing() == [0..<8])
-        #expect(try await second.pieceSize() == nil)
-        try await second.write(DocumentFixture.records(content))
-        let path = try await second.commit()
-        #expect(try DocumentFixture.read(path) == content)
-        #expect(DocumentFixture.names(in: mounted.path) == ["report.pdf"])
-        #expect(DocumentFixture.names(in: parts).isEmpty)
-    }
-
     @Test("The destination's: the part is kept, and the transfer goes on when there is room")
     func destination() async throws {
         let mounted = try MountedFolder(tmpfsAt: try scratch.makeFolder("destination"), size: 10 << 20)

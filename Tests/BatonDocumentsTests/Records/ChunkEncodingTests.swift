@@ -32,10 +32,11 @@ struct ChunkEncodingTests {
 
     private static func undo(
         _: ChunkRecord.Encoding, _ payload: UnsafeRawBufferPointer, _ content: UnsafeMutableRawBufferPointer
-    ) throws(DocumentError) {
+    ) throws(DocumentError) -> Bool {
         guard payload.count * 2 == content.count else { throw DocumentError(.badRecord, "test") }
         UnsafeMutableRawBufferPointer(rebasing: content[..<payload.count]).copyMemory(from: payload)
         UnsafeMutableRawBufferPointer(rebasing: content[payload.count...]).copyMemory(from: payload)
+        return true
     }
 
     private func label() throws -> DocumentLabel { try DocumentLabel(Array("report.pdf".utf8)) }
@@ -222,7 +223,10 @@ struct ChunkEncodingTests {
         try wire.withUnsafeBytes { wire in
             try verifier.receive(
                 wire,
-                decode: { (_, payload, content) throws(DocumentError) in content.copyMemory(from: payload) },
+                decode: { (_, payload, content) throws(DocumentError) in
+                    content.copyMemory(from: payload)
+                    return true
+                },
                 handle: { _ in })
         }
         let isComplete = verifier.isComplete

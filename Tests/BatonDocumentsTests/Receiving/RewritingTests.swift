@@ -1,0 +1,244 @@
+import BatonProtocol
+import BatonTestSupport
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+@Suite("Where there is no room for two versions", .enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
+struct RewritingTests {
+    /// Bytes of a document.
+    static let size = 24 << 20
+    /// Bytes of a disk that takes one of them, and not two.
+    static let diskSize = 32 << 20
+
+    let delta: FolderDelta
+
+    init() throws {
+        delta = try FolderDelta()
+    }
+
+    private var writers: WriterFixture { delta.writers }
+    private var part: FilePath {
+        get throws { writers.folder.appending(try #require(writers.names.first)) }
+    }
+
+    /// A disk for the destination.
+    private func mount(_ size: Int = diskSize) throws -> MountedFolder {
+        try MountedFolder(tmpfsAt: writers.folder, size: size)
+    }
+
+    private func makeSource(_ content: [UInt8]) throws -> FilePath {
+        let source = try writers.scratch.makeFile("report.pdf", content)
+        try DocumentFixture.backdate(source)
+        return source
+    }
+
+    private func replace(_ source: FilePath, with content: [UInt8]) throws {
+        try SystemCalls.call { unlink(source.string) }
+        try writers.scratch.makeFile("report.pdf", content)
+    }
+
+    private func expectArrived(
+        _ attempt: FolderDelta.Attempt, _ content: [UInt8], sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        let arrived = try #require(attempt.arrived, sourceLocation: sourceLocation)
+        #expect(try DocumentFixture.read(arrived) == content, sourceLocation: sourceLocation)
+        writers.expectOnly(["report.pdf"], sourceLocation: sourceLocation)
+    }
+
+    @Test("The new one is written over the old one, and of what had come only what differs crosses again")
+    func edited() async throws {
+        let disk = try mount()
+        defer { withExtendedLifetime(disk) {} }
+        var content = DocumentFixture.content(Self.size, seed: 400)
+        let source = try makeSource(content)
+        let came = 20 << 20
+        #expect(try await delta.attempt(source, interruptedAfter: UInt64(came)).arrived == nil)
+        for place in stride(from: 70_001, to: came, by: came / 10) { content[place] ^= 0xFF }
+        try replace(source, with: content)
+        let first = try await delta.attempt(source, interruptedAfter: 6 << 20)
+        #expect(first.missing == UInt64(Self.size) && first.arrived == nil)
+        #expect(writers.names.count == 1)
+        // And once more, with another edit in between, of what has been written over the first one.
+        content[3_000_000] ^= 0xFF
+        try replace(source, with: content)
+        let second = try await delta.attempt(source, interruptedAfter: 9 << 20)
+        #expect(second.missing == UInt64(Self.size))
+        let third = try await delta.attempt(source)
+        #expect(third.missing < UInt64(Self.size))
+        try expectArrived(third, content)
+        let crossed = first.crossed + second.crossed + third.crossed
+        let again = crossed - (Self.size - came)
+        // Three attempts, of which two begin at the start.
+        #expect(again < came * 6 / 100, "\(again) bytes")
+    }
+
+    @Test("An insertion at the start moves all that follows, which is built all the same", arguments: [1, 700_000])
+    func inserted(_ count: Int) async throws {
+        let disk = try mount()
+        defer { withExtendedLifetime(disk) {} }
+        let content = DocumentFixture.content(Self.size, seed: 401)
+        let source = try makeSource(content)
+        _ = try await delta.attempt(source, interruptedAfter: UInt64(Self.size - DocumentFixture.megabyte))
+        let changed = DocumentFixture.content(count, seed: 402) + content
+        try replace(source, with: changed)
+        let attempt = try await delta.attempt(source)
+        try expectArrived(attempt, changed)
+        #expect(attempt.requests == 1)
+        // The last chunk had not come.
+        let again = attempt.crossed - count - DocumentFixture.megabyte
+        #expect(again < Self.size * 3 / 100, "\(again) bytes")
+    }
+
+    @Test("Shorter, with a gap, longer: whatever was written over before it was needed comes again, in a few requests")
+    func moved() async throws {
+        var random = SeededGenerator(seed: 403)
+        for round in 0..<4 {
+            let disk = try mount()
+            defer { withExtendedLifetime(disk) {} }
+            let content = DocumentFixture.content(Self.size, seed: 404)
+            let source = try makeSource(content)
+            _ = try await delta.attempt(source, interruptedAfter: UInt64(Self.size - DocumentFixture.megabyte))
+            var changed = content
+            switch round {
+            case 0: changed.insert(contentsOf: DocumentFixture.content(3 << 20, seed: 405), at: 5000)
+            case 1: changed.removeSubrange(5_000_000..<9_000_000)
+            case 2: changed.replaceSubrange(0..<4 << 20, with: content[(8 << 20)..<(12 << 20)])
+            default: for _ in 0..<5 { random.edit(&changed) }
+            }
+            try replace(source, with: changed)
+            let attempt = try await delta.attempt(source)
+            try expectArrived(attempt, changed)
+            #expect(attempt.requests <= 1 + Remnants.attemptLimit)
+            #expect(attempt.crossed < changed.count + changed.count / 10)
+            if round == 1 { #expect(attempt.crossed < changed.count / 4, "nothing that moves down is gone") }
+            try SystemCalls.call { unlink(writers.document.string) }
+        }
+    }
+
+    @Test("A node that is killed meanwhile goes on with both: what came, and what of the old one still stands")
+    func killed() async throws {
+        let disk = try mount()
+        defer { withExtendedLifetime(disk) {} }
+        let content = DocumentFixture.content(Self.size, seed: 406)
+        let source = try makeSource(content)
+        _ = try await delta.attempt(source, interruptedAfter: 20 << 20)
+        let changed = Array(content.reversed().prefix(2 << 20)) + content[(2 << 20)...]
+        let tree = try DocumentFixture.tree(UInt64(Self.size), version: 900)
+        await #expect(processExitsWith: .signal(SIGKILL)) { [path = writers.scratch.path.string as String] in
+            let scratch = FilePath(path)
+            let writer = try await DocumentWriter.begun(
+                try DocumentFixture.tree(UInt64(RewritingTests.size), version: 900),
+                in: scratch.appending("destination"),
+                ledger: try PartFileLedger(stateFolder: scratch.appending("parts")))
+            let content = DocumentFixture.content(RewritingTests.size, seed: 406)
+            let changed = Array(content.reversed().prefix(2 << 20)) + content[(2 << 20)...]
+            try await writer.write(Array(ResumeFixture.records([0..<3], of: changed).dropLast(100)))
+            kill(getpid(), SIGKILL)
+        }
+        let writer = try await DocumentWriter.create(
+            tree, from: DocumentFixture.origin, in: try DestinationFolder(writers.folder),
+            ledger: try PartFileLedger(stateFolder: writers.scratch.path.appending("parts")))
+        #expect(try await writer.missing() == [2..<24])
+        #expect(try await writer.pieceSize() != nil)
+        while try await writer.nextSignatures() != nil {}
+        try await writer.begin([2..<24])
+        for chunk in 2..<UInt64(20) {
+            try await writer.write(OtherVersionTests.copying(chunk, of: changed, from: chunk << 20))
+        }
+        try await writer.write(ResumeFixture.records([20..<24], of: changed))
+        try await writer.finish()
+        let path = try await writer.commit()
+        #expect(try DocumentFixture.read(path) == changed)
+        writers.expectOnly(["report.pdf"])
+    }
+
+    @Test("Where there is no room for it even so, what came of the old one is kept until there is")
+    func larger() async throws {
+        let disk = try mount()
+        defer { withExtendedLifetime(disk) {} }
+        let filler = writers.folder.appending("filler")
+        try DocumentFixture.write([UInt8](repeating: 1, count: 7 << 20), to: filler)
+        let content = DocumentFixture.content(Self.size, seed: 407)
+        let source = try makeSource(content)
+        _ = try await delta.attempt(source, interruptedAfter: 20 << 20)
+        let changed = content + DocumentFixture.content(3 << 20, seed: 408)
+        try replace(source, with: changed)
+        for _ in 0..<2 {
+            #expect(await DocumentFixture.code { _ = try await delta.attempt(source) } == .destinationFull)
+            #expect(writers.names.count == 2)
+        }
+        try SystemCalls.call { unlink(filler.string) }
+        let attempt = try await delta.attempt(source)
+        try expectArrived(attempt, changed)
+        #expect(attempt.crossed - (7 << 20) < 20 << 20 * 3 / 100)
+    }
+
+    @Test("The same with a file that has holes, of which nothing is reserved")
+    func sparse() async throws {
+        let disk = try mount()
+        defer { withExtendedLifetime(disk) {} }
+        let source = try writers.scratch.makeFile("report.pdf", [])
+        try SystemCalls.call { truncate(source.string, 40 << 20) }
+        let content = DocumentFixture.content(Self.size, seed: 409)
+        try DocumentFixture.write(content, to: source, at: 8 << 20)
+        try DocumentFixture.backdate(source)
+        _ = try await delta.attempt(source, interruptedAfter: 28 << 20)
+        try DocumentFixture.write([~content[5000]], to: source, at: 8 << 20 + 5000)
+        // A hole is where something was.
+        try DocumentFixture.write([UInt8](repeating: 0, count: 1 << 20), to: source, at: 12 << 20)
+        let attempt = try await delta.attempt(source)
+        try expectArrived(attempt, try DocumentFixture.read(source))
+        #expect(attempt.crossed < 6 << 20, "\(attempt.crossed) bytes")
+    }
+
+    @Test("In a folder as well: the files that changed are written over")
+    func folder() async throws {
+        let disk = try mount()
+        defer { withExtendedLifetime(disk) {} }
+        var content = DocumentFixture.content(18 << 20, seed: 410)
+        let source = try delta.makeSource([
+            ("a/big", content), ("b", DocumentFixture.content(5000, seed: 411)),
+            ("empty", DocumentFixture.content(100, seed: 412)), ("z", DocumentFixture.content(4 << 20, seed: 413)),
+        ])
+        _ = try await delta.attempt(source, interruptedAfter: 18 << 20 + 5100)
+        content[7_000_000] ^= 0xFF
+        try DocumentFixture.write([content[7_000_000]], to: source.appending("a/big"), at: 7_000_000)
+        try SystemCalls.call { truncate(source.appending("empty").string, 0) }
+        let first = try await delta.attempt(source, interruptedAfter: 5 << 20)
+        #expect(first.arrived == nil)
+        let second = try await delta.attempt(source)
+        try delta.expectArrived(second, source)
+        let again = first.crossed + second.crossed - (4 << 20)
+        #expect(again < 18 << 20 * 6 / 100, "\(again) bytes")
+    }
+
+    @Test("A sender that says twice what is not true of the old one is not believed a third time")
+    func lies() async throws {
+        let disk = try mount()
+        defer { withExtendedLifetime(disk) {} }
+        let content = DocumentFixture.content(Self.size, seed: 414)
+        let source = try makeSource(content)
+        _ = try await delta.attempt(source, interruptedAfter: 20 << 20)
+        let writer = try await DocumentWriter.create(
+            try DocumentFixture.tree(UInt64(Self.size), version: 901), from: DocumentFixture.origin,
+            in: try DestinationFolder(writers.folder),
+            ledger: try PartFileLedger(stateFolder: writers.scratch.path.appending("parts")))
+        // Chunk 5 is not what chunk 4 was.
+        let lie = OtherVersionTests.copying(5, of: content, from: 4 << 20)
+        for _ in 0..<Remnants.attemptLimit {
+            #expect(try await writer.pieceSize() != nil)
+            while try await writer.nextSignatures() != nil {}
+            try await writer.begin([5..<6])
+            try await writer.write(lie)
+            try await writer.finish()
+            #expect(try await writer.missing() == [0..<24])
+        }
+        #expect(try await writer.pieceSize() == nil)
+        try await writer.begin([5..<6])
+        #expect(await DocumentFixture.code { try await writer.write(lie) } == .badRecord)
+        #expect(await !writer.hasMisbuilt)
+    }
+}
