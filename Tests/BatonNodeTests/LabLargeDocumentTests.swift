@@ -246,4 +246,51 @@ struct LabLargeDocumentTests {
         }
         try await offer.command.end(by: SIGTERM)
     }
+
+    @Test(
+        "A folder that is edited while it is sent is told, what it is then arrives, and what had come is not sent again"
+    )
+    func folderThatChanges() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        _ = try await lab.startNodes()
+        let album = lab.folder.appendingPathComponent("album")
+        try FileManager.default.createDirectory(at: album, withIntermediateDirectories: true)
+        for (name, size) in [("a", 20_000_000), ("b", 3_000_000), ("c", 3_000_000)] {
+            let file = try lab.document("album-\(name)", bytes: size, seed: UInt64(size + name.utf8.count))
+            try FileManager.default.moveItem(at: file, to: album.appendingPathComponent(name))
+        }
+        let offer = try await lab.offer(1, album.path)
+        try await lab.watch(2).listed("album")
+        let folder = try lab.destination("inbox")
+        let before = try await lab.sentBytes(1)
+        try lab.lab.command("rate", "1", "40")
+        let accepting = try lab.start(2, "accept", offer.id, "--json", "--to", folder.path)
+        try await accepting.event("progress", within: .seconds(60)) { ($0.bytes ?? 0) > 15_000_000 }
+
+        // One file that has come for the most part is edited, one goes, one is new.
+        let file = try FileHandle(forWritingTo: album.appendingPathComponent("a"))
+        try file.seek(toOffset: 5_000_000)
+        try file.write(contentsOf: Data("other".utf8))
+        try file.close()
+        try FileManager.default.removeItem(at: album.appendingPathComponent("b"))
+        let new = try lab.document("new", bytes: 1_000_000, seed: 66)
+        try FileManager.default.moveItem(at: new, to: album.appendingPathComponent("d"))
+        try await accepting.event("interrupted", within: .seconds(60)) { $0.code == "documentChanged" }
+        try lab.lab.command("rate", "1", "off")
+        let ended = try await accepting.end(within: .seconds(60))
+        #expect(ended.status == 0, "\(ended.errors)")
+        let arrived = folder.appendingPathComponent("album")
+        #expect(try lab.contents(of: arrived) == ["a", "c", "d"])
+        for name in ["a", "c", "d"] {
+            #expect(
+                FileManager.default.contentsEqual(
+                    atPath: arrived.appendingPathComponent(name).path, andPath: album.appendingPathComponent(name).path)
+            )
+        }
+        let sent = try await lab.sentBytes(1) - before
+        print("a folder of 24 MB, of which 15 MB had come when it changed: \(sent) bytes were sent")
+        #expect(sent < 24_000_000 * 5 / 4)
+        try await offer.command.end(by: SIGTERM)
+    }
 }

@@ -4,6 +4,7 @@ import BatonProtocol
 import BatonTestSupport
 import BatonTransport
 import FoundationEssentials
+import Glibc
 import Subprocess
 import SwiftProtobuf
 import Synchronization
@@ -379,6 +380,43 @@ struct HandoffTests {
         #expect(result.status == ExitStatus.noNode.rawValue, "\(result.errors)")
         #expect(result.errors.contains("soon after it was given this offer"))
         #expect(offers.withLock { $0 } == OfferRun.lossLimit)
+    }
+
+    @Test("^C ends an offer whose document the node still looks at, and closes the connection that it was asked by")
+    func interruptedLook() async throws {
+        let looking = Mutex(false)
+        let closed = Mutex(false)
+        let node = try ScriptedNode { request, stream, _ in
+            guard case .offer = request else { throw HandoffError(.unsupported, "not in this script") }
+            looking.withLock { $0 = true }
+            while (try? await stream.read()) ?? nil != nil {}
+            closed.withLock { $0 = true }
+        }
+        let document = node.folder + "/report.txt"
+        try Data("text".utf8).write(to: URL(fileURLWithPath: document))
+        let command = try ChildProcess(
+            [BuiltCommand.path.string, "offer", document],
+            environment: ProcessInfo.processInfo.environment.merging(["BATON_HOME": node.folder]) { $1 },
+            output: .null, error: .file(node.folder + "/errors"))
+        try #require(await eventually { looking.withLock { $0 } })
+        command.signal(SIGINT)
+        try #require(await eventually { !command.isRunning })
+        #expect(command.ending == .exited(130))
+        #expect(await eventually { closed.withLock { $0 } })
+    }
+
+    @Test("The next node is waited for until the time is over, and no longer")
+    func noNextNode() async {
+        await #expect(processExitsWith: .success) {
+            setenv("BATON_HOME", "/nonexistent", 1)
+            let (start, patience) = (ContinuousClock.now, Duration.milliseconds(700))
+            let node = try await NodeAccess.connectAgain(until: start + patience) { false }
+            #expect(node == nil && ContinuousClock.now - start >= patience)
+            // Who does not wait any more does not wait to the end.
+            let never = try await NodeAccess.connectAgain(until: .now + OfferRun.patience) { true }
+            #expect(never == nil && ContinuousClock.now - start < OfferRun.patience)
+        }
+        #expect(OfferRun.patience == .seconds(600))
     }
 
     @Test("^C ends the wait for the next node")
