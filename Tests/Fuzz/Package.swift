@@ -48,7 +48,7 @@ let package = Package(
 
         room("BatonProtocol", exclude: ["WireProtocol.md"]),
         room("BatonEventLoop", ["CLinux", system]),
-        room("BatonTLS", ["COpenSSL"]),
+        room("BatonTLS", ["CLinux", "COpenSSL"]),
         room(
             "BatonAccount",
             [
