@@ -74,7 +74,12 @@ final class HTTPSExchange {
         var status = 0
         _ = curl.with { shim_curl_get_long($0, handle.pointer, CURLINFO_RESPONSE_CODE, &status) }
         switch code {
-        case CURLE_OK, CURLE_HTTP_RETURNED_ERROR: return Answer(status: status, body: body)
+        case CURLE_OK, CURLE_HTTP_RETURNED_ERROR:
+            // libcurl 7.88 takes a status of any length from who says "HTTP/2" over HTTP/1.1.
+            guard (0...999).contains(status) else {
+                throw SiteAssociationError(.insecure, "\(host) does not speak HTTPS: its status is no status")
+            }
+            return Answer(status: status, body: body)
         default: throw failure(code)
         }
     }

@@ -30,9 +30,10 @@ enum UserInfoMessageTarget: FuzzTarget {
         if let again = try? UserInfo(json: text.utf8) {
             expect(again.jsonText == text, "the JSON means another user info: \(text) is \(again.jsonText)")
         }
+        // What JSON says can be more than a message may: that is not offered.
+        guard (try? info.validate()) != nil else { return }
         let sent = try UserInfo(info.message)
         expect(sent.jsonText == text, "sending it on changes it: \(text) is \(sent.jsonText)")
-        try? info.validate()
     }
 
     private static func hasRealDates(_ value: UserInfoValue) -> Bool {
