@@ -269,6 +269,7 @@ final class Bases {
         (bases, sizes) = (
             zip(bases, stays).filter(\.1).map(\.0), zip(sizes, stays).filter(\.1).map(\.0)
         )
+        for root in roots { root.remnants?.endTelling() }
         opened = nil
         if bases.isEmpty { (kept, keptPath) = (nil, nil) }
     }
@@ -282,15 +283,29 @@ final class Bases {
         return found
     }
 
-    /// Leaves the parts of other versions to who may go on with them.
-    func releaseStale() {
-        for (record, place) in stale { place.ledger.release(record) }
-        stale = []
+    deinit {
+        releaseStale()
+    }
+
+    /// Builds upon nothing any more, and leaves the parts of other versions to who may go on with them.
+    func end() {
+        close()
+        releaseStale()
     }
 
     /// Builds upon nothing, and removes the parts of other versions: there is no room for them.
     func giveUp() {
-        // What is open takes room as well.
+        close()
+        removeStale()
+    }
+
+    private func releaseStale() {
+        for (record, place) in stale { place.ledger.release(record) }
+        stale = []
+    }
+
+    /// What is open takes room, also when it was removed.
+    private func close() {
         opened = nil
         reader = nil
         roots = []
@@ -298,7 +313,6 @@ final class Bases {
         sizes = []
         kept = nil
         keptPath = nil
-        removeStale()
     }
 
     /// Removes the parts of other versions: the new one is whole.

@@ -96,6 +96,10 @@ final class PartContent {
         guard place.ledger.take(unfinished.record) else { return nil }
         guard
             let opened = try? TransferJournal.open(unfinished.journal, boot: place.boot),
+            // Another transfer may have written another version over it since it was listed.
+            opened.content.header.tree.isSameVersion(as: unfinished.header.tree),
+            // Whoever replaced the journal may have been killed before its name was durable.
+            opened.content.remnants.isEmpty || (try? place.synchronize(unfinished.record)) != nil,
             let part = try? Self.reopen(unfinished.record, opened.content, at: place)
         else {
             place.ledger.release(unfinished.record)

@@ -57,7 +57,8 @@ final class PartFile: Part {
     /// Opens the part file of an earlier transfer, to go on with it. What it has is left alone.
     ///
     /// - Parameter isOfOtherVersion: it may have another size, and gets this one.
-    /// - Throws: `incomplete` where it is not what was recorded; what stands there stays then.
+    /// - Throws: `incomplete` where it is not what was recorded, `destinationFull`, ...; what stands there stays then, and the
+    ///   ledger's record is the caller's still.
     convenience init(
         reopening record: PartFileRecord, for label: DocumentLabel, _ entry: DocumentEntry.File,
         modified: FileIdentity.Time? = nil, isOfOtherVersion: Bool = false, at place: PartPlace
@@ -74,8 +75,8 @@ final class PartFile: Part {
         do {
             try reserve(entry)
         } catch {
-            // It is as good as it was.
-            keep()
+            // It is as good as it was, and not to be discarded.
+            state = .over
             throw error
         }
     }
@@ -236,6 +237,10 @@ final class PartFile: Part {
         guard size <= UInt64(Int64.max) else { throw DocumentError(.tooLarge, label.description) }
         let number = file.rawValue
         do throws(Errno) {
+            // Of a larger version the end goes first: its room may be what is needed.
+            if try SystemCalls.status(of: file).st_size > off_t(size) {
+                try SystemCalls.call { ftruncate(number, off_t(size)) }
+            }
             if !entry.isSparse, folder.checks.contains(.room) {
                 // Asked first: reserving more than there is would fill the disk for everybody before it fails.
                 let reserved = UInt64(try SystemCalls.status(of: file).st_blocks) * 512

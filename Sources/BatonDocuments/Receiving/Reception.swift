@@ -80,9 +80,10 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         }
         let stale = found.filter { !$0.header.tree.isSameVersion(as: tree) }
         if content == nil { content = try self.content(of: header, afterOthers: stale, at: place) }
+        // Where there is none, what there was of others has gone.
+        guard let content else { return try PartContent(creating: header, at: place) }
         for stale in stale { bases.add(stale, at: place) }
-        if let content { return content }
-        return try PartContent(creating: header, at: place)
+        return content
     }
 
     /// The part: a new one, or one of another version.
@@ -107,6 +108,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
                 guard error.code == .destinationFull else { throw error }
             }
         }
+        // Nothing is given up for what cannot be put in place.
+        try place.folder.requireAbsent(tree.label)
         for other in stale.dropFirst() { bases.add(other, at: place) }
         bases.giveUp()
         if let content = try PartContent(rewriting: newest, for: header, at: place) { return content }
@@ -236,7 +239,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     }
 
     private func finishContent() -> UInt64 {
-        bases.releaseStale()
+        bases.end()
         // Here, and not whenever this object goes: what is open keeps its room on the disk after it was removed.
         defer { content = nil }
         return content?.end() ?? 0

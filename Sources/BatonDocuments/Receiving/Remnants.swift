@@ -36,6 +36,12 @@ final class Remnants {
         last = nil
     }
 
+    /// Nothing is built upon them any more.
+    func endTelling() {
+        isTold = false
+        last = nil
+    }
+
     /// A chunk is about to be written. Where what stands there cannot be read it is not held.
     func willWrite(_ place: ChunkLayout.Place) {
         guard isTold, files.contains(place.file) else { return }

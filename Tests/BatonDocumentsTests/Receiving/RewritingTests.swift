@@ -40,6 +40,28 @@ struct RewritingTests {
         try writers.scratch.makeFile("report.pdf", content)
     }
 
+    private func ledger() throws -> PartFileLedger {
+        try PartFileLedger(stateFolder: writers.scratch.path.appending("parts"))
+    }
+
+    /// The next attempt at a version of a document.
+    private func writer(
+        version: UInt64, size: Int = size, ledger: PartFileLedger? = nil
+    ) async throws -> DocumentWriter {
+        try await DocumentWriter.create(
+            try DocumentFixture.tree(UInt64(size), version: version), from: DocumentFixture.origin,
+            in: try DestinationFolder(writers.folder), ledger: try ledger ?? self.ledger())
+    }
+
+    private func receive(_ chunks: Range<UInt64>, of content: [UInt8], version: UInt64, ledger: PartFileLedger? = nil)
+        async throws
+    {
+        let writer = try await writer(version: version, size: content.count, ledger: ledger)
+        try await writer.begin([chunks])
+        try await writer.write(ResumeFixture.records([chunks], of: content))
+        #expect(await writer.end() > 0)
+    }
+
     private func expectArrived(
         _ attempt: FolderDelta.Attempt, _ content: [UInt8], sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
@@ -113,7 +135,11 @@ struct RewritingTests {
             try expectArrived(attempt, changed)
             #expect(attempt.requests <= 1 + Remnants.attemptLimit)
             #expect(attempt.crossed < changed.count + changed.count / 10)
-            if round == 1 { #expect(attempt.crossed < changed.count / 4, "nothing that moves down is gone") }
+            if round == 1 {
+                #expect(
+                    attempt.crossed < changed.count / 4,
+                    "what moves down is there until it is needed, but for the end that is cut off")
+            }
             try SystemCalls.call { unlink(writers.document.string) }
         }
     }
@@ -126,7 +152,6 @@ struct RewritingTests {
         let source = try makeSource(content)
         _ = try await delta.attempt(source, interruptedAfter: 20 << 20)
         let changed = Array(content.reversed().prefix(2 << 20)) + content[(2 << 20)...]
-        let tree = try DocumentFixture.tree(UInt64(Self.size), version: 900)
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = writers.scratch.path.string as String] in
             let scratch = FilePath(path)
             let writer = try await DocumentWriter.begun(
@@ -138,9 +163,7 @@ struct RewritingTests {
             try await writer.write(Array(ResumeFixture.records([0..<3], of: changed).dropLast(100)))
             kill(getpid(), SIGKILL)
         }
-        let writer = try await DocumentWriter.create(
-            tree, from: DocumentFixture.origin, in: try DestinationFolder(writers.folder),
-            ledger: try PartFileLedger(stateFolder: writers.scratch.path.appending("parts")))
+        let writer = try await writer(version: 900)
         #expect(try await writer.missing() == [2..<24])
         #expect(try await writer.pieceSize() != nil)
         while try await writer.nextSignatures() != nil {}
@@ -222,10 +245,7 @@ struct RewritingTests {
         let content = DocumentFixture.content(Self.size, seed: 414)
         let source = try makeSource(content)
         _ = try await delta.attempt(source, interruptedAfter: 20 << 20)
-        let writer = try await DocumentWriter.create(
-            try DocumentFixture.tree(UInt64(Self.size), version: 901), from: DocumentFixture.origin,
-            in: try DestinationFolder(writers.folder),
-            ledger: try PartFileLedger(stateFolder: writers.scratch.path.appending("parts")))
+        let writer = try await writer(version: 901)
         // Chunk 5 is not what chunk 4 was.
         let lie = OtherVersionTests.copying(5, of: content, from: 4 << 20)
         for _ in 0..<Remnants.attemptLimit {
@@ -240,5 +260,90 @@ struct RewritingTests {
         try await writer.begin([5..<6])
         #expect(await DocumentFixture.code { try await writer.write(lie) } == .badRecord)
         #expect(await !writer.hasMisbuilt)
+    }
+
+    @Test("A part that another transfer has written over since it was listed is not gone on with as what it was")
+    func listedBefore() async throws {
+        let disk = try mount()
+        defer { withExtendedLifetime(disk) {} }
+        let content = DocumentFixture.content(Self.size, seed: 415)
+        let ledger = try ledger()
+        try await receive(0..<18, of: content, version: 1, ledger: ledger)
+        let listed = try #require(try ledger.unfinished().first)
+        try await receive(0..<2, of: DocumentFixture.content(Self.size, seed: 416), version: 2, ledger: ledger)
+        #expect(writers.names.count == 1)
+        #expect(try PartContent(reopening: listed, at: try PartPlace(writers.folder, ledger)) == nil)
+        // It stays to be gone on with as what it is now.
+        let next = try await writer(version: 2, ledger: ledger)
+        #expect(try await next.missing() == [2..<24])
+    }
+
+    @Test("A smaller version has the room of the end that it does not need")
+    func smaller() async throws {
+        let disk = try mount()
+        defer { withExtendedLifetime(disk) {} }
+        let content = [UInt8](repeating: 0, count: 10 << 20) + DocumentFixture.content(14 << 20, seed: 417)
+        let first = try await writer(version: 1)
+        try await first.begin([0..<23])
+        let zeros = DocumentFixture.record([UInt8](repeating: 0, count: 1 << 20), encoding: 1, saying: [])
+        for _ in 0..<10 { try await first.write(zeros) }
+        try await first.write(ResumeFixture.records([10..<23], of: content))
+        #expect(await first.end() > 0)
+        // The zeros take no room; of what is free then 7 MiB are left.
+        try DocumentFixture.write(
+            [UInt8](repeating: 1, count: 12 << 20), to: writers.folder.appending("filler"))
+        let changed = DocumentFixture.content(16 << 20, seed: 418)
+        let second = try await writer(version: 2, size: changed.count)
+        try await second.begin([0..<16])
+        try await second.write(DocumentFixture.records(changed))
+        try await second.finish()
+        #expect(try DocumentFixture.read(try await second.commit()) == changed)
+    }
+
+    @Test("Where something has the document's name already, what came of the other version stays")
+    func nameIsTaken() async throws {
+        let disk = try mount()
+        defer { withExtendedLifetime(disk) {} }
+        try await receive(0..<18, of: DocumentFixture.content(Self.size, seed: 419), version: 1)
+        try DocumentFixture.write([1], to: writers.document)
+        #expect(await DocumentFixture.code { _ = try await writer(version: 2) } == .destinationExists)
+        try SystemCalls.call { unlink(writers.document.string) }
+        let again = try await writer(version: 1)
+        #expect(try await again.missing() == [18..<24])
+    }
+
+    @Test("A part that has no room when it is opened stays with whoever has taken it")
+    func heldByOne() async throws {
+        let disk = try mount()
+        defer { withExtendedLifetime(disk) {} }
+        let ledger = try ledger()
+        try await receive(0..<18, of: DocumentFixture.content(Self.size, seed: 420), version: 1, ledger: ledger)
+        let record = try #require(try ledger.unfinished().first).record
+        #expect(ledger.take(record))
+        let place = try PartPlace(writers.folder, ledger)
+        let label = try DocumentLabel(Array("report.pdf".utf8))
+        let code = await DocumentFixture.code {
+            _ = try PartFile(
+                reopening: record, for: label, .init(size: 1 << 30), isOfOtherVersion: true, at: place)
+        }
+        #expect(code == .destinationFull)
+        #expect(!ledger.take(record), "it was left to others")
+        ledger.release(record)
+        #expect(ledger.take(record))
+    }
+
+    @Test("However often a part is taken away and there is no room, the ledger forgets it", .timeLimit(.minutes(3)))
+    func ledgerForgets() async throws {
+        let disk = try mount(4 << 20)
+        defer { withExtendedLifetime(disk) {} }
+        let ledger = try ledger()
+        let content = DocumentFixture.content(2 << 20, seed: 421)
+        for _ in 0...PartFileLedger.recordLimit {
+            try await receive(0..<1, of: content, version: 1, ledger: ledger)
+            let part = try part
+            try SystemCalls.call { unlink(part.string) }
+            let code = await DocumentFixture.code { _ = try await writer(version: 9, size: 1 << 30, ledger: ledger) }
+            #expect(code == .destinationFull)
+        }
     }
 }
