@@ -42,16 +42,19 @@ extension WireRequest {
 extension Connection {
     /// Sends a request and waits for its response; the stream goes on as the request's kind allows.
     ///
-    /// - Parameter opened: is given the stream before the response is waited for, so that somebody else can abort it.
+    /// - Parameters:
+    ///   - window: what the peer may send behind the response before any of it is read, in bytes: see
+    ///     ``BatonTransport/Connection/open(_:window:)``.
+    ///   - opened: is given the stream before the response is waited for, so that somebody else can abort it.
     /// - Throws: ``HandoffError``: the peer's ``WireFailure``, or what became of the connection.
     public func request(
-        _ kind: WireRequest.OneOf_Kind, opened: (@Sendable (Stream) -> Void)? = nil
+        _ kind: WireRequest.OneOf_Kind, window: Int? = nil, opened: (@Sendable (Stream) -> Void)? = nil
     ) async throws(HandoffError) -> (WireResponse.OneOf_Kind, Stream) {
         var request = WireRequest()
         request.kind = kind
         let bytes = try request.encoded()
         do {
-            let stream = try await open(bytes)
+            let stream = try await open(bytes, window: window)
             opened?(stream)
             let answer = try await stream.response()
             guard let response = try? WireResponse(serializedBytes: answer, options: MessageLimits.decoding),

@@ -29,7 +29,7 @@ import BatonTransport
 /// on which nothing is asked, 65 for a visitor, 145 for an offer, a third of which is its request as it came and is in the
 /// budget. The rest are sums.
 ///
-/// It is the bound under attack. A transfer holds a fraction of it, one stream's window at the worst (a little over 9
+/// It is the bound under attack. A transfer holds a fraction of it, one stream's window at the worst (a little over 6
 /// MiB) and three chunks, so that a node stays below 64 MiB in all, of which its libraries take 23.
 struct BufferLimits: Sendable {
     /// What a class has for certain, and the most that it gets, in bytes.

@@ -13,18 +13,22 @@ import BatonProtocol
 /// `QueryBudget` of its room.
 struct NodeLimits: Sendable {
     /// Ranges of a document that its receiver holds open at once, of one chunk each: 4 at first, so that some are on their
-    /// way while another is written, and up to 8 where the bandwidth-delay product asks for more.
+    /// way while another is written, and up to 6 where the bandwidth-delay product asks for more. Fewer, down to parts of
+    /// one, where other streams hold much of the connection's window.
     ///
     /// A range is opened by credit for a chunk's record, which is given when an earlier one has been verified, written and
     /// noted. So whatever ends a transfer, at most one chunk of each open range has to be sent again. That is counted in
     /// bytes: where chunks are shorter on the wire, being small files or compressed, several are in the place of one.
     /// (Measured between lab hosts at 1 GB/s, in turns: 3 and 4 take 3 to 20 % less time than 2, and 6 no less than 4.)
-    static let openRanges = 4...8
+    static let openRanges = 4...6
 
-    /// Of each connection. The windows of streams are ``openRanges``.
+    /// Of each connection. A stream begins with 64 KiB, so that three on which nobody consumes what comes leave room for
+    /// a fourth even where the connection has no more than its floor of ``buffers``; it is given 1 MiB when some was
+    /// consumed, and one that fetches a document ``openRanges`` at once.
     var session: Limits = {
         var limits = Limits()
-        limits.initialStreamWindow = openRanges.lowerBound * ChunkRecord.plainSize
+        limits.initialStreamWindow = 64 << 10
+        limits.activeStreamWindow = 1 << 20
         limits.maximumStreamWindow = openRanges.upperBound * ChunkRecord.plainSize
         limits.initialConnectionWindow = 8 << 20
         return limits

@@ -232,7 +232,7 @@ struct DocumentLimitsTests {
         }
         let asking = Task { [service] in
             if silence == .insteadOfRanges {
-                _ = try await service.requestRanges(WireDocumentRangesRequest(), from: near)
+                _ = try await service.requestRanges(WireDocumentRangesRequest(), open: 1, from: near)
             } else {
                 _ = try await service.describe(from: near, claim: ClaimID())
             }

@@ -53,7 +53,7 @@ import Testing
         lone.session.consumed(1, 249, now: lone.now)
         #expect(!lone.hasOutput)
         lone.session.consumed(1, 1, now: lone.now)
-        #expect(lone.output() == [.credit(1, 1250)])
+        #expect(lone.output() == [.credit(1, 1250), .credit(0, 4250)])
         // More than was delivered is not more credit.
         lone.session.consumed(1, 1_000_000, now: lone.now)
         #expect(lone.output() == [.credit(1, 2000), .credit(0, 5000)])
@@ -158,7 +158,7 @@ import Testing
         // 60 MB/s at 40 ms: a product of 2.4 MB, more than the first window of 1 MiB.
         let result = try transfer(latency: .milliseconds(20), bandwidth: 60_000_000, bytes: 120 << 20)
         #expect(result.window > 3 << 20)
-        #expect(result.window <= 8 << 20)
+        #expect(result.window <= 4 << 20)
         #expect(result.share > 0.85)
     }
 
@@ -178,7 +178,15 @@ import Testing
 
     @Test func growthEndsAtTheMaximum() throws {
         let result = try transfer(latency: .milliseconds(150), bandwidth: 100_000_000, bytes: 200 << 20)
-        #expect(result.window == 8 << 20)
+        #expect(result.window == 4 << 20)
+    }
+
+    /// Of 16 MiB a sixteenth is not always granted, and four are kept for streams that begin.
+    @Test func growthEndsAtHalfOfWhatIsLeft() throws {
+        var limits = Limits()
+        limits.maximumStreamWindow = 16 << 20
+        let result = try transfer(latency: .milliseconds(150), bandwidth: 100_000_000, bytes: 200 << 20, limits: limits)
+        #expect(result.window == (15 - 4) << 19)
     }
 
     /// A consumer that is slower than the link holds the peer back, and its window does not grow.

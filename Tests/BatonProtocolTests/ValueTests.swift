@@ -66,7 +66,7 @@ import Testing
         var clock = ManualClock()
         let maximum = Int.random(in: 1...100_000, using: &generator)
         let initial = Int.random(in: 1...maximum, using: &generator)
-        var window = ReceiveWindow(initial: initial, maximum: maximum, now: clock.now)
+        var window = ReceiveWindow(initial: initial, maximum: maximum, parts: 4, now: clock.now)
         for _ in 0..<3000 {
             clock.advance(by: .microseconds(.random(in: 0...2000, using: &generator)))
             let before = window
@@ -77,7 +77,8 @@ import Testing
                 #expect(window.receive(count) == fits, "seed \(seed)")
             case 1:
                 let count = Int.random(in: 0...window.unconsumed, using: &generator)
-                window.consume(count, now: clock.now, roundTrip: .random(in: 0...20_000_000, using: &generator))
+                let roundTrip = UInt64.random(in: 0...20_000_000, using: &generator)
+                window.grow(to: window.consume(count, now: clock.now, roundTrip: roundTrip))
             default:
                 if window.isCreditDue { #expect(window.grant() == window.granted, "seed \(seed)") }
             }

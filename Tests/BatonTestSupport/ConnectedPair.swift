@@ -9,7 +9,7 @@ public import BatonTransport
 ///   - accepting: makes the channel of the end that accepted; by default it is plain, as on the local socket.
 ///   - dialling: the same of the other end.
 public func connectedPair(
-    on loop: EventLoop, limits: Limits = Limits(),
+    on loop: EventLoop, limits: Limits = Limits(), budget: ReceiveBudget? = nil,
     accepting: () throws -> sending any Channel = { PlainChannel(peer: .localUser(0)) },
     dialling: () throws -> sending any Channel = { PlainChannel(peer: .localUser(0)) }
 ) async throws -> (Connection, Connection) {
@@ -17,7 +17,7 @@ public func connectedPair(
     let (first, second) = try Socket.pair(on: loop, other)
     let ends = (
         Connection(socket: first, channel: try accepting(), role: .acceptor, on: loop),
-        Connection(socket: second, channel: try dialling(), role: .dialer, limits: limits, on: other)
+        Connection(socket: second, channel: try dialling(), role: .dialer, limits: limits, budget: budget, on: other)
     )
     await ends.0.start()
     await ends.1.start()

@@ -62,7 +62,7 @@ extension DocumentService {
                 $0.ranges = [WireChunkRange(part.chunks)]
                 $0.preview = true
                 if part.version != .none { $0.version = Data(part.version.bytes) }
-            }, from: connection)
+            }, open: 1, from: connection)
         await origin.finish()
         do {
             try await stream.respond(.documentRead(.init()))

@@ -148,11 +148,13 @@ extension DocumentService {
     }
 
     /// Asks the origin for chunks of a claimed document, whose records then come.
+    ///
+    /// - Parameter open: ranges that are open from the beginning.
     func requestRanges(
-        _ request: WireDocumentRangesRequest, from connection: Connection
+        _ request: WireDocumentRangesRequest, open: Int, from connection: Connection
     ) async throws(HandoffError) -> BatonTransport.Stream {
         let (answer, stream) = try await withDeadline(answerDeadline, "the document was not sent") {
-            try await connection.request(.documentRanges(request))
+            try await connection.request(.documentRanges(request), window: open * ChunkRecord.plainSize)
         }
         guard case .documentRanges(let ranges) = answer, Int(ranges.chunkSize) == ChunkLayout.chunkSize else {
             await stream.reset(.protocolError)
@@ -178,7 +180,7 @@ extension DocumentService {
                     $0.ranges = missing.map(WireChunkRange.init)
                     $0.pieceSize = UInt64(pieceSize?.average ?? 0)
                     $0.takesCompressed = true
-                }, from: connection)
+                }, open: NodeLimits.openRanges.lowerBound, from: connection)
             do {
                 if pieceSize != nil { try await tellSignatures(of: writer, on: stream) }
                 try await writer.begin(missing)

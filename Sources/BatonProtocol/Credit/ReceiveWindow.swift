@@ -20,8 +20,14 @@ struct ReceiveWindow {
     private var intervalStart: Instant
     private var consumedBefore: UInt64 = 0
 
-    init(initial: Int, maximum: Int, now: Instant) {
+    /// Into how many parts the window is divided, one of which is worth a frame.
+    private let parts: Int
+
+    /// - Parameter parts: until one of so many parts of the window can be granted, the peer is told nothing: of a window
+    ///   that several share, that much may be missing while one of them waits.
+    init(initial: Int, maximum: Int, parts: Int, now: Instant) {
         size = initial
+        self.parts = parts
         self.maximum = max(initial, maximum)
         granted = UInt64(initial)
         intervalStart = now
@@ -37,20 +43,23 @@ struct ReceiveWindow {
         return true
     }
 
-    /// Counts consumed bytes and lets the window grow.
+    /// Counts consumed bytes.
     ///
-    /// Twice the measured product, at most twice the present size at a time: when the peer is held back by the window
-    /// its rate is `size / roundTrip`, so the size doubles each round trip until something else holds the peer back.
-    mutating func consume(_ count: Int, now: Instant, roundTrip: UInt64?) {
+    /// Twice the measured product is asked for, at most twice the present size at a time: when the peer is held back by
+    /// the window its rate is `size / roundTrip`, so the size doubles each round trip until something else holds the peer
+    /// back.
+    ///
+    /// - Returns: the size that the link could use, the present one or more.
+    mutating func consume(_ count: Int, now: Instant, roundTrip: UInt64?) -> Int {
         assert(count >= 0 && count <= unconsumed, "consumed more than was received")
         consumed += UInt64(count)
-        guard let roundTrip, size < maximum else { return }
+        guard let roundTrip, size < maximum else { return size }
         let elapsed = now.nanoseconds(since: intervalStart)
-        guard elapsed >= max(roundTrip, Self.leastInterval) else { return }
+        guard elapsed >= max(roundTrip, Self.leastInterval) else { return size }
         let product = Double(consumed - consumedBefore) * Double(roundTrip) / Double(elapsed)
-        if 2 * product > Double(size) { grow(to: min(2 * size, Int(2 * product))) }
         intervalStart = now
         consumedBefore = consumed
+        return max(size, min(2 * size, Int(2 * product)))
     }
 
     /// Raises the size to `size`, within the maximum. Sizes never shrink: credit that was granted cannot be taken back.
@@ -64,9 +73,9 @@ struct ReceiveWindow {
         grow(to: size)
     }
 
-    /// Whether a CREDIT is worth a frame: a quarter of the window or more would be granted.
+    /// Whether a CREDIT is worth a frame: a part of the window or more would be granted.
     var isCreditDue: Bool {
-        consumed + UInt64(size) >= granted + UInt64(max(size / 4, 1))
+        consumed + UInt64(size) >= granted + UInt64(max(size / parts, 1))
     }
 
     /// Grants all that the window allows and returns the offset for the CREDIT frame, nil when it is not new.

@@ -12,6 +12,10 @@ public struct Limits: Sendable, Hashable {
     /// How many streams a dialer may open, and leave unanswered, before the acceptor's HELLO has come.
     public static let streamsBeforeHello = 8
 
+    /// Streams for whose first credit the windows of others leave room when they grow, as far as that is no more than a
+    /// quarter of the connection's window.
+    static let reservedStreams = 16
+
     /// Time for the peer's HELLO from the session's start. Default 5 s. Stops connections that say nothing.
     public var helloDeadline: Duration = .seconds(5)
 
@@ -38,19 +42,27 @@ public struct Limits: Sendable, Hashable {
     /// beyond it new streams are refused by RESET. Stops streams of one byte from piling up behind a slow application.
     public var unreadStreams = 256
 
-    /// Credit of each stream at its start, in bytes. Default 1 MiB.
+    /// Credit of each stream at its start, in bytes, which HELLO tells before anybody knows how many there will be.
+    /// Default 1 MiB.
     public var initialStreamWindow = 1 << 20
 
-    /// The most a stream's window grows to with the bandwidth-delay product, in bytes. Default 8 MiB: 1 Gbit/s at 30 ms
-    /// with the factor 2 that growth aims at.
-    public var maximumStreamWindow = 8 << 20
+    /// What a stream's window becomes as soon as some of its bytes are consumed, in bytes, and at the most half of what
+    /// the other streams leave of the connection's. Default 0: it grows with the bandwidth-delay product alone.
+    public var activeStreamWindow = 0
 
-    /// Credit of the connection at its start, in bytes. Default 4 MiB: three streams whose bytes nobody consumes do not
-    /// yet stop a fourth.
+    /// The most a stream's window grows to with the bandwidth-delay product, in bytes, and at the most half of what the
+    /// other streams leave of the connection's. Default 4 MiB: 1 Gbit/s at 15 ms with the factor 2 that growth aims at.
+    public var maximumStreamWindow = 4 << 20
+
+    /// Credit of the connection at its start, in bytes. Default 4 MiB.
     public var initialConnectionWindow = 4 << 20
 
     /// The most the connection's window grows to, in bytes. Default 16 MiB, and that is the worst-case memory for
     /// received data. Stops any number of streams from adding up.
+    ///
+    /// Streams whose bytes nobody consumes do not stop another, however far their windows have grown: three do not stop a
+    /// fourth where four times `initialStreamWindow` have room in it and in `initialConnectionWindow`, and fifteen no
+    /// sixteenth where it is 64 times as large (``reservedStreams``).
     public var maximumConnectionWindow = 16 << 20
 
     /// RESET frames of live streams and stream errors. Default 1,024 at once, 32 a second. Stops "rapid reset": asking and
@@ -115,6 +127,7 @@ public struct Limits: Sendable, Hashable {
         for window in [initialStreamWindow, maximumStreamWindow, initialConnectionWindow, maximumConnectionWindow] {
             precondition((1...(1 << 40)).contains(window), "windows lie in 1 byte...1 TiB")
         }
+        precondition((0...(1 << 40)).contains(activeStreamWindow), "activeStreamWindow lies in 0...1 TiB")
         for budget in [resets, sentResets, pings, emptyFrames, unknownFrames] {
             precondition(
                 (0...(1 << 30)).contains(budget.burst) && (0...(1 << 30)).contains(budget.perSecond),

@@ -88,7 +88,8 @@ public struct Session: ~Copyable {
         phase = .awaitingHello(deadline: now + limits.helloDeadline)
         streams = StreamTable(role: role)
         receiveWindow = ReceiveWindow(
-            initial: limits.initialConnectionWindow, maximum: limits.maximumConnectionWindow, now: now)
+            initial: limits.initialConnectionWindow, maximum: limits.maximumConnectionWindow,
+            parts: Self.connectionWindowParts, now: now)
         liveness = Liveness(now: now)
         buckets = Buckets(
             resets: TokenBucket(limits.resets, now: now), sentResets: TokenBucket(limits.sentResets, now: now),
@@ -204,10 +205,14 @@ public struct Session: ~Copyable {
     /// Counts bytes as consumed for the connection, and grants credit when that is due.
     mutating func giveBack(_ count: Int) {
         guard count > 0 else { return }
-        receiveWindow.consume(count, now: present, roundTrip: liveness.roundTrip)
-        if receiveWindow.isCreditDue, !isCreditQueued {
-            isCreditQueued = true
-            enqueue(.connectionCredit)
-        }
+        receiveWindow.grow(to: receiveWindow.consume(count, now: present, roundTrip: liveness.roundTrip))
+        offerConnectionCredit()
+    }
+
+    /// Grants credit of the connection when that is due.
+    mutating func offerConnectionCredit() {
+        guard receiveWindow.isCreditDue, !isCreditQueued else { return }
+        isCreditQueued = true
+        enqueue(.connectionCredit)
     }
 }

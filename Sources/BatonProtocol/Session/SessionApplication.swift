@@ -1,5 +1,8 @@
 // What the application asks for.
 extension Session {
+    /// A part of the connection's window is worth a frame; the rest is always granted.
+    static let connectionWindowParts = 16
+
     /// Opens a stream with a request.
     ///
     /// Bytes may be queued behind it at once. A dialer may open up to `Limits.streamsBeforeHello` streams before the
@@ -88,22 +91,15 @@ extension Session {
     /// The application consumed `count` delivered bytes of a stream: credit for as many may be granted.
     ///
     /// Call it when the bytes have left the memory that they were delivered to, and do not wait for more bytes than half
-    /// of `Limits.initialStreamWindow` before: the peer may not be allowed to send them. For streams that are gone it does
-    /// nothing: their bytes were given back when they went.
+    /// of ``window(of:)`` before: the peer may not be allowed to send them. For streams that are gone it does nothing:
+    /// their bytes were given back when they went.
     public mutating func consumed(_ id: StreamID, _ count: Int, now: Instant) {
         advance(to: now)
         guard let stream = streams[id] else { return }
         let counted = min(max(count, 0), stream.receiveWindow.unconsumed)
         guard counted > 0 else { return }
-        stream.receiveWindow.consume(counted, now: present, roundTrip: liveness.roundTrip)
-        // One stream's window is of no use when the connection's is smaller.
-        if stream.receiveWindow.size > limits.initialStreamWindow {
-            receiveWindow.grow(to: 2 * stream.receiveWindow.size)
-        }
-        if stream.canReceive, stream.receiveWindow.isCreditDue, !stream.isCreditQueued {
-            stream.isCreditQueued = true
-            enqueue(.credit(id))
-        }
+        let useful = stream.receiveWindow.consume(counted, now: present, roundTrip: liveness.roundTrip)
+        grow(stream, to: max(useful, limits.activeStreamWindow))
         giveBack(counted)
         settle(stream)
     }
@@ -177,8 +173,46 @@ extension Session {
         }
     }
 
+    /// Lets the peer send more on a stream at once than its HELLO was told: for who knows that much is about to come.
+    /// On a stream that is gone nothing happens.
+    ///
+    /// - Parameter size: the stream's window from now on, in bytes, if the others leave so much of the connection's and
+    ///   `Limits.maximumStreamWindow` is not less. Windows never shrink.
+    public mutating func widenWindow(of id: StreamID, to size: Int) {
+        guard failure == nil, let stream = streams[id] else { return }
+        grow(stream, to: size)
+        offerConnectionCredit()
+    }
+
+    /// Lets a stream's window grow to half of what the others leave of the connection's, and tells the peer if that is
+    /// worth a frame.
+    ///
+    /// So however far the windows of streams have grown that are full of what nobody consumes, others go on: these are
+    /// dynamic thresholds (Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches",
+    /// IEEE/ACM Transactions on Networking 6(2), 1998) of promised bytes in place of queued ones. Since no promise is
+    /// taken back, the first credit of streams that are yet to come is left out of what is divided
+    /// (``Limits/reservedStreams``).
+    private mutating func grow(_ stream: Stream, to size: Int) {
+        if size > stream.receiveWindow.size, stream.canReceive {
+            let others = streams.all.reduce(0) { $0 + $1.promised } - stream.promised
+            let whole = receiveWindow.maximum
+            let reserved = min(Limits.reservedStreams * limits.initialStreamWindow, whole / 4)
+            let granted = whole - whole / Self.connectionWindowParts
+            stream.receiveWindow.grow(to: min(size, (granted - reserved - others) / 2))
+            // What is promised for streams is of no use when the connection's window is smaller.
+            if stream.receiveWindow.size > limits.initialStreamWindow {
+                receiveWindow.grow(to: 2 * (others + stream.receiveWindow.size))
+            }
+        }
+        if stream.canReceive, stream.receiveWindow.isCreditDue, !stream.isCreditQueued {
+            stream.isCreditQueued = true
+            enqueue(.credit(stream.id))
+        }
+    }
+
     func newReceiveWindow() -> ReceiveWindow {
-        ReceiveWindow(initial: limits.initialStreamWindow, maximum: limits.maximumStreamWindow, now: present)
+        ReceiveWindow(
+            initial: limits.initialStreamWindow, maximum: limits.maximumStreamWindow, parts: 4, now: present)
     }
 
     /// Puts a stream that has bytes and credit into the ring.

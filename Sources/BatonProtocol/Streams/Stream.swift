@@ -111,6 +111,9 @@ final class Stream {
         }
     }
 
+    /// What the peer may make this side hold of the stream, in bytes.
+    var promised: Int { canReceive ? receiveWindow.size : receiveWindow.unconsumed }
+
     // MARK: Sending
 
     var isAwaitingOwnAnswer: Bool {

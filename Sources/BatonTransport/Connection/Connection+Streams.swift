@@ -5,9 +5,12 @@ import BatonProtocol
 extension Connection {
     /// Opens a stream with an encoded request.
     ///
+    /// - Parameter window: what the peer may send before any of it is read, in bytes, where that is known to be much: as
+    ///   far as the other streams leave so much of the connection's window (`Session.widenWindow(of:to:)`). Without it,
+    ///   the default, what the connection's limits say.
     /// - Throws: ``TransportError`` when the connection is closing or has ended, the peer allows no more streams, or the
     ///   task was cancelled before the handshake was over.
-    public func open(_ request: [UInt8]) async throws(TransportError) -> Stream {
+    public func open(_ request: [UInt8], window: Int? = nil) async throws(TransportError) -> Stream {
         try await ready()
         let id: StreamID
         do {
@@ -15,6 +18,7 @@ extension Connection {
         } catch {
             throw TransportError(openError: error)
         }
+        if let window { session.widenWindow(of: id, to: window) }
         streams.insert(id, StreamState(isLocal: true))
         flush()
         return Stream(id: id, connection: self)
@@ -81,7 +85,7 @@ extension Connection {
         let consumed = state.takeConsumed()
         streams.release(consumed)
         giveCredit(id, consumed)
-        state.readerBound = max(1, min(bound, Self.readBound, limits.initialStreamWindow / 2))
+        state.readerBound = max(1, min(bound, Self.readBound, session.window(of: id) / 2))
         while true {
             if let failure = state.failure, !state.isWhole { throw failure }
             if streams.isWorthReading(state) || state.hasEnded { return state.next() }
