@@ -236,8 +236,8 @@ public actor Node {
                 group.addTask {
                     // Side by side: one that does not answer keeps no other from what it lacks.
                     await withDiscardingTaskGroup { group in
-                        for await device in directory.otherwiseKeyed {
-                            group.addTask { await exchange.inform(device) }
+                        for await heard in directory.otherwiseKeyed {
+                            group.addTask { await exchange.meet(heard) }
                         }
                     }
                 }

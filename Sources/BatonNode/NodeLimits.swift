@@ -68,6 +68,8 @@ struct NodeLimits: Sendable {
 
     /// How long a device may take to tell its revocation lists. Default 5 s.
     var listsDeadline = Duration.seconds(5)
+    /// How long after revocation lists could not be stored that is tried again. Default 15 s.
+    var storingPause = Duration.seconds(15)
     /// How long what a device asks waits for it to take over revocation lists that it lacks. Default 5 s.
     var catchUpDeadline = Duration.seconds(5)
 

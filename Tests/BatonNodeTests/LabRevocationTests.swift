@@ -141,6 +141,34 @@ extension LabHandoffTests {
             for command in [shell.command, own.command, last.command] { _ = try? await command.end(by: SIGTERM) }
         }
 
+        /// It stopped before it had stored the list, or its disk went back to what it was before.
+        @Test("A device that has lost a list it had is told again")
+        func lostList() async throws {
+            let lab = try await HandoffLab(["laptop", "desktop", "phone"])
+            defer { lab.down() }
+            let nodes = try await startNodes(lab, 3)
+            let backup = try lab.destination("backup")
+            func onDesktop(_ script: String) async throws {
+                let shell = try lab.startProgram(2, ["sh", "-c", script, "sh", backup.path])
+                #expect(try await shell.end().status == 0, "\(shell.errors)")
+            }
+            try await onDesktop("cp -a \"$BATON_HOME/.\" \"$1\"")
+            // No connection need have shown it.
+            let phone = try #require(try await device("phone", on: 1, lab).flatMap(LabEvent.init)?.deviceID)
+            #expect(try await revoke(lab, on: 1, phone).status == 0)
+            try await awaitKnowledge(of: "desktop", on: 1, lab)
+            try await awaitKnowledge(of: "laptop", on: 2, lab)
+            try await nodes[1].end(by: SIGKILL)
+            try await onDesktop(
+                "rm -rf \"$BATON_HOME/state/account\" && cp -a \"$1/state/account\" \"$BATON_HOME/state/account\"")
+            let desktop = try await lab.startNode(2).command
+            try await eventually("the desktop has the list again", within: .seconds(30)) {
+                desktop.errors.contains("revocation list 1 holds")
+            }
+            try await awaitKnowledge(of: "desktop", on: 1, lab)
+            #expect(try await device("phone", on: 2, lab) == nil)
+        }
+
         @Test("Devices that were revoked apart are all out, and who meets both sides joins the others again")
         func apart() async throws {
             let lab = try await HandoffLab(["laptop", "desktop", "phone", "tablet", "watch"])

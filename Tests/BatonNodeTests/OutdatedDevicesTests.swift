@@ -53,8 +53,9 @@ struct OutdatedDevicesTests {
         /// The devices that were heard so far, of which account state is exchanged with.
         func heard(_ count: Int) async -> [String] {
             var heard: [String] = []
-            for await device in directory.otherwiseKeyed {
-                heard.append(device)
+            for await other in directory.otherwiseKeyed {
+                #expect(other.lacksLists)
+                heard.append(other.device)
                 if heard.count == count { break }
             }
             return heard

@@ -34,8 +34,10 @@ struct StateExchangeTests {
         ///   - revocations: lists that the node has from the start.
         ///   - listsDeadline: see ``NodeLimits``. By default longer than anything here takes.
         ///   - catchUpDeadline: the same.
+        ///   - storingPause: the same.
         init(
-            revocations: Int = 0, listsDeadline: Duration = .seconds(120), catchUpDeadline: Duration = .seconds(120)
+            revocations: Int = 0, listsDeadline: Duration = .seconds(120), catchUpDeadline: Duration = .seconds(120),
+            storingPause: Duration = .seconds(3600)
         ) async throws {
             folder = FileManager.default.temporaryDirectory.path + "/baton-exchange-\(UInt64.random(in: 0 ... .max))"
             let home = try Home(environment: ["BATON_HOME": folder])
@@ -54,6 +56,7 @@ struct StateExchangeTests {
             seams.clockDelay = .zero
             seams.limits.listsDeadline = listsDeadline
             seams.limits.catchUpDeadline = catchUpDeadline
+            seams.limits.storingPause = storingPause
             node = Node(home: home, seams: seams, logger: Logger(label: "test") { [log] _ in log })
             try await node.start()
             port = try #require(await node.port)
@@ -86,10 +89,10 @@ struct StateExchangeTests {
         ///
         /// - Parameter wrapping: what the keys are wrapped with; what this device's programs wrap with if nil.
         func adopt(_ lists: [GivenList], wrappedBy wrapping: KeyEncryptionKey? = nil) async throws {
-            let own = try store.load().identity
+            let wrapping = try wrapping ?? KeyEncryptionKey(localTo: store.load().identity)
             let home = try Home(environment: ["BATON_HOME": folder])
             let connection = try await Connection.connect(toLocalSocket: home.socketPath, on: loop)
-            let messages = try lists.map { try WireSignedList($0, wrappedBy: wrapping ?? .init(localTo: own)) }
+            let messages = try lists.map { try WireSignedList($0, wrappedBy: wrapping) }
             let (_, stream) = try await connection.request(.adoptState(.with { $0.lists = messages }))
             await stream.finish()
             await connection.close()
@@ -154,15 +157,20 @@ struct StateExchangeTests {
         let own = try scene.store.load()
         #expect(member.state == own.state && member.currentKeys == own.currentKeys)
         #expect(answer.revision == own.state.revision)
+        // It was told, and may lose it all before it is stored: only what it says counts.
+        _ = try await connection.accountState(asking: own.state.revision, within: .seconds(60))
         guard case .activityList = try await early.0 else { throw HandoffError(.internal, "another answer") }
         await connection.close()
         await scene.close()
     }
 
-    @Test("A device that never takes over the lists that it lacks is served nothing")
-    func stubborn() async throws {
+    @Test(
+        "A device that never says that it has taken over the lists that it lacks is served nothing",
+        arguments: [false, true])
+    func stubborn(wasTold: Bool) async throws {
         let scene = try await Scene(revocations: 1, catchUpDeadline: .seconds(1))
         let stubborn = try await scene.connect()
+        if wasTold { #expect(try await stubborn.accountState(asking: 0, within: .seconds(60)).lists.count == 1) }
         await #expect {
             try await stubborn.request(.activityList(.init()))
         } throws: {
@@ -222,6 +230,32 @@ struct StateExchangeTests {
         #expect(try scene.store.load().state == account.state)
         await first.close()
         await second.close()
+        await scene.close()
+    }
+
+    /// As on a full disk, which the user empties then.
+    @Test(
+        "Lists that could not be stored hold, and are stored when that is tried again: by the user, and by itself",
+        arguments: [Duration.seconds(3600), .milliseconds(100)])
+    func storedLater(pause: Duration) async throws {
+        let scene = try await Scene(storingPause: pause)
+        var account = try scene.store.load()
+        let lost = try #require(DeviceID(bytes: [UInt8](repeating: 9, count: DeviceID.count)))
+        _ = try account.revoke([lost], with: scene.secrets)
+        // A folder in the place of the account's file stops it from being replaced.
+        let obstacle = scene.folder + "/state/account/" + AccountFile.state
+        try FileManager.default.createDirectory(atPath: obstacle, withIntermediateDirectories: false)
+        for _ in 0..<2 {
+            await #expect {
+                try await scene.adopt(account.givenLists, wrappedBy: .init(localTo: account.identity))
+            } throws: {
+                ($0 as? HandoffError)?.message.contains("will not be when this node is started again") == true
+            }
+        }
+        try FileManager.default.removeItem(atPath: obstacle)
+        #expect(try scene.store.load().state == .initial || pause < .seconds(1))
+        if pause > .seconds(1) { try await scene.adopt(account.givenLists) }
+        try await eventually("the list is stored") { try scene.store.load().state == account.state }
         await scene.close()
     }
 

@@ -31,13 +31,16 @@ actor StateExchange {
     private let storage: BlockingExecutor
     private let directory: PeerDirectory
     private let logger: Logger
-    /// See ``NodeLimits/listsDeadline`` and ``NodeLimits/catchUpDeadline``.
-    private let listsDeadline, catchUpDeadline: Duration
+    /// See ``NodeLimits``.
+    private let listsDeadline, catchUpDeadline, storingPause: Duration
     /// See ``init(account:store:storage:directory:limits:refusesRevoked:on:logger:)``.
     private let refusesRevoked: Bool
     private var connections: PeerConnections?
     private var announcer: Announcer?
     private var others = MetDevices()
+    /// The revision that a restart would find.
+    private var stored: UInt64
+    private var isToBeStoredAgain = false
     private var waiters: [UUID: (device: String, change: AsyncStream<Void>.Continuation)] = [:]
 
     /// - Parameter refusesRevoked: tells a revoked device nothing, also where its connection has not been ended yet. Every
@@ -50,7 +53,9 @@ actor StateExchange {
         self.loop = loop
         listsDeadline = limits.listsDeadline
         catchUpDeadline = limits.catchUpDeadline
+        storingPause = limits.storingPause
         self.account = account
+        stored = account.value.state.revision
         self.store = store
         self.storage = storage
         self.directory = directory
@@ -85,10 +90,9 @@ actor StateExchange {
         try await stream.answer(
             .accountState(.with { $0.revision = current.state.revision }),
             following: current.travellingLists(wrappedBy: connection.keyEncryptionKey))
+        // What it was told just now it has when it says so, with another question.
         await note(request.revision, of: device)
         await askIfNeeded(connection, of: device)
-        // It has at least this now. What it has beyond was asked for just before.
-        if isBehind(device) { await note(current.state.revision, of: device) }
     }
 
     /// Refuses what a device asks that lacks revocation lists: first it takes them over, which it is given some time for.
@@ -168,7 +172,9 @@ actor StateExchange {
                 asking: account.value.state.revision, within: listsDeadline)
             isAnswered = true
             await note(answer.revision, of: device)
-            try await adopt(answer.lists, wrappedBy: answer.key)
+            guard try await adopt(answer.lists, wrappedBy: answer.key) else { return true }
+            // They are stored, which this says: until then the other side counts this device among those that lack them.
+            _ = try await connection.accountState(asking: account.value.state.revision, within: listsDeadline)
         } catch {
             logger.info("the revocation lists of \(device.prefix(8)) were not taken over: \(error)")
             others[device, default: MetDevices.Device()].asked = []
@@ -180,15 +186,24 @@ actor StateExchange {
 
     /// Takes lists over, from another device or from the user.
     ///
-    /// The revoked are out before this returns: refused, forgotten, and every connection with them ended.
-    func adopt(_ lists: [WireSignedList], wrappedBy key: KeyEncryptionKey) async throws(HandoffError) {
+    /// The revoked are out before this returns: refused, forgotten, and every connection with them ended; and what was
+    /// taken over is stored.
+    ///
+    /// - Returns: whether anything was new.
+    @discardableResult
+    func adopt(_ lists: [WireSignedList], wrappedBy key: KeyEncryptionKey) async throws(HandoffError) -> Bool {
         let changed: Account?
         do {
             changed = try account.take(lists.read(wrappedBy: key, by: account.value.identity.authorityKey))
         } catch {
             throw HandoffError(.invalidRequest, "\(error)")
         }
-        guard let changed else { return }
+        guard let changed else {
+            // Taken over before, when it could not be stored.
+            guard stored != account.value.state.revision else { return false }
+            try await persist()
+            return true
+        }
         logger.notice(
             "revocation list \(changed.state.number) holds from now on; \(changed.state.revoked.count) devices are revoked"
         )
@@ -202,6 +217,7 @@ actor StateExchange {
         // keep its revocation from whoever has not been met yet.
         for device in Set(met) { Task { await self.inform(device, isWanted: true) } }
         try await persist()
+        return true
     }
 
     /// Stores the account as it is now, which may be more than what was taken last.
@@ -215,10 +231,33 @@ actor StateExchange {
         }
         do {
             try result.get()
+            stored = account.state.revision
         } catch {
             logger.error("the revocation list holds until this node stops, because it cannot be stored: \(error)")
-            throw HandoffError(.internal, "\(error)")
+            storeAgain()
+            throw HandoffError(
+                .internal,
+                """
+                who is revoked is locked out, and will not be when this node is started again, because the list cannot \
+                be stored: \(error); it is stored as soon as that is mended, while this node runs
+                """)
         }
+    }
+
+    /// Tries to store what could not be, until that is done or the node has stopped.
+    private func storeAgain() {
+        guard !isToBeStoredAgain else { return }
+        isToBeStoredAgain = true
+        Task { [weak self, storingPause] in
+            try? await Task.sleep(for: storingPause)
+            await self?.storeNow()
+        }
+    }
+
+    private func storeNow() async {
+        isToBeStoredAgain = false
+        guard stored != account.value.state.revision, (try? await persist()) != nil else { return }
+        logger.notice("revocation list \(account.value.state.number) is stored")
     }
 
     private func warnIfApart(_ account: Account) {
@@ -231,6 +270,17 @@ actor StateExchange {
     }
 
     // MARK: - Telling
+
+    /// Meets a device that announces itself under other keys than this one's.
+    func meet(_ heard: OtherwiseKeyed) async {
+        // Whatever it has said: it stopped before it had stored the lists, or an older state of it was brought back.
+        if heard.lacksLists, let known = others[heard.device]?.revision, known != 0 {
+            others[heard.device]?.revision = 0
+            others[heard.device]?.asked = []
+            others[heard.device]?.told = nil
+        }
+        await inform(heard.device)
+    }
 
     /// Meets a device that is announced, which shows that it is of the account, and gives it the chance to take over what it
     /// lacks.

@@ -31,7 +31,8 @@ actor PeerDirectory {
     private let believesOutdated: Bool
     private var lasting = LastingInstances()
     private var saved: KnownDevices
-    private let (heard, hearing) = AsyncStream<String>.makeStream(bufferingPolicy: .bufferingNewest(PeerTable.bound))
+    private let (heard, hearing) = AsyncStream<OtherwiseKeyed>.makeStream(
+        bufferingPolicy: .bufferingNewest(PeerTable.bound))
     private var responder = ResponderState.idle
     private var watchers: [UUID: AsyncStream<Void>.Continuation] = [:]
     private nonisolated let announcements = AnnouncementWaits()
@@ -70,7 +71,7 @@ actor PeerDirectory {
 
     /// Devices whose advertisements were sealed with other keys than this device's, and while lists are apart every one
     /// that is heard: they may lack revocation lists, or have more. To be iterated once.
-    nonisolated var otherwiseKeyed: AsyncStream<String> { heard }
+    nonisolated var otherwiseKeyed: AsyncStream<OtherwiseKeyed> { heard }
 
     /// The devices that are announced now.
     var present: [Peer] { table.present }
@@ -220,10 +221,15 @@ actor PeerDirectory {
         case .expired, .replayed:
             return
         }
-        let device = opened.advertisement.device.description
-        announcements.heard(device)
+        let device = opened.advertisement.device
+        announcements.heard(device.description)
+        // What it says now, and not what it said once.
+        let lacksLists = opened.keys.generation < current.generation && verdict != .duplicate
+        if lacksLists { table.note(0, of: device) }
         // Of lists that are apart the same keys seal what a device says that has only one of them.
-        if opened.keys.id != current.currentKeys.id || current.state.isApart { hearing.yield(device) }
+        if opened.keys.id != current.currentKeys.id || current.state.isApart {
+            hearing.yield(OtherwiseKeyed(device: device.description, lacksLists: lacksLists))
+        }
         scheduleSave()
     }
 
@@ -241,7 +247,7 @@ actor PeerDirectory {
             opened.advertisement, keys: opened.keys, instance: instance, interface: interface, now: .now,
             unixTime: unixTime)
         scheduleSave()
-        for device in turns { hearing.yield(device.description) }
+        for device in turns { hearing.yield(OtherwiseKeyed(device: device.description, lacksLists: true)) }
     }
 
     /// Says what an instance is worth that has shown an advertisement of the account.
@@ -311,4 +317,11 @@ actor PeerDirectory {
         saved = known
         writer.submit((replayGuard, known))
     }
+}
+
+/// A device that has announced itself under other keys than this one's.
+struct OtherwiseKeyed: Sendable, Equatable {
+    let device: String
+    /// It says so now, under keys of an older generation: whatever it said before of the lists that it has, it lacks some.
+    let lacksLists: Bool
 }
