@@ -6,6 +6,7 @@ import Logging
 import Testing
 
 @testable import BatonAccount
+@testable import BatonDiscovery
 @testable import BatonNode
 
 /// Advertisements that are sealed with keys of before a revocation.
@@ -15,6 +16,8 @@ struct OutdatedDevicesTests {
     private struct Scene {
         let account: TestAccount
         let directory: PeerDirectory
+        /// Of which no responder is asked: what the directory wants to hear of is what counts.
+        let discovery: ServiceDiscovery
         private let oldKeys: GenerationKeys
 
         /// - Parameters:
@@ -29,16 +32,25 @@ struct OutdatedDevicesTests {
             let loop = EventLoop(name: "directory")
             let entry = KnownDevices.Entry(
                 deviceID: account.devices[1].id.description, name: "desktop", seen: 1, revision: 0, isProved: isProved)
+            discovery = ServiceDiscovery(loop: loop, executor: storage)
             directory = PeerDirectory(
                 account: CurrentAccount(own), store: account.devices[0].store, replayGuard: ReplayGuard(),
                 known: KnownDevices(known ? [entry] : []),
-                discovery: ServiceDiscovery(loop: loop, executor: storage), storage: storage, on: loop,
+                discovery: discovery, storage: storage, on: loop,
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         }
 
         /// What a device with this identity announces under the older keys.
         func announce(_ identity: DeviceIdentity, under instance: String) async throws {
-            var sealer = AdvertisementSealer(identity: identity, keys: oldKeys, epoch: 1)
+            await hear(try text(of: identity), under: instance)
+        }
+
+        func hear(_ text: [UInt8], under instance: String) async {
+            await directory.handle(.record(instance: instance, interfaceIndex: 1, txt: text))
+        }
+
+        func text(of identity: DeviceIdentity, epoch: UInt64 = 1) throws -> [UInt8] {
+            var sealer = AdvertisementSealer(identity: identity, keys: oldKeys, epoch: epoch)
             let strings = try sealer.seal(
                 AdvertisementContent(
                     port: 40_000, addresses: [NetworkAddress("192.0.2.7")].compactMap { $0 }, deviceName: "desktop",
@@ -46,8 +58,18 @@ struct OutdatedDevicesTests {
                         id: [UInt8](repeating: 1, count: 16), type: "org.example.note",
                         teamTag: [UInt8](repeating: 0, count: 8), version: 1, title: "Note"),
                     otherActivities: 3))
-            await directory.handle(
-                .record(instance: instance, interfaceIndex: 1, txt: strings.flatMap { [UInt8($0.count)] + $0 }))
+            return strings.flatMap { [UInt8($0.count)] + $0 }
+        }
+
+        /// The network shows an instance.
+        func see(_ instance: String) async { await discovery.see(instance, "local.", isAdded: true) }
+
+        /// Whether what an instance says is heard, now or in its turns.
+        func isHeard(_ instance: String) async -> Bool {
+            let (done, ends) = AsyncStream<Bool>.makeStream()
+            // Behind all verdicts.
+            discovery.submit { ends.yield($0.budget.isHeard(instance)) }
+            return await done.first { _ in true } ?? false
         }
 
         /// The devices that were heard so far, of which account state is exchanged with.
@@ -82,6 +104,39 @@ struct OutdatedDevicesTests {
         let peer = try #require(await scene.directory.peer(device.id.description))
         #expect(peer.current == nil && !peer.addresses.isEmpty)
         #expect(await scene.heard(1) == [device.id.description])
+    }
+
+    /// Whoever is on the network can say anything under any name.
+    @Test("What a revoked device announced once, sent again under a device's own name, does not silence that device")
+    func revokedRecord() async throws {
+        let scene = try Scene(known: true, isProved: true)
+        let (device, revoked) = (scene.account.devices[1], scene.account.devices[2])
+        let (own, other) = ("0123456789abcdef", "fedcba9876543210")
+        for instance in [own, other] { await scene.see(instance) }
+        try await scene.announce(device.account.identity, under: own)
+        #expect(await scene.isHeard(own))
+        for instance in [own, other] { try await scene.announce(revoked.account.identity, under: instance) }
+        #expect(await scene.isHeard(own))
+        #expect(await !scene.isHeard(other))
+        #expect(await scene.directory.present.map(\.device) == [device.id])
+    }
+
+    @Test("An old record under the name of a device that went and came back neither removes nor silences it")
+    func oldRecord() async throws {
+        let scene = try Scene(known: true, isProved: true)
+        let identity = scene.account.devices[1].account.identity
+        let (first, back, clone) = ("0123456789abcdef", "fedcba9876543210", "0011223344556677")
+        for instance in [first, back, clone] { await scene.see(instance) }
+        let (old, new) = (try scene.text(of: identity), try scene.text(of: identity, epoch: 2))
+        for text in [old, new] { await scene.hear(text, under: first) }
+        await scene.directory.handle(.removed(instance: first))
+        await scene.hear(new, under: back)
+        #expect(await scene.directory.present.count == 1)
+        for instance in [back, clone] { await scene.hear(old, under: instance) }
+        #expect(await scene.isHeard(back))
+        #expect(await scene.directory.present.count == 1)
+        // One that has shown nothing else is passed over from then on.
+        #expect(await !scene.isHeard(clone))
     }
 
     @Test("Unknown devices can be dialled, few at a time, and are neither listed nor remembered")

@@ -186,14 +186,12 @@ actor PeerDirectory {
             opened = try opener.open(txt)
         } catch {
             if error.isByMember { logger.info("an advertisement of this account was refused: \(error)") }
-            // Anybody can put one bad record under the name of a device that is known: it is passed over.
-            if !table.knows(instance: instance) { discovery.reject(instance) }
-            return
+            return passOver(instance)
         }
         let current = account.value
         guard !current.isRevoked(opened.advertisement.device) else {
             logger.debug("the advertisement of a revoked device was passed over")
-            return discovery.reject(instance)
+            return passOver(instance)
         }
         let isOutdated = !believesOutdated && opened.keys.generation < current.generation
         if isOutdated, !table.isProved(opened.advertisement.device) {
@@ -233,13 +231,19 @@ actor PeerDirectory {
         scheduleSave()
     }
 
+    /// An instance has shown nothing that counts: it is not heard for a while. One that shows a device goes on being heard,
+    /// since anybody can put one bad record under its name.
+    private func passOver(_ instance: String) {
+        if !table.knows(instance: instance) { discovery.reject(instance) }
+    }
+
     /// A device that nothing has proved shows keys of an older generation: it may be dialled, to catch up, and nothing else
     /// is believed.
     private func receiveOutdated(
         _ opened: (advertisement: Advertisement, keys: GenerationKeys), of instance: String, _ interface: UInt32
     ) {
         // It takes no lasting query, and is heard again in its turn.
-        discovery.follow(instance)
+        if !lasting.contains(instance) { discovery.follow(instance) }
         let unixTime = UInt64(Date().timeIntervalSince1970)
         // Anybody can send again what it said at another time, from another place.
         guard replayGuard.admits(outdated: opened.advertisement, unixTime: unixTime) else { return }
@@ -270,7 +274,8 @@ actor PeerDirectory {
         case .expired:
             discovery.follow(instance)
         case .replayed:
-            guard !lasting.contains(instance) else { return }
+            // All that shows a device may be the device, with a record that somebody else has put there.
+            guard !lasting.contains(instance), !table.isAllThatShowsADevice(instance) else { return }
             discovery.reject(instance)
             table.remove(instance: instance)
             changed()

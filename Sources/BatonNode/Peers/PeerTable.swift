@@ -99,6 +99,9 @@ struct PeerTable {
     /// Whether an instance has shown a device.
     func knows(instance: String) -> Bool { peers.values.contains { $0.instances.contains(instance) } }
 
+    /// Whether a device would be gone without an instance.
+    func isAllThatShowsADevice(_ instance: String) -> Bool { peers.values.contains { $0.instances == [instance] } }
+
     /// Takes an advertisement that was opened and is newer than all before, or is the one that still stands.
     ///
     /// - Parameters:
