@@ -175,9 +175,21 @@ import Testing
         }
         #expect(taken == AccountState.maximumSize / RevocationList.maximumSize)
 
+    }
+
+    @Test("An account has all its keys to its last revocation, and the first ones however many were signed apart")
+    func keysOfAllGenerations() throws {
         var account = try member()
-        for _ in 0..<Account.maximumKeys + 3 { _ = try account.revoke([], with: secrets) }
+        let first = account.currentKeys
+        for _ in 0..<RevocationList.maximumNumber { _ = try account.revoke([], with: secrets) }
+        #expect(account.keys.map(\.generation) == (0...RevocationList.maximumNumber).reversed())
+        #expect(throws: RevocationError.exhausted) { try account.revoke([], with: secrets) }
         #expect(account.keys.count == Account.maximumKeys)
-        #expect(account.generation == UInt32(Account.maximumKeys + 3))
+        // Another list of the last number.
+        let lost = try #require(DeviceID(bytes: [UInt8](repeating: 9, count: DeviceID.count)))
+        let apart = try RevocationList(number: RevocationList.maximumNumber, revoked: [lost], signedWith: secrets)
+        let keys = secrets.keys(generation: apart.number, list: apart.digest)
+        #expect(try account.take([GivenList(apart, keys: keys)]))
+        #expect(account.keys.count == Account.maximumKeys && account.keys.last == first)
     }
 }

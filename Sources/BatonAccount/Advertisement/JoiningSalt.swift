@@ -43,8 +43,8 @@ enum JoiningSalt {
 
 /// Opens advertisements with the account key itself: what a device does that joins.
 public struct JoiningOpener: Sendable {
-    /// The generations that are tried; one that an account reaches by as many revocations.
-    public static let generations: ClosedRange<UInt32> = 0...64
+    /// The generations that are tried: all that an account can have.
+    public static let generations: ClosedRange<UInt32> = 0...RevocationList.maximumNumber
 
     private let secrets: AccountSecrets
     private let joining: [SecretBytes]
@@ -59,7 +59,7 @@ public struct JoiningOpener: Sendable {
 
     /// Opens a raw TXT record, sealed under any list that there may be.
     ///
-    /// Costs at most 65 key derivations and decryptions, for a record that nobody can open: some 2 ms.
+    /// Costs at most 64 key derivations and decryptions, for a record that nobody can open: some 2 ms.
     public func open(
         _ record: [UInt8]
     ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {

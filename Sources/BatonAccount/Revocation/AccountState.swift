@@ -142,7 +142,7 @@ extension Account {
             }
             all.append(new)
         }
-        keys = Array(all.sorted { $0.id.precedes($1.id) }.prefix(Self.maximumKeys))
+        keys = Self.used(all.sorted { $0.id.precedes($1.id) })
         state = merged
         return true
     }

@@ -16,8 +16,9 @@ public struct RevocationList: Sendable, Hashable {
     /// The most device ids in one list. A list of so many has 20,651 bytes.
     public static let maximumDevices = 1024
 
-    /// The highest number; the first list has 1. Each is a file of keys on every device.
-    public static let maximumNumber: UInt32 = 1024
+    /// The highest number; the first list has 1. So a device that joins, or has slept through all revocations, can be met:
+    /// every device still has the keys of all generations (``Account/maximumKeys``), and who joins tries them all.
+    public static let maximumNumber: UInt32 = 63
 
     static let format: UInt8 = 1
     private static let headerCount = 11

@@ -4,6 +4,15 @@ public struct Account: Sendable {
     /// A device that slept through more revocations joins again.
     static let maximumKeys = 64
 
+    /// Which generations' keys are used, of those that there are: the newest, and the first, which is all that a device has
+    /// that joined when it met no other.
+    ///
+    /// - Parameter generations: the newest first.
+    static func used<Generation>(_ generations: [Generation]) -> [Generation] {
+        guard generations.count > maximumKeys else { return generations }
+        return generations.prefix(maximumKeys - 1) + generations.suffix(1)
+    }
+
     /// Which account, on this device only.
     public let id: AccountID
 

@@ -63,7 +63,7 @@ extension AccountStore {
         let older = try files.names().compactMap(AccountFile.generation(ofKeys:))
             .filter { $0.number < state.number }.sorted { $0.precedes($1) }
         var found: [GenerationKeys] = []
-        for id in (current + older).prefix(Account.maximumKeys) {
+        for id in Account.used(current + older) {
             let bytes = try required(AccountFile.keys(of: id), in: files)
             guard let keys = GenerationKeys(id: id, concatenated: bytes) else {
                 throw .damaged(
