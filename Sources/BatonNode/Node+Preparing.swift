@@ -54,17 +54,8 @@ extension Node {
     }
 
     func prepareFolders() throws(NodeError) {
-        for path in [home.configurationFolder, home.stateFolder, home.runtimeFolder] {
-            do {
-                try FileManager.default.createDirectory(
-                    atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-                try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: path)
-            } catch {
-                let cause = (error as? CocoaError)?.underlying as? POSIXError
-                let reason = cause.map { "\(Errno(rawValue: $0.code.rawValue))" }
-                throw .folder(path: path, reason: reason ?? "\(error)")
-            }
-        }
+        try HomeFolder.prepare(home.configurationFolder, .configuration)
+        for path in [home.stateFolder, home.runtimeFolder] { try HomeFolder.prepare(path, .secret) }
     }
 
     func context(_ account: CurrentAccount, _ gate: GateKeeper) throws(NodeError) -> TLSContext {

@@ -43,7 +43,7 @@ public enum NodeError: Error, Sendable, CustomStringConvertible {
         case .socket(let error):
             "\(error)"
         case .folder(let path, let reason):
-            "the folder \(path) cannot be used (\(reason)): check BATON_HOME and the XDG folders"
+            "the folder \(path) cannot be used (\(reason)): check it, BATON_HOME and the XDG folders"
         case .identity(let error):
             "this device's certificate cannot be used: \(error); run `baton account leave` and join again"
         case .document(let error):

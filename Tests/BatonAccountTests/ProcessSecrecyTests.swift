@@ -17,6 +17,29 @@ struct ProcessSecrecyTests {
         }
     }
 
+    /// The runtime's backtracer prints registers and the memory that they point to.
+    @Test func aProtectedProcessThatCrashesSaysNothingOfItsMemory() async throws {
+        setenv("SWIFT_BACKTRACE", "enable=yes,color=no", 1)
+        defer { setenv("SWIFT_BACKTRACE", "enable=no", 1) }
+        let plain = try await #require(
+            processExitsWith: .failure, observing: [\.standardErrorContent]
+        ) { Self.crash() }
+        let protected = try await #require(
+            processExitsWith: .failure, observing: [\.standardErrorContent]
+        ) {
+            ProcessSecrecy.protect()
+            Self.crash()
+        }
+        func isTold(_ result: ExitTest.Result) -> Bool {
+            String(decoding: result.standardErrorContent, as: UTF8.self).contains("Registers:")
+        }
+        let control = String(decoding: plain.standardErrorContent.prefix(500), as: UTF8.self)
+        #expect(isTold(plain), "the control: \(control)")
+        #expect(!isTold(protected))
+    }
+
+    private static func crash() { UnsafeMutablePointer<Int>(bitPattern: 16)?.pointee = 1 }
+
     /// Whether this process runs under the thread sanitizer.
     private static let isSanitized = dlsym(nil, "__tsan_init") != nil
 

@@ -6,6 +6,9 @@ public enum ProcessSecrecy {
     /// Makes no core of this process possible, and its memory and environment readable by root alone: not by other
     /// users, who could not before, and not by other programs of this user (`ptrace`, `/proc/PID/mem`) either.
     ///
+    /// Where it crashes it says no more than the system does: the Swift runtime would print its registers, and the memory
+    /// that they point to, wherever its errors go.
+    ///
     /// To be called before the first secret is read. It cannot fail where it matters: Linux refuses neither. The limit
     /// on cores is inherited by programs that are started later, the rest is not.
     public static func protect() {
@@ -13,6 +16,8 @@ public enum ProcessSecrecy {
         // Where /proc/sys/kernel/core_pattern is a file, this alone would do; where it is a pipe, the line above does.
         var none = rlimit(rlim_cur: 0, rlim_max: 0)
         _ = setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
+        // Those that the runtime's backtracer handles (swift/docs/Backtracing.rst).
+        for crash in [SIGQUIT, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP] { signal(crash, SIG_DFL) }
     }
 
     /// Whether this process is protected.

@@ -27,6 +27,26 @@ extension HandoffError {
         self.init(code, error.message)
     }
 
+    /// What another device is told: of this one neither paths nor names of files that it has not sent.
+    var withoutPlaces: HandoffError {
+        let sentence: String? =
+            switch code {
+            case .documentUnreadable: "a file that it needs for that cannot be read there"
+            case .destinationExists: "something of that name is there already, and was not overwritten"
+            case .destinationUnwritable: "it cannot be written to where it was to go"
+            case .destinationFull: "there is not enough room for it there"
+            case .accessRefused: "a file that it names could not be used there"
+            case .applicationNotStarted: "the application there was not started"
+            case .internal: "something failed there"
+            case .unspecified, .unsupported, .invalidRequest, .noSuchActivity, .ambiguousActivity, .claimHeld,
+                .noSuchClaim, .limitExceeded, .timedOut, .cancelled, .peerUnreachable, .refused, .streamsUnsupported,
+                .userInfoTooLarge, .documentChanged, .corrupted, .connectionLost, .applicationGone, .nodeStopping,
+                .versionUnreadable, .handoffOff, .notHandled, .UNRECOGNIZED:
+                nil
+            }
+        return sentence.map { HandoffError(code, $0, device: device) } ?? self
+    }
+
     /// What ended something that has to do with a document.
     init(documentCause error: any Error) {
         if let error = error as? DocumentError { self.init(error) } else { self.init(wrapping: error) }

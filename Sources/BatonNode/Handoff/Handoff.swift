@@ -132,7 +132,7 @@ actor Handoff {
                     to: .release(
                         .with {
                             $0.claimID = Data(claim.bytes)
-                            if let error, error.code != .cancelled { $0.failure = error.failure }
+                            if let error, error.code != .cancelled { $0.failure = error.withoutPlaces.failure }
                         }))
             }
         }.value

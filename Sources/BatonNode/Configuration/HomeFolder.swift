@@ -1,0 +1,55 @@
+import FoundationEssentials
+import Glibc
+import SystemPackage
+
+/// A folder that the node uses, made where it is missing.
+enum HomeFolder {
+    /// What is in it.
+    enum Kind {
+        /// What the user sets: it may be kept elsewhere behind a symbolic link, and others may read it.
+        case configuration
+        /// Secrets, or the socket: a folder of this user's alone, in its own place.
+        case secret
+    }
+
+    /// Makes the folder for this user alone, or sees that an existing one is good enough.
+    ///
+    /// - Throws: ``NodeError/folder(path:reason:)``: another user's; one that others may write to; behind a link.
+    static func prepare(_ path: String, _ kind: Kind) throws(NodeError) {
+        do {
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+        } catch {
+            let cause = (error as? CocoaError)?.underlying as? POSIXError
+            throw .folder(path: path, reason: cause.map { "\(Errno(rawValue: $0.code.rawValue))" } ?? "\(error)")
+        }
+        let descriptor: FileDescriptor
+        do {
+            // By its descriptor: what is changed is what was looked at, and never what a link leads to.
+            let options: FileDescriptor.OpenOptions = [.directory, .closeOnExec]
+            descriptor = try FileDescriptor.open(
+                FilePath(path), .readOnly, options: kind == .secret ? options.union(.noFollow) : options)
+        } catch let error as Errno {
+            let isLink = kind == .secret && [.notDirectory, .tooManySymbolicLinkLevels].contains(error)
+            throw .folder(path: path, reason: isLink ? "it is a symbolic link, and has to be a folder" : "\(error)")
+        } catch {
+            throw .folder(path: path, reason: "\(error)")
+        }
+        defer { try? descriptor.close() }
+        if let reason = reason(against: descriptor, kind) { throw .folder(path: path, reason: reason) }
+    }
+
+    private static func reason(against folder: FileDescriptor, _ kind: Kind) -> String? {
+        var status = stat()
+        guard fstat(folder.rawValue, &status) == 0 else { return "\(Errno(rawValue: errno))" }
+        guard status.st_uid == geteuid() else { return "it belongs to another user" }
+        switch kind {
+        case .configuration where status.st_mode & 0o022 != 0:
+            return "others may write to it: chmod go-w"
+        case .secret where status.st_mode & 0o077 != 0:
+            return fchmod(folder.rawValue, 0o700) == 0 ? nil : "\(Errno(rawValue: errno))"
+        case .configuration, .secret:
+            return nil
+        }
+    }
+}

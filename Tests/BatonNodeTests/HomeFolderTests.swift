@@ -1,0 +1,78 @@
+import Foundation
+import Testing
+
+@testable import BatonNode
+
+/// The folders of a home: what is another's, or another folder, is not touched.
+@Suite("Folders of a home")
+struct HomeFolderTests {
+    private final class Scratch {
+        let path = FileManager.default.temporaryDirectory.path + "/baton-home-\(UInt64.random(in: 0 ... .max))"
+
+        init() throws { try make("", mode: 0o755) }
+
+        deinit { try? FileManager.default.removeItem(atPath: path) }
+
+        func make(_ name: String, mode: Int) throws {
+            try FileManager.default.createDirectory(atPath: path + "/" + name, withIntermediateDirectories: true)
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path + "/" + name)
+        }
+
+        func mode(_ name: String) throws -> Int? {
+            try FileManager.default.attributesOfItem(atPath: path + "/" + name)[.posixPermissions] as? Int
+        }
+
+        /// Why a folder cannot be used.
+        func refusal(_ name: String, _ kind: HomeFolder.Kind) throws -> String? {
+            do throws(NodeError) {
+                try HomeFolder.prepare(path + "/" + name, kind)
+                return nil
+            } catch {
+                return "\(error)"
+            }
+        }
+    }
+
+    @Test(
+        "A missing folder is made for this user alone, whatever it is for",
+        arguments: [HomeFolder.Kind.secret, .configuration])
+    func made(_ kind: HomeFolder.Kind) throws {
+        let scratch = try Scratch()
+        #expect(try scratch.refusal("a/b", kind) == nil)
+        #expect(try scratch.mode("a/b") == 0o700)
+    }
+
+    @Test("A folder for secrets that others may look into is closed to them; what the user sets stays as it is")
+    func closed() throws {
+        let scratch = try Scratch()
+        for (name, mode) in [("state", 0o777), ("config", 0o755), ("shared", 0o775)] {
+            try scratch.make(name, mode: mode)
+        }
+        #expect(try scratch.refusal("state", .secret) == nil)
+        #expect(try scratch.mode("state") == 0o700)
+        #expect(try scratch.refusal("config", .configuration) == nil)
+        #expect(try scratch.mode("config") == 0o755)
+        #expect(try scratch.refusal("shared", .configuration)?.contains("others may write to it: chmod go-w") == true)
+        #expect(try scratch.mode("shared") == 0o775)
+    }
+
+    @Test("Nothing is changed behind a symbolic link, where secrets are not put at all")
+    func link() throws {
+        let scratch = try Scratch()
+        try scratch.make("elsewhere", mode: 0o755)
+        try FileManager.default.createSymbolicLink(atPath: scratch.path + "/link", withDestinationPath: "elsewhere")
+        #expect(try scratch.refusal("link", .configuration) == nil)
+        #expect(try scratch.refusal("link", .secret)?.contains("it is a symbolic link, and has to be a folder") == true)
+        #expect(try scratch.mode("elsewhere") == 0o755)
+    }
+
+    @Test(
+        "A folder of another user is refused", .enabled(if: geteuid() == 0, "only root can give a folder away"),
+        arguments: [HomeFolder.Kind.secret, .configuration])
+    func foreign(_ kind: HomeFolder.Kind) throws {
+        let scratch = try Scratch()
+        try scratch.make("foreign", mode: 0o700)
+        #expect(chown(scratch.path + "/foreign", 65_534, 65_534) == 0)
+        #expect(try scratch.refusal("foreign", kind)?.contains("it belongs to another user") == true)
+    }
+}
