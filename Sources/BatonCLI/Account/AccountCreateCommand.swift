@@ -21,6 +21,7 @@ struct AccountCreateCommand: ParsableCommand {
     var name: String?
 
     func run() throws {
+        try Output.requireReader(of: "the account key")
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         let account: Account
         let key: AccountKey

@@ -26,6 +26,7 @@ struct AccountRotateCommand: AsyncParsableCommand {
     var yes = false
 
     func run() async throws {
+        try Output.requireReader(of: "the new account key")
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         let old: Account
         do {

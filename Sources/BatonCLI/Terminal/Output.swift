@@ -26,6 +26,21 @@ enum Output {
         }
     }
 
+    /// Sees that what is printed once, and kept nowhere, is not lost: where nobody reads any more the write fails from here
+    /// on, and does not end the process (signal(7)).
+    ///
+    /// - Throws: ``CommandError`` where standard output is closed or leads to `/dev/null`.
+    static func requireReader(of what: String) throws(CommandError) {
+        signal(SIGPIPE, SIG_IGN)
+        var (output, null) = (stat(), stat())
+        // A descriptor that was closed leads to /dev/null by now: see ``BatonCommand/main()``.
+        guard fstat(STDOUT_FILENO, &output) == 0, stat("/dev/null", &null) == 0,
+            output.st_mode & S_IFMT != S_IFCHR || output.st_rdev != null.st_rdev
+        else {
+            throw .usage("standard output leads nowhere, and \(what) is printed there once: nothing was done")
+        }
+    }
+
     /// Says something to the person at the terminal. What nobody can read is dropped.
     static func say(_ text: String) {
         _ = try? FileDescriptor.standardError.writeAll((text + "\n").utf8)

@@ -1,4 +1,6 @@
 import FoundationEssentials
+import Subprocess
+import SystemPackage
 import Testing
 
 @testable import BatonCLI
@@ -138,6 +140,30 @@ struct ProcessTests {
         #expect(left.status == 0)
         let gone = try await BuiltCommand.run(["account", "show"], home: folder.path + "/2")
         #expect(gone.status == ExitStatus.account.rawValue)
+    }
+
+    @Test(
+        "Where nobody would see the account key no account is made, and the one that there is stays",
+        arguments: [">&-", ">/dev/null", ">&4"])
+    func unreadKey(output: String) async throws {
+        let folder = try Folder()
+        let made = try await BuiltCommand.run(["account", "create"], home: folder.path + "/old")
+        #expect(made.status == 0)
+        let shown = try await BuiltCommand.run(["account", "show"], home: folder.path + "/old")
+        for (command, home, unwritable) in [("create", "/new", Int32(1)), ("rotate --yes", "/old", 78)] {
+            // The fourth descriptor leads to a pipe whose reader has gone.
+            let script = "mkfifo \"$1\"; exec 3<>\"$1\" 4>\"$1\" 3<&-; exec \"$0\" account \(command) \(output)"
+            let result = try await Subprocess.run(
+                .path("/bin/sh"),
+                arguments: ["-c", script, BuiltCommand.path.string, folder.path + home + "-pipe"],
+                environment: .inherit.updating(["BATON_HOME": folder.path + home]), output: .discarded,
+                error: .string(limit: 1 << 16))
+            #expect(result.terminationStatus == .exited(output == ">&4" ? unwritable : 64), "\(result.standardError)")
+        }
+        let none = try await BuiltCommand.run(["account", "show"], home: folder.path + "/new")
+        #expect(none.status == ExitStatus.account.rawValue)
+        #expect(try await BuiltCommand.run(["account", "show"], home: folder.path + "/old").output == shown.output)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path + "/old/state") == ["account"])
     }
 
     private static let key = "baton1-qqqq-syqc-yq5r-qwzq-fpg9-scrg-wpug-pzys-nrf6-tlt"

@@ -13,7 +13,8 @@ enum BuiltCommand {
     /// It lies beside the tests.
     static let path: FilePath = {
         let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-        let beside = FilePath(CommandLine.arguments[0]).removingLastComponent().appending("baton")
+        let folder = FilePath(FileManager.default.currentDirectoryPath)
+        let beside = folder.pushing(FilePath(CommandLine.arguments[0])).removingLastComponent().appending("baton")
         if FileManager.default.fileExists(atPath: beside.string) { return beside }
         return FilePath(tests).removingLastComponent().appending("baton")
     }()
