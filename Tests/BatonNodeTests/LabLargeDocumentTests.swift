@@ -48,6 +48,12 @@ struct LabLargeDocumentTests {
             try lab.lab.command("link", "2", "down")
             try await silence(accepting, for: cut)
             let before = Self.bytes(accepting)
+            // Who offers it sees that nothing comes any more as well: the same is told again each second, while there is a
+            // connection.
+            if cut == .seconds(6) {
+                let told = offer.command.events.filter { $0.event == "progress" }.compactMap(\.bytes).suffix(4)
+                #expect(told.count == 4 && Set(told).count == 1, "\(told)")
+            }
             let start = Self.clock.now
             try lab.lab.command("link", "2", "up")
             let time = try await time(accepting, beyond: before, since: start)

@@ -1,3 +1,4 @@
+import FoundationEssentials
 import Glibc
 import SystemPackage
 
@@ -32,11 +33,9 @@ enum Output {
     /// - Throws: ``CommandError`` where standard output is closed or leads to `/dev/null`.
     static func requireReader(of what: String) throws(CommandError) {
         signal(SIGPIPE, SIG_IGN)
-        var (output, null) = (stat(), stat())
-        // A descriptor that was closed leads to /dev/null by now: see ``BatonCommand/main()``.
-        guard fstat(STDOUT_FILENO, &output) == 0, stat("/dev/null", &null) == 0,
-            output.st_mode & S_IFMT != S_IFCHR || output.st_rdev != null.st_rdev
-        else {
+        // A descriptor that was closed leads there by now: see ``BatonCommand/main()``.
+        let place = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/1")
+        guard place != "/dev/null" else {
             throw .usage("standard output leads nowhere, and \(what) is printed there once: nothing was done")
         }
     }

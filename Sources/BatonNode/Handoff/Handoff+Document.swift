@@ -10,21 +10,14 @@ import struct SystemPackage.FilePath
 
 /// The document of a handoff, which goes on coming when the link, a node or the document itself gave way.
 extension Handoff {
-    /// Without news the last progress is told again this often: 1 s.
-    private static let progressPause = Duration.seconds(1)
-
     /// Fetches the document, and tells whoever asked and the application how it goes.
     func fetch(
         _ document: HandoffDocument, into destination: DestinationFolder
     ) async throws(HandoffError) -> (path: Data, size: UInt64) {
         let reporter = DocumentReporter(to: continuation)
         let progress = LatestProgress()
-        // Whoever draws it sees the rate fall while nothing comes.
         let repeating = Task { [events = eventContinuation] in
-            while (try? await Task.sleep(for: Self.progressPause)) != nil {
-                guard let report = progress.unchanged(for: Self.progressPause) else { continue }
-                events.yield(.with { $0.progress = report })
-            }
+            await progress.repeatWhileStill { report in events.yield(.with { $0.progress = report }) }
         }
         do {
             let (path, size) = try await fetchAgain(document, into: destination, telling: reporter, progress)
@@ -204,29 +197,5 @@ extension Handoff {
         } catch {
             throw HandoffError(.cancelled, "the handoff was cancelled")
         }
-    }
-}
-
-/// The last progress that was told, from wherever it is told.
-private final class LatestProgress: Sendable {
-    private let state = Lock<(report: WireProgressReport, time: Instant)?>(nil)
-    private let lastChange = Lock(Instant.now)
-
-    var bytes: UInt64 { state.withLock { $0?.report.bytes ?? 0 } }
-
-    /// How long nothing has come.
-    var stillness: Duration { lastChange.withLock { .now - $0 } }
-
-    func set(_ report: WireProgressReport) {
-        let before = state.withLock { state in
-            defer { state = (report, .now) }
-            return state?.report.bytes ?? 0
-        }
-        if report.bytes != before { lastChange.withLock { $0 = .now } }
-    }
-
-    /// The same again, where it was told so long ago; `nil` where not, or where nothing was told yet.
-    func unchanged(for time: Duration) -> WireProgressReport? {
-        state.withLock { last in last.flatMap { .now - $0.time >= time ? $0.report : nil } }
     }
 }

@@ -258,12 +258,26 @@ extension DocumentService {
     private func follow(
         _ upstream: UpstreamRecords, _ report: TransferReport, of claim: Claim
     ) async throws(HandoffError) {
-        while let received = try await upstream.report(deadline: Self.commitDeadline) {
-            report.bottleneckThere = Bottleneck(rawValue: UInt8(clamping: received.bottleneck)) ?? .unknown
-            let progress = report.progress(bytes: received.verifiedBytes, device: claim.device.name)
-            await offers.report(.progress(progress), of: claim.activity.id)
-            if received.committed { return }
+        let latest = LatestProgress()
+        let repeating = Task { [offers] in
+            await latest.repeatWhileStill { await offers.report(.progress($0), of: claim.activity.id) }
         }
+        do {
+            while let received = try await upstream.report(deadline: Self.commitDeadline) {
+                report.bottleneckThere = Bottleneck(rawValue: UInt8(clamping: received.bottleneck)) ?? .unknown
+                let progress = report.progress(bytes: received.verifiedBytes, device: claim.device.name)
+                latest.set(progress)
+                await offers.report(.progress(progress), of: claim.activity.id)
+                if received.committed { break }
+            }
+        } catch {
+            repeating.cancel()
+            await repeating.value
+            throw error
+        }
+        // Nothing is told of it once it is there.
+        repeating.cancel()
+        await repeating.value
     }
 
     /// Whoever reads one file of a folder counts chunks as it was described to them, which may be long ago.

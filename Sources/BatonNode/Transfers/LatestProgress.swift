@@ -1,0 +1,35 @@
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+
+/// The last progress that was told, from wherever it is told.
+final class LatestProgress: Sendable {
+    /// Without news it is told again this often: 1 s.
+    private static let pause = Duration.seconds(1)
+
+    private let state = Lock<(report: WireProgressReport, time: Instant)?>(nil)
+    private let lastChange = Lock(Instant.now)
+
+    var bytes: UInt64 { state.withLock { $0?.report.bytes ?? 0 } }
+
+    /// How long nothing has come.
+    var stillness: Duration { lastChange.withLock { .now - $0 } }
+
+    func set(_ report: WireProgressReport) {
+        let before = state.withLock { state in
+            defer { state = (report, .now) }
+            return state?.report.bytes ?? 0
+        }
+        if report.bytes != before { lastChange.withLock { $0 = .now } }
+    }
+
+    /// Tells the same again while there is no news, until the task is cancelled: whoever draws it sees the rate fall while
+    /// nothing comes.
+    func repeatWhileStill(_ tell: @Sendable (WireProgressReport) async -> Void) async {
+        while (try? await Task.sleep(for: Self.pause)) != nil {
+            let old = state.withLock { last in last.flatMap { .now - $0.time >= Self.pause ? $0.report : nil } }
+            if let old { await tell(old) }
+        }
+    }
+}
