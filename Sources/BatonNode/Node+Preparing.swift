@@ -54,8 +54,12 @@ extension Node {
     }
 
     func prepareFolders() throws(NodeError) {
-        try HomeFolder.prepare(home.configurationFolder, .configuration)
-        for path in [home.stateFolder, home.runtimeFolder] { try HomeFolder.prepare(path, .secret) }
+        do {
+            try HomeFolder.prepare(home.configurationFolder, .configuration)
+            for path in [home.stateFolder, home.runtimeFolder] { try HomeFolder.prepare(path, .secret) }
+        } catch {
+            throw .folder(path: error.path, reason: error.reason)
+        }
     }
 
     func context(_ account: CurrentAccount, _ gate: GateKeeper) throws(NodeError) -> TLSContext {

@@ -80,14 +80,11 @@ final class Bases {
     /// goes with ``removeStale()``; beyond ``staleLimit`` at once.
     func add(_ unfinished: UnfinishedDocument, at place: PartPlace) {
         guard place.ledger.take(unfinished.record) else { return }
-        guard stale.count < Self.staleLimit else {
-            _ = unfinished.record.removePart()
-            return place.ledger.remove(unfinished.record)
-        }
+        guard stale.count < Self.staleLimit else { return remove(unfinished.record, at: place) }
         stale.append((unfinished.record, place))
         // What is in another part folder may be an older state of everything: it goes, and is not gone through.
         guard !unfinished.header.tree.isFolder, let file = BasisFile(unfinished, at: place) else { return }
-        add(.file(file)) { _ in true }
+        add(.part(file)) { _ in true }
     }
 
     /// Adds a copy, as far as it has what is needed.
@@ -255,6 +252,9 @@ final class Bases {
     /// Whether a basis is written over meanwhile, so that what it had may be gone.
     func isTransient(_ basis: Int) -> Bool { roots[bases[basis].root].remnants != nil }
 
+    /// Whether a basis is a file of this user's own.
+    func isOfUser(_ basis: Int) -> Bool { roots[bases[basis].root].isOfUser }
+
     /// A chunk could not be built, because what it was to be built upon was written over. It comes again with another request.
     func noteMiss() { hasMissed = true }
 
@@ -317,11 +317,13 @@ final class Bases {
 
     /// Removes the parts of other versions: the new one is whole.
     func removeStale() {
-        for (record, place) in stale {
-            _ = record.removePart()
-            place.ledger.remove(record)
-        }
+        for (record, place) in stale { remove(record, at: place) }
         stale = []
+    }
+
+    /// Removes a part. Where that does not go, its record stays, so that somebody can later.
+    private func remove(_ record: PartFileRecord, at place: PartPlace) {
+        if record.removePart() == .unreachable { place.ledger.release(record) } else { place.ledger.remove(record) }
     }
 }
 

@@ -33,7 +33,9 @@ final class BasisFile: Sendable {
     /// Opens a file of a folder: never through a link, never outside of the folder, and nothing but a regular file.
     ///
     /// - Returns: nil where there is none. A pipe or device is not opened to find out what it is.
-    convenience init?(_ path: some Collection<UInt8>, beneath folder: borrowing OwnedDescriptor) {
+    convenience init?(
+        _ path: some Collection<UInt8>, beneath folder: borrowing OwnedDescriptor, limit: UInt64 = .max
+    ) {
         guard Self.isFile(path, beneath: folder) else { return nil }
         // Another one may have taken its place: O_NONBLOCK keeps a pipe from blocking, O_NOCTTY a terminal from taking
         // over.
@@ -42,7 +44,7 @@ final class BasisFile: Sendable {
             let opened = try? SystemCalls.open(path, beneath: folder, flags),
             let status = try? SystemCalls.status(of: opened), status.st_mode & S_IFMT == S_IFREG
         else { return nil }
-        try? self.init(opened)
+        try? self.init(opened, limit: limit)
     }
 
     /// - Parameter now: seconds since 1970, before it was looked at.
@@ -96,6 +98,8 @@ final class BasisFile: Sendable {
 enum BasisRoot {
     /// One file, for all of the document.
     case file(BasisFile)
+    /// The part of another version, likewise.
+    case part(BasisFile)
     /// A folder with files under the document's paths, of which those of fewer bytes than so many do not count.
     case copy(BasisFolder, leastSize: UInt64)
     /// What was put aside in the part (``PartFolder/putAside(file:)``).
@@ -110,7 +114,7 @@ enum BasisRoot {
     /// - Parameter file: the number in the layout, or among those that were moved; nil for all of the document.
     func open(_ file: Int?, of tree: DocumentTree) -> BasisFile? {
         switch self {
-        case .file(let basis): return basis
+        case .file(let basis), .part(let basis): return basis
         case .copy(let folder, let leastSize):
             guard let path = file.map({ tree.entry(ofFile: $0).path }),
                 // Where a single file is looked up, it has its name.
@@ -129,7 +133,7 @@ enum BasisRoot {
     /// Whether each file of the document has a file of its own here.
     var hasFiles: Bool {
         switch self {
-        case .file, .moved: false
+        case .file, .part, .moved: false
         case .copy, .aside, .remnants: true
         }
     }
@@ -137,8 +141,16 @@ enum BasisRoot {
     /// What of it is written over while it is built upon; nil where nothing is.
     var remnants: Remnants? {
         switch self {
-        case .file, .copy, .aside, .moved: nil
+        case .file, .part, .copy, .aside, .moved: nil
         case .remnants(let remnants): remnants
+        }
+    }
+
+    /// Whether this user's own files are in it, of which its origin may know nothing.
+    var isOfUser: Bool {
+        switch self {
+        case .file, .copy: true
+        case .part, .aside, .moved, .remnants: false
         }
     }
 }

@@ -49,7 +49,7 @@ struct ChunkDecoder: ~Copyable {
             basisSizes: bases.sizes)
         var filled = 0
         // Of older copies of its own this device tells no more than that it was right of all, or not: see CopyTrust.
-        var (isTransient, isLasting, isWhole) = (false, false, true)
+        var (isTransient, isOfUser, isWhole) = (false, false, true)
         while let operation = try next(&decoder) {
             switch operation {
             case .literal(let bytes):
@@ -57,13 +57,14 @@ struct ChunkDecoder: ~Copyable {
                 filled += bytes.count
             case .copy(let basis, let offset, let length):
                 let room = UnsafeMutableRawBufferPointer(rebasing: content[filled..<filled + length])
-                if bases.isTransient(basis) { isTransient = true } else { isLasting = true }
+                isTransient = isTransient || bases.isTransient(basis)
+                isOfUser = isOfUser || bases.isOfUser(basis)
                 isWhole = try read(bases, basis, at: offset, into: room) && isWhole
                 filled += length
             }
         }
         if isWhole, ContentDigest(of: UnsafeRawBufferPointer(content)) == digest { return true }
-        guard isTransient, !isLasting else { throw DocumentError(.basisChanged, label.description) }
+        guard isTransient, !isOfUser else { throw DocumentError(.basisChanged, label.description) }
         return false
     }
 

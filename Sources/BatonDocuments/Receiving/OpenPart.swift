@@ -132,10 +132,22 @@ extension SystemCalls {
     }
 
     /// Gives back the room of bytes that nobody needs, where the file system can.
-    static func giveBack(_ range: Range<UInt64>, of file: borrowing OwnedDescriptor) {
+    ///
+    /// - Parameter keepsWritten: only what was reserved and never written, which file systems show as holes; all of it
+    ///   stays where one cannot tell.
+    static func giveBack(_ range: Range<UInt64>, of file: borrowing OwnedDescriptor, keepsWritten: Bool) {
         let number = file.rawValue
-        let (start, count) = (Int64(range.lowerBound), Int64(range.upperBound - range.lowerBound))
-        _ = try? kernel { baton_punch_hole(number, start, count) }
+        func punch(_ start: Int64, _ end: Int64) { _ = try? kernel { baton_punch_hole(number, start, end - start) } }
+        var next = Int64(range.lowerBound)
+        let end = Int64(range.upperBound)
+        guard keepsWritten else { return punch(next, end) }
+        while next < end {
+            let hole = baton_next_hole(number, next)
+            guard hole >= 0, hole < end else { return }
+            let data = baton_next_data(number, hole)
+            next = data < 0 ? end : min(end, data)
+            punch(hole, next)
+        }
     }
 
     /// Makes bytes of a file zeros that lie within its size: a hole where the file system has holes.

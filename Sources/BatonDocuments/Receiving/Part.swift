@@ -26,7 +26,9 @@ protocol Part: AnyObject {
     func openBasis(file: Int) -> BasisFile?
 
     /// Gives back the room that was reserved for bytes that have not come; it stays where the file system cannot.
-    func giveBack(_ range: Range<UInt64>, ofFile file: Int)
+    ///
+    /// - Parameter keepsWritten: whether what was written there stays: another version's bytes.
+    func giveBack(_ range: Range<UInt64>, ofFile file: Int, keepsWritten: Bool)
 
     /// Has the next read of these bytes come from the disk, as far as they are on their way to it no more.
     func leaveCache(_ range: Range<UInt64>, ofFile file: Int)

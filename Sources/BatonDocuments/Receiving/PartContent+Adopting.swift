@@ -1,7 +1,10 @@
+import SystemPackage
+
 extension PartContent {
     /// Writes a document of one file over the part of another version, because there is no room for both.
     ///
-    /// - Returns: nil where that part cannot be had; what is there stays then.
+    /// - Returns: nil where that part cannot be had, or where there is not even room for its new journal; what is there
+    ///   stays then.
     /// - Throws: `destinationFull` where there is no room even so; what came of the other version is kept then.
     convenience init?(
         rewriting stale: UnfinishedDocument, for header: JournalHeader, at place: PartPlace
@@ -10,7 +13,9 @@ extension PartContent {
         guard
             let file = tree[0].file, file.size > 0, stale.header.tree[0].file != nil, place.ledger.take(stale.record)
         else { return nil }
-        guard place.folder.holds(stale.record.name, inode: stale.record.inode) else {
+        // Before anything is given up for it.
+        let (name, inode) = (stale.record.name, stale.record.inode)
+        guard ((try? place.folder.reopenFile(name, inode: inode, for: tree.label)) ?? nil) != nil else {
             place.ledger.release(stale.record)
             return nil
         }
@@ -23,7 +28,9 @@ extension PartContent {
                 at: place)
         } catch {
             place.ledger.release(stale.record)
-            throw error
+            // The state folder may be on the same disk.
+            guard error.code == .stateUnavailable, error.underlyingError == .noSpace else { throw error }
+            return nil
         }
         self.init(of: tree, in: part, journal, remnants: [0], at: place)
     }

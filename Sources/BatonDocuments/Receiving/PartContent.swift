@@ -92,6 +92,7 @@ final class PartContent {
     /// Goes on with the part of an earlier transfer of the same version.
     ///
     /// - Returns: nil when there is nothing to go on with; what is there stays then.
+    /// - Throws: `destinationFull` where its room was given back and is not there any more; it stays as well.
     convenience init?(reopening unfinished: UnfinishedDocument, at place: PartPlace) throws(DocumentError) {
         guard place.ledger.take(unfinished.record) else { return nil }
         guard
@@ -99,11 +100,18 @@ final class PartContent {
             // Another transfer may have written another version over it since it was listed.
             opened.content.header.tree.isSameVersion(as: unfinished.header.tree),
             // Whoever replaced the journal may have been killed before its name was durable.
-            opened.content.remnants.isEmpty || (try? place.synchronize(unfinished.record)) != nil,
-            let part = try? Self.reopen(unfinished.record, opened.content, at: place)
+            opened.content.remnants.isEmpty || (try? place.synchronize(unfinished.record)) != nil
         else {
             place.ledger.release(unfinished.record)
             return nil
+        }
+        let part: any Part
+        do throws(DocumentError) {
+            part = try Self.reopen(unfinished.record, opened.content, at: place)
+        } catch {
+            place.ledger.release(unfinished.record)
+            guard error.code == .destinationFull else { return nil }
+            throw error
         }
         self.init(
             of: opened.content.header.tree, in: part, opened.journal, verified: opened.content.verified,
@@ -235,7 +243,8 @@ final class PartContent {
         guard case .receiving = state else { return 0 }
         state = .over
         let byteCount = journal.end(of: verified).byteCount(in: tree.layout)
-        guard byteCount > 0 || (remnants != nil && journal.isThere) else {
+        // A disk that has failed is not written to at the same places again.
+        guard byteCount > 0 || (remnants != nil && journal.isThere && !isDoubted) else {
             part.discard()
             return 0
         }
@@ -245,12 +254,14 @@ final class PartContent {
 
     /// Gives back what was reserved for what has not come: nobody knows whether it ever will.
     private func giveBackRoom() {
-        guard lastFile < tree.layout.fileCount, remnants?.files.contains(lastFile) != true else { return }
+        guard lastFile < tree.layout.fileCount else { return }
+        let keepsWritten = remnants?.files.contains(lastFile) == true
         let chunks = tree.layout.chunks(ofFile: lastFile)
         for missing in verified.missing(in: chunks, limit: DocumentWriter.rangeLimit) {
             guard let last = missing.last else { continue }
             let (first, end) = (tree.layout.place(of: missing.lowerBound), tree.layout.place(of: last))
-            part.giveBack(first.range.lowerBound..<end.range.upperBound, ofFile: lastFile)
+            part.giveBack(
+                first.range.lowerBound..<end.range.upperBound, ofFile: lastFile, keepsWritten: keepsWritten)
         }
     }
 

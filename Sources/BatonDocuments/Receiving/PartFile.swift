@@ -134,7 +134,9 @@ final class PartFile: Part {
         return try? BasisFile(file)
     }
 
-    func giveBack(_ range: Range<UInt64>, ofFile _: Int) { SystemCalls.giveBack(range, of: file) }
+    func giveBack(_ range: Range<UInt64>, ofFile _: Int, keepsWritten: Bool) {
+        SystemCalls.giveBack(range, of: file, keepsWritten: keepsWritten)
+    }
 
     func leaveCache(_ range: Range<UInt64>, ofFile _: Int) { SystemCalls.leaveCache(range, of: file) }
 

@@ -135,7 +135,11 @@ final class PartFolder {
     }
 
     /// See ``Part/openBasis(file:)``.
-    func openBasis(file index: Int) -> BasisFile? { BasisFile(tree.entry(ofFile: index).path.bytes, beneath: root) }
+    func openBasis(file index: Int) -> BasisFile? {
+        // What is behind the end of the new version goes with the first byte that is written.
+        BasisFile(
+            tree.entry(ofFile: index).path.bytes, beneath: root, limit: tree.layout.size(ofFile: index))
+    }
 
     /// See ``Part/leaveCache(_:ofFile:)``.
     func leaveCache(_ range: Range<UInt64>, ofFile index: Int) {
@@ -143,10 +147,10 @@ final class PartFolder {
         SystemCalls.leaveCache(range, of: part.file)
     }
 
-    /// See ``Part/giveBack(_:ofFile:)``. No more is reserved than of the file that is being written.
-    func giveBack(_ range: Range<UInt64>, ofFile index: Int) {
+    /// See ``Part/giveBack(_:ofFile:keepsWritten:)``. No more is reserved than of the file that is being written.
+    func giveBack(_ range: Range<UInt64>, ofFile index: Int, keepsWritten: Bool) {
         guard let current, current.index == index else { return }
-        SystemCalls.giveBack(range, of: current.file)
+        SystemCalls.giveBack(range, of: current.file, keepsWritten: keepsWritten)
     }
 
     /// Whether a file of which something has come has its size still, and no second name.

@@ -70,13 +70,18 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     private func content(
         of header: JournalHeader, goingOnWith found: [UnfinishedDocument], at place: PartPlace
     ) throws(DocumentError) -> PartContent {
+        let found = found.filter { !isLost($0, at: place) }
         var content: PartContent?
         for unfinished in found where unfinished.header.tree.isSameVersion(as: tree) {
             guard content == nil else {
                 bases.add(unfinished, at: place)
                 continue
             }
-            content = try PartContent(reopening: unfinished, at: place)
+            do throws(DocumentError) {
+                content = try PartContent(reopening: unfinished, at: place)
+            } catch {
+                content = try self.content(reopening: unfinished, without: found, at: place)
+            }
         }
         let stale = found.filter { !$0.header.tree.isSameVersion(as: tree) }
         if content == nil { content = try self.content(of: header, afterOthers: stale, at: place) }
@@ -84,6 +89,29 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         guard let content else { return try PartContent(creating: header, at: place) }
         for stale in stale { bases.add(stale, at: place) }
         return content
+    }
+
+    /// Whether somebody removed a part; then it is forgotten.
+    private func isLost(_ unfinished: UnfinishedDocument, at place: PartPlace) -> Bool {
+        let record = unfinished.record
+        guard place.folder.hasLost(record.name, inode: record.inode), place.ledger.take(record) else { return false }
+        place.ledger.remove(record)
+        return true
+    }
+
+    /// The part of an earlier transfer, whose room has gone to something else: what there is of others makes room for it.
+    ///
+    /// - Throws: `destinationFull` where there is none even so; everything stays then.
+    private func content(
+        reopening unfinished: UnfinishedDocument, without others: [UnfinishedDocument], at place: PartPlace
+    ) throws(DocumentError) -> PartContent? {
+        guard !tree.isFolder else { return nil }
+        guard place.folder.hasRoom(for: tree, inPlaceOf: others) else {
+            throw DocumentError(.destinationFull, tree.label.description, underlyingError: .noSpace)
+        }
+        for other in others where other.record != unfinished.record { bases.add(other, at: place) }
+        bases.giveUp()
+        return try PartContent(reopening: unfinished, at: place)
     }
 
     /// The part: a new one, or one of another version.
@@ -110,6 +138,9 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         }
         // Nothing is given up for what cannot be put in place.
         try place.folder.requireAbsent(tree.label)
+        guard place.folder.hasRoom(for: tree, inPlaceOf: stale) else {
+            throw DocumentError(.destinationFull, tree.label.description, underlyingError: .noSpace)
+        }
         for other in stale.dropFirst() { bases.add(other, at: place) }
         bases.giveUp()
         if let content = try PartContent(rewriting: newest, for: header, at: place) { return content }

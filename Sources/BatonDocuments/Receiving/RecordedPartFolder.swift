@@ -69,7 +69,9 @@ final class RecordedPartFolder: Part {
 
     func openBasis(file: Int) -> BasisFile? { folder.openBasis(file: file) }
 
-    func giveBack(_ range: Range<UInt64>, ofFile file: Int) { folder.giveBack(range, ofFile: file) }
+    func giveBack(_ range: Range<UInt64>, ofFile file: Int, keepsWritten: Bool) {
+        folder.giveBack(range, ofFile: file, keepsWritten: keepsWritten)
+    }
 
     func leaveCache(_ range: Range<UInt64>, ofFile file: Int) { folder.leaveCache(range, ofFile: file) }
 

@@ -16,7 +16,13 @@ final class Remnants {
     /// What stood where a chunk stands now, as far as that is held.
     private var last: (file: Int, range: Range<UInt64>)?
     /// Whether the other device was told of what is here.
-    private var isTold = false
+    private var telling = Telling.notYet
+
+    private enum Telling {
+        case notYet
+        case done
+        case over
+    }
 
     init(of files: Set<Int>, in part: any Part) {
         self.files = files
@@ -32,19 +38,19 @@ final class Remnants {
 
     /// The other device is about to be told of what is here now.
     func beginTelling() {
-        isTold = true
+        if telling == .notYet { telling = .done }
         last = nil
     }
 
     /// Nothing is built upon them any more.
     func endTelling() {
-        isTold = false
+        telling = .over
         last = nil
     }
 
     /// A chunk is about to be written. Where what stands there cannot be read it is not held.
     func willWrite(_ place: ChunkLayout.Place) {
-        guard isTold, files.contains(place.file) else { return }
+        guard telling == .done, files.contains(place.file) else { return }
         let room = room ?? .allocate(byteCount: ChunkLayout.chunkSize, alignment: 4096)
         self.room = room
         last = nil

@@ -15,8 +15,21 @@ extension DestinationFolder {
     func hasRoom(for tree: DocumentTree, beside stale: UnfinishedDocument) -> Bool {
         guard let file = tree[0].file, let free = freeByteCount else { return true }
         guard file.isSparse else { return file.size <= free }
-        let blocks = (try? SystemCalls.status(ofName: stale.record.name, in: self.file))?.st_blocks ?? 0
-        return min(file.size, UInt64(clamping: blocks) * 512) <= free
+        return min(file.size, byteCount(of: stale)) <= free
+    }
+
+    /// Whether a file would have room in the place of parts: where not, nothing is given up for it. Of one with holes nobody
+    /// knows.
+    func hasRoom(for tree: DocumentTree, inPlaceOf stale: [UnfinishedDocument]) -> Bool {
+        guard let file = tree[0].file, !file.isSparse, let free = freeByteCount else { return true }
+        let given = stale.reduce(UInt64(0)) { $0.addingReportingOverflow(byteCount(of: $1)).partialValue }
+        return file.size <= free.addingReportingOverflow(given).partialValue
+    }
+
+    /// Bytes that the disk holds for a part.
+    private func byteCount(of part: UnfinishedDocument) -> UInt64 {
+        let blocks = (try? SystemCalls.status(ofName: part.record.name, in: file))?.st_blocks ?? 0
+        return UInt64(clamping: blocks) * 512
     }
 }
 

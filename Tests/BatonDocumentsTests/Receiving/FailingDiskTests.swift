@@ -70,7 +70,9 @@ struct FailingDiskTests {
 
         func prepare(unless isCancelled: () -> Bool) throws(DocumentError) { try part.prepare(unless: isCancelled) }
 
-        func giveBack(_ range: Range<UInt64>, ofFile file: Int) { part.giveBack(range, ofFile: file) }
+        func giveBack(_ range: Range<UInt64>, ofFile file: Int, keepsWritten: Bool) {
+            part.giveBack(range, ofFile: file, keepsWritten: keepsWritten)
+        }
 
         func synchronize() throws(DocumentError) {
             do {

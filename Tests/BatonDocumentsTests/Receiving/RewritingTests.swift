@@ -346,4 +346,101 @@ struct RewritingTests {
             #expect(code == .destinationFull)
         }
     }
+
+    /// Bytes that a file has on the disk.
+    private func blocks(_ file: FilePath) throws -> Int {
+        let opened = try SystemCalls.open(file, O_RDONLY)
+        return Int(try SystemCalls.status(of: opened).st_blocks) * 512
+    }
+
+    private func fill(_ count: Int, _ name: String = "filler") throws {
+        try DocumentFixture.write([UInt8](repeating: 1, count: count), to: writers.folder.appending(name))
+    }
+
+    @Test("What is reserved for the new one and does not come is given back, and what there is of the old one stays")
+    func givenBack() async throws {
+        let disk = try mount()
+        defer { withExtendedLifetime(disk) {} }
+        let content = DocumentFixture.content(Self.size, seed: 422)
+        try await receive(0..<4, of: content, version: 1)
+        let part = try part
+        try fill(5 << 20)
+        let writer = try await writer(version: 2)
+        #expect(try blocks(part) >= Self.size)
+        _ = await writer.end()
+        #expect(try blocks(part) < 5 << 20)
+        // It is built upon the next time.
+        let again = try await self.writer(version: 2)
+        #expect(try await again.pieceSize() != nil)
+        #expect(try Array(DocumentFixture.read(part).prefix(4 << 20)) == Array(content.prefix(4 << 20)))
+    }
+
+    @Test("Nothing is given up for what has no room in any case")
+    func tooLarge() async throws {
+        let disk = try mount()
+        defer { withExtendedLifetime(disk) {} }
+        for (version, count) in [(1, 6), (2, 4)] {
+            let content = DocumentFixture.content(Self.size, seed: 423 + UInt64(version))
+            try await receive(0..<UInt64(count), of: content, version: UInt64(version))
+        }
+        #expect(writers.names.count == 2)
+        let code = await DocumentFixture.code { _ = try await writer(version: 3, size: 1 << 30) }
+        #expect(code == .destinationFull && writers.names.count == 2)
+        #expect(try await writer(version: 2).missing() == [4..<24])
+        #expect(try await writer(version: 1).missing() == [6..<24])
+    }
+
+    @Test("What has come of the version that is wanted is gone on with, also where another one has to make room for it")
+    func lackingRoom() async throws {
+        let disk = try mount()
+        defer { withExtendedLifetime(disk) {} }
+        for (version, count) in [(1, 6), (2, 18)] {
+            let content = DocumentFixture.content(Self.size, seed: 426 + UInt64(version))
+            try await receive(0..<UInt64(count), of: content, version: UInt64(version))
+        }
+        try fill(4 << 20)
+        #expect(writers.names.count == 3)
+        #expect(try await writer(version: 2).missing() == [18..<24])
+        #expect(writers.names.count == 2)
+        // More than everything else could make room for: it stays.
+        try fill(6 << 20, "more")
+        #expect(await DocumentFixture.code { _ = try await writer(version: 2) } == .destinationFull)
+        try SystemCalls.call { unlink(writers.folder.appending("filler").string) }
+        #expect(try await writer(version: 2).missing() == [18..<24])
+    }
+
+    @Test("Of a file that became shorter only what stays is built upon")
+    func shorterInFolder() async throws {
+        let disk = try mount()
+        defer { withExtendedLifetime(disk) {} }
+        let content = DocumentFixture.content(18 << 20, seed: 430)
+        let source = try delta.makeSource([("a", content), ("z", DocumentFixture.content(1 << 20, seed: 431))])
+        _ = try await delta.attempt(source, interruptedAfter: 18 << 20)
+        try SystemCalls.call { unlink(source.appending("a").string) }
+        try DocumentFixture.write(Array(content[(6 << 20)...]), to: source.appending("a"))
+        try fill(4 << 20)
+        let attempt = try await delta.attempt(source)
+        try SystemCalls.call { unlink(writers.folder.appending("filler").string) }
+        try delta.expectArrived(attempt, source)
+        #expect(attempt.requests == 1)
+    }
+
+    @Test("Where the new journal has no room, what there is of the old one makes it")
+    func fullState() async throws {
+        let disk = try mount()
+        let state = try MountedFolder(tmpfsAt: writers.scratch.path.appending("parts"), size: 64 << 10)
+        defer {
+            withExtendedLifetime(disk) {}
+            withExtendedLifetime(state) {}
+        }
+        try await receive(0..<18, of: DocumentFixture.content(Self.size, seed: 432), version: 1)
+        let old = writers.names
+        let filler = state.path.appending("filler")
+        for count in [64 << 10, 4 << 10, 1] {
+            try? DocumentFixture.write([UInt8](repeating: 1, count: count), to: filler)
+        }
+        let writer = try await writer(version: 2)
+        #expect(try await writer.missing() == [0..<24])
+        #expect(writers.names.count == 1 && writers.names != old)
+    }
 }

@@ -2,10 +2,10 @@ import FoundationEssentials
 import Glibc
 import SystemPackage
 
-/// A folder that the node uses, made where it is missing.
-enum HomeFolder {
+/// A folder of a ``Home``, made where it is missing.
+public enum HomeFolder {
     /// What is in it.
-    enum Kind {
+    public enum Kind: Sendable {
         /// What the user sets: it may be kept elsewhere behind a symbolic link, and others may read it.
         case configuration
         /// Secrets, or the socket: a folder of this user's alone, in its own place.
@@ -14,14 +14,15 @@ enum HomeFolder {
 
     /// Makes the folder for this user alone, or sees that an existing one is good enough.
     ///
-    /// - Throws: ``NodeError/folder(path:reason:)``: another user's; one that others may write to; behind a link.
-    static func prepare(_ path: String, _ kind: Kind) throws(NodeError) {
+    /// - Throws: ``HomeFolderError``: it is another user's, others may write to it, or it is behind a link.
+    public static func prepare(_ path: String, _ kind: Kind) throws(HomeFolderError) {
         do {
             try FileManager.default.createDirectory(
                 atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         } catch {
             let cause = (error as? CocoaError)?.underlying as? POSIXError
-            throw .folder(path: path, reason: cause.map { "\(Errno(rawValue: $0.code.rawValue))" } ?? "\(error)")
+            throw HomeFolderError(
+                path: path, reason: cause.map { "\(Errno(rawValue: $0.code.rawValue))" } ?? "\(error)")
         }
         let descriptor: FileDescriptor
         do {
@@ -31,12 +32,13 @@ enum HomeFolder {
                 FilePath(path), .readOnly, options: kind == .secret ? options.union(.noFollow) : options)
         } catch let error as Errno {
             let isLink = kind == .secret && [.notDirectory, .tooManySymbolicLinkLevels].contains(error)
-            throw .folder(path: path, reason: isLink ? "it is a symbolic link, and has to be a folder" : "\(error)")
+            throw HomeFolderError(
+                path: path, reason: isLink ? "it is a symbolic link, and has to be a folder" : "\(error)")
         } catch {
-            throw .folder(path: path, reason: "\(error)")
+            throw HomeFolderError(path: path, reason: "\(error)")
         }
         defer { try? descriptor.close() }
-        if let reason = reason(against: descriptor, kind) { throw .folder(path: path, reason: reason) }
+        if let reason = reason(against: descriptor, kind) { throw HomeFolderError(path: path, reason: reason) }
     }
 
     private static func reason(against folder: FileDescriptor, _ kind: Kind) -> String? {
@@ -52,4 +54,11 @@ enum HomeFolder {
             return nil
         }
     }
+}
+
+/// Why a folder of a home cannot be used.
+public struct HomeFolderError: Error, Sendable {
+    public let path: String
+    /// Without a full stop.
+    public let reason: String
 }

@@ -1,7 +1,6 @@
+import BatonTransport
 import Foundation
 import Testing
-
-@testable import BatonNode
 
 /// The folders of a home: what is another's, or another folder, is not touched.
 @Suite("Folders of a home")
@@ -24,11 +23,11 @@ struct HomeFolderTests {
 
         /// Why a folder cannot be used.
         func refusal(_ name: String, _ kind: HomeFolder.Kind) throws -> String? {
-            do throws(NodeError) {
+            do throws(HomeFolderError) {
                 try HomeFolder.prepare(path + "/" + name, kind)
                 return nil
             } catch {
-                return "\(error)"
+                return error.reason
             }
         }
     }
