@@ -33,6 +33,21 @@ public struct AdvertisementMutator {
         }
     }
 
+    /// A raw record with the seal of a real one, unchanged, in other clothes: keys in the other case, strings that say
+    /// nothing here between its own, those in another order, or one of them twice. Every device of the account opens it.
+    public func disguised(using generator: inout SeededGenerator) -> [UInt8] {
+        var strings = records[Int.random(in: records.indices, using: &generator)]
+        for place in strings.indices where Bool.random(using: &generator) { strings[place][0] ^= 0x20 }
+        strings.shuffle(using: &generator)
+        strings.append(strings[Int.random(in: strings.indices, using: &generator)])
+        for _ in 0..<Int.random(in: 0...3, using: &generator) {
+            // Behind a key that no program reads, or without one.
+            let text = Array("\(Bool.random(using: &generator) ? "z=" : "_")".utf8) + generator.bytes(20)
+            strings.insert(text, at: Int.random(in: 0...strings.count, using: &generator))
+        }
+        return Self.raw(strings)
+    }
+
     /// Some bits, bytes or stretches changed, taken out or put in.
     private func damaged(_ record: [UInt8], using generator: inout SeededGenerator) -> [UInt8] {
         var bytes = record
