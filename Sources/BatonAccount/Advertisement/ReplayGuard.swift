@@ -55,6 +55,10 @@ public struct ReplayGuard: Sendable, Equatable {
     private var entries: [DeviceID: Entry] = [:]
     private var changes: UInt64 = 0
 
+    /// Whether what was heard in an earlier run counts for its time to live only. Every program's does; only the tests of
+    /// attacks see what could be repeated after it.
+    var endsLives = true
+
     /// How urgently the guard wants to be saved; set back by ``markSaved()``.
     public private(set) var saveNeed: SaveNeed = .none
 
@@ -95,9 +99,10 @@ public struct ReplayGuard: Sendable, Equatable {
                 if known.isSeen { return .duplicate }
                 // Before it came is no time at which it can have counted.
                 let (left, isOver) = known.validUntil.subtractingReportingOverflow(unixTime)
-                guard !isOver, (1...UInt64(timeToLive)).contains(left) else { return .expired }
+                let isAlive = !isOver && (1...UInt64(timeToLive)).contains(left)
+                guard isAlive || !endsLives else { return .expired }
                 entries[device]?.isSeen = true
-                return .standing(secondsLeft: UInt16(left))
+                return .standing(secondsLeft: isAlive ? UInt16(left) : timeToLive)
             }
             guard (epoch, sequence) > (known.epoch, known.sequence) else { return .replayed }
             if epoch > known.epoch { saveNeed = .now } else if saveNeed != .now { saveNeed = .soon }

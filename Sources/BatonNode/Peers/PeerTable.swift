@@ -59,6 +59,7 @@ struct PeerTable {
     private var provedBeside: [DeviceID] = []
     private let lowestPort: UInt16
     private let undialled: Set<NetworkAddress.Scope>
+    private let endsLives: Bool
 
     /// A table of devices that were known in an earlier run; none of them is present.
     ///
@@ -66,12 +67,15 @@ struct PeerTable {
     ///   - lowestPort: below it no port is dialled.
     ///   - undialled: whose addresses are not dialled: those of no single host, and loopback ones of others, which lead
     ///     to this device.
+    ///   - endsLives: whether what a device says counts for its time to live only. Every program's table ends it; only the
+    ///     tests of attacks see what could be repeated after it.
     init(
         known: KnownDevices = KnownDevices(), keys: GenerationKeys, lowestPort: UInt16 = Advertisement.minimumPort,
-        undialled: Set<NetworkAddress.Scope> = Self.undialled
+        undialled: Set<NetworkAddress.Scope> = Self.undialled, endsLives: Bool = true
     ) {
         self.lowestPort = lowestPort
         self.undialled = undialled
+        self.endsLives = endsLives
         for entry in known.entries.prefix(Self.bound) {
             guard let device = DeviceID(entry.deviceID) else { continue }
             peers[device] = Peer(
@@ -122,7 +126,7 @@ struct PeerTable {
             others: Int(content.otherActivities), seen: unixTime,
             currentSince: unixTime - min(unixTime, UInt64(content.current?.age ?? 0)),
             revision: known?.revision ?? 0, isProved: isProved(advertisement.device),
-            expiresAt: now + .seconds(Int(secondsLeft ?? content.timeToLive)))
+            expiresAt: endsLives ? now + .seconds(Int(secondsLeft ?? content.timeToLive)) : Instant(nanoseconds: .max))
         peer.news = (known?.news ?? 0) + 1
         peer.formerNames = known?.formerNames ?? FormerNames()
         // Of what no connection has shown none is remembered: whoever has the account's keys can make it up.
