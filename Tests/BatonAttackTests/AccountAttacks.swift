@@ -42,8 +42,8 @@ struct AccountAttacks {
     func enrolment() async throws {
         let account = try TestAccount(devices: 2)
         let (stolen, other) = (account.devices[0], account.devices[1])
-        // No attack, because no code writes the key: a device that had written it shows that it would be found.
-        for isWritten in [false, true] {
+        /// Enrols a device with the account key where that is in a copy of the folder, else with a key that the thief makes.
+        func enrol(withKeyInFolder isWritten: Bool = false) throws -> (device: Account, hasFoundKey: Bool) {
             let thief = try Scratch()
             let copy = FilePath(thief.url.appendingPathComponent("account").path)
             try FileManager.default.copyItem(atPath: stolen.store.folder.string, toPath: copy.string)
@@ -52,10 +52,24 @@ struct AccountAttacks {
                 try secret.write(to: URL(fileURLWithPath: copy.appending("account-key").string))
             }
             let key = try findKey(in: loot(copy), of: stolen.account.id)
-            #expect((key != nil) == isWritten)
-            guard let key else { continue }
-            let fresh = try AccountStore(folder: FilePath(thief.url.appendingPathComponent("new").path)).join(key)
-            #expect(try other.admits(fresh.identity.tlsMaterial) == .succeeded)
+            let fresh = AccountStore(folder: FilePath(thief.url.appendingPathComponent("new").path))
+            return (try fresh.join(key ?? AccountKey()), key != nil)
+        }
+        try await attack("a device that a thief of the folder enrols with the key that he finds, or with his own") {
+            defence in
+            let enrolled = try enrol()
+            return try other.admits(
+                enrolled.device.identity.tlsMaterial, checks: defence.isOn ? .all : .all.subtracting(.account))
+        }
+        // No code writes the key, so that there is nothing to switch off: a device that had written it stands in.
+        func findAndEnrol(withKeyInFolder isWritten: Bool) throws -> Outcome {
+            let enrolled = try enrol(withKeyInFolder: isWritten)
+            return enrolled.hasFoundKey ? try other.admits(enrolled.device.identity.tlsMaterial) : .refused
+        }
+        try await attack("the account key, looked for in all that is in a stolen folder") {
+            try findAndEnrol(withKeyInFolder: false)
+        } against: {
+            try findAndEnrol(withKeyInFolder: true)
         }
     }
 

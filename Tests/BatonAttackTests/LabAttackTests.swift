@@ -172,16 +172,38 @@ struct LabAttackTests {
                 laptop.text.map { String(format: "%02x", $0) }.joined(), laptop.instance, "host1",
             ] + ports)
         try await spoofer.program.line(from: 3) { $0 == "announced" }
-        // No attack, because no code here reads SRV or dials what it says: one that believes it shows that it would be seen.
-        // Announcements that are believed have their attacks (``AdvertisementAttacks``).
+        /// The ports at which the attacker's host was dialled so far.
+        func hits() -> Set<String> {
+            Set(spoofer.program.lines.filter { $0.hasPrefix("hit ") }.map { String($0.dropFirst(4)) })
+        }
+        /// Asks a program that dials what SRV records say for one of these ports.
+        func believe(_ ports: String...) async throws -> Set<String> {
+            let believer = try lab.startProgram(
+                2, ["python3", "-c", HostilePrograms.believer, "10.77.0.2"] + ports)
+            #expect(try await believer.end().status == 0, "\(believer.errors)")
+            try await spoofer.program.line { $0.hasPrefix("hit") && ports.contains(String($0.dropFirst(4))) }
+            return hits()
+        }
         let inbox = try lab.destination("inbox")
         // Somebody else claims the laptop's name: it is away for a moment, until it has taken another one.
         let accepted = try await lab.run(2, "accept", "--wait", "30", "--to", inbox.path)
         #expect(accepted.status == 0, "\(accepted.errors)")
-        #expect(!spoofer.program.lines.contains { $0.hasPrefix("hit") }, "\(spoofer.program.lines)")
-        let believer = try lab.startProgram(2, ["python3", "-c", HostilePrograms.believer, "10.77.0.2"])
-        #expect(try await believer.end().status == 0, "\(believer.errors)")
-        try await spoofer.program.line { $0.hasPrefix("hit") }
+        // This dials whoever is announced, and the attacker's next round comes after what has reached his ports.
+        #expect(try await lab.run(2, "devices").status == 0)
+        try await spoofer.program.line(from: spoofer.program.lines.count) { $0 == "announced" }
+        let hitByNode = hits()
+        // No code here asks for SRV or dials what it says, so that there is nothing to switch off. Announcements that are
+        // believed have their attacks (``AdvertisementAttacks``).
+        try await attack("an SRV record that leads to a third host") {
+            Outcome(succeeds: !hitByNode.isEmpty)
+        } against: {
+            Outcome(succeeds: try await believe("40000").contains("40000"))
+        }
+        try await attack("an SRV record that leads to a port below 1024") {
+            Outcome(succeeds: !hitByNode.isDisjoint(with: ["22", "80", "9"]))
+        } against: {
+            Outcome(succeeds: try await !believe("22", "80").isDisjoint(with: ["22", "80"]))
+        }
         try await eventually("the laptop is the only device") { try await lab.status(2)?.peers == 1 }
         try await spoofer.end(by: SIGKILL)
         try await offer.command.end(by: SIGTERM)

@@ -43,6 +43,27 @@ func attack(
     AttackReport.shared.end(name, isRefused: met == .refused, isProven: unmet == .succeeded)
 }
 
+/// Tries an attack on something that no code here has, so that there is no defence to switch off: it has to be refused, and
+/// to succeed against a stand-in that has what it looks for. Counted in a number of its own.
+///
+/// - Parameters:
+///   - name: what is attacked how, for the report.
+///   - attempt: tries it against the real thing, and says how it ended.
+///   - standIn: tries the same against the stand-in.
+func attack(
+    _ name: String, sourceLocation: SourceLocation = #_sourceLocation, _ attempt: () async throws -> Outcome,
+    against standIn: () async throws -> Outcome
+) async rethrows {
+    AttackReport.shared.begin()
+    let met = try await attempt()
+    #expect(met == .refused, "the attack is not refused: \(name)", sourceLocation: sourceLocation)
+    let unmet = try await standIn()
+    #expect(
+        unmet == .succeeded, "the attack does not even succeed against a stand-in: \(name)",
+        sourceLocation: sourceLocation)
+    AttackReport.shared.end(name, isRefused: met == .refused, isProven: unmet == .succeeded, hasDefence: false)
+}
+
 /// Counts the attacks of this process, and says at its end what became of them.
 final class AttackReport: Sendable {
     static let shared = AttackReport()
@@ -51,6 +72,8 @@ final class AttackReport: Sendable {
         var begun = 0
         var refused = 0
         var proven = 0
+        /// Those that succeed against a stand-in, because there is nothing to switch off.
+        var provenApart = 0
         var missed: [String] = []
     }
 
@@ -64,18 +87,23 @@ final class AttackReport: Sendable {
         counts.withLock { $0.begun += 1 }
     }
 
-    func end(_ name: String, isRefused: Bool, isProven: Bool) {
+    func end(_ name: String, isRefused: Bool, isProven: Bool, hasDefence: Bool = true) {
         counts.withLock { counts in
             counts.refused += isRefused ? 1 : 0
-            counts.proven += isProven ? 1 : 0
+            counts.proven += isProven && hasDefence ? 1 : 0
+            counts.provenApart += isProven && !hasDefence ? 1 : 0
             if !isRefused || !isProven { counts.missed.append(name) }
         }
     }
 
     private func say() {
         let counts = counts.withLock { $0 }
-        var text =
-            "attacks: \(counts.begun) tried, \(counts.refused) refused; without their defence \(counts.proven) succeed\n"
+        var text = "attacks: \(counts.begun) tried, \(counts.refused) refused"
+        text += "; without their defence \(counts.proven) succeed"
+        if counts.provenApart > 0 {
+            text += ", and \(counts.provenApart) against a stand-in: no code here has what they look for"
+        }
+        text += "\n"
         for name in counts.missed { text += "attacks: NOT AS IT SHOULD BE: \(name)\n" }
         let bytes = Array(text.utf8)
         _ = write(STDOUT_FILENO, bytes, bytes.count)

@@ -105,7 +105,7 @@ enum HostilePrograms {
             """
 
     /// A client that believes DNS-SD, as LocalSend's and KDE Connect's kind do: it waits for an SRV record of the service
-    /// with a port other than 9 and connects to the address that came with it. Argument: own address.
+    /// with a certain port and connects to the address that came with it. Arguments: own address, ports.
     static let believer =
         multicastDNS + """
             s = group(sys.argv[1])
@@ -120,7 +120,7 @@ enum HostilePrograms {
                     data, at = message[at + 10:at + 10 + length], at + 10 + length
                     if kind == 33 and owner.endswith(SERVICE): port = struct.unpack(">H", data[4:6])[0]
                     if kind == 1: address = socket.inet_ntoa(data)
-                if port not in (0, 9) and address:
+                if str(port) in sys.argv[2:] and address:
                     socket.create_connection((address, port), 10).close()
                     print("connected", address, port, flush=True)
                     break
