@@ -169,6 +169,37 @@ extension LabHandoffTests {
             #expect(try await device("phone", on: 2, lab) == nil)
         }
 
+        /// The user revokes on the laptop; the desktop only hears of it, in the middle of a stream with the lost device.
+        @Test("Who hears of a revocation from another device ends its connection with the revoked one within a second")
+        func spreading() async throws {
+            let lab = try await HandoffLab(["laptop", "desktop", "phone"])
+            defer { lab.down() }
+            let nodes = try await startNodes(lab, 3)
+            let shell = try await lab.offer(
+                2, "--type", "org.example.shell", "--title", "Shell", "--serve", "cat")
+            try await lab.watch(3).listed("Shell")
+            let holder = try lab.start(3, "accept", "--wait", "30", "--stream")
+            holder.program.send("here")
+            try await holder.program.line { $0 == "here" }
+            let phone = try #require(try await device("phone", on: 1, lab).flatMap(LabEvent.init)?.deviceID)
+
+            let revoking = try lab.start(
+                1, "devices", "revoke", phone, "--yes", "--key-file", lab.keyFile.path)
+            let list = "revocation list 1 holds"
+            try await eventually("the list has come to the desktop", within: .seconds(40)) {
+                nodes[1].errors.contains(list)
+            }
+            try await eventually("the connection is gone", within: .seconds(1)) { !holder.program.isRunning }
+            #expect(try await holder.end().status == 68)
+            try await eventually("the desktop has ended it") {
+                nodes[1].errors.contains("connections with the revoked device \(phone.prefix(8)) were ended")
+            }
+            #expect(!nodes[2].errors.contains(list))
+            #expect(try await revoking.end().status == 0)
+            #expect(try await device("phone", on: 2, lab) == nil)
+            _ = try? await shell.command.end(by: SIGTERM)
+        }
+
         @Test("Devices that were revoked apart are all out, and who meets both sides joins the others again")
         func apart() async throws {
             let lab = try await HandoffLab(["laptop", "desktop", "phone", "tablet", "watch"])
