@@ -30,8 +30,8 @@ final class PartContent {
         case over
     }
 
-    /// Runs of zeros of a file with holes that are not written: 64 KiB.
-    private static let holeSize = 64 << 10
+    /// Blocks of zeros of a file with holes that are not written: 4 KiB, of which most file systems make holes.
+    private static let holeSize = 4 << 10
 
     /// Chunks that are verified and written.
     private(set) var verified: ChunkSet
@@ -311,14 +311,21 @@ final class PartContent {
     ) throws(DocumentError) {
         // What an earlier transfer may have left there is not zero.
         if offset == 0 { try part.clear(place.range, ofFile: place.file) }
-        var start = 0
-        while start < bytes.count {
-            let piece = UnsafeRawBufferPointer(rebasing: bytes[start..<min(bytes.count, start + Self.holeSize)])
-            if !piece.isZero {
-                try part.write(piece, toFile: place.file, at: place.offset + UInt64(offset + start))
-            }
-            start += piece.count
+        func write(_ run: Range<Int>) throws(DocumentError) {
+            guard !run.isEmpty else { return }
+            let piece = UnsafeRawBufferPointer(rebasing: bytes[run])
+            try part.write(piece, toFile: place.file, at: place.offset + UInt64(offset + run.lowerBound))
         }
+        // Blocks of the file, which do not begin where what has come begins.
+        var (start, block) = (0, 0..<0)
+        while block.upperBound < bytes.count {
+            let end = block.upperBound + Self.holeSize - (offset + block.upperBound) % Self.holeSize
+            block = block.upperBound..<min(bytes.count, end)
+            guard UnsafeRawBufferPointer(rebasing: bytes[block]).isZero else { continue }
+            try write(start..<block.lowerBound)
+            start = block.upperBound
+        }
+        try write(start..<bytes.count)
     }
 }
 

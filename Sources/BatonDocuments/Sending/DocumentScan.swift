@@ -86,9 +86,9 @@ public enum DocumentScan {
 }
 
 extension DocumentEntry.File {
-    /// Bytes that a file has to lack on the disk to be taken for one with holes: what file systems keep in the inode, or
-    /// compress, makes small differences.
-    private static let sparseMargin: Int64 = 64 << 10
+    /// Bytes that a file has to lack on the disk to be taken for one with holes: a block. What file systems keep in the
+    /// inode is smaller; what they compress is taken for one, which only costs looking for zeros.
+    private static let sparseMargin: Int64 = 4 << 10
 
     /// What a status says of a regular file.
     init(_ status: stat) {
