@@ -288,4 +288,18 @@ import Testing
     private static var canBecomeSomebodyElse: Bool {
         geteuid() == 0 && FileManager.default.isExecutableFile(atPath: "/usr/bin/setpriv")
     }
+
+    @Test("What cannot be removed from an account that is left keeps no other file of it")
+    func obstacle() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-leave-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let store = AccountStore(folder: FilePath(folder.path).appending("account"))
+        _ = try store.create(deviceName: "laptop")
+        let obstacle = folder.appendingPathComponent("account/.obstacle/within")
+        try FileManager.default.createDirectory(at: obstacle, withIntermediateDirectories: true)
+        #expect(throws: AccountError.self) { try store.leave() }
+        let left = try FileManager.default.subpathsOfDirectory(atPath: folder.path)
+        #expect(left.allSatisfy { $0.hasSuffix("within") || $0.hasSuffix(".obstacle") || !$0.contains("/") }, "\(left)")
+        #expect(left.contains { $0.hasSuffix("within") })
+    }
 }

@@ -115,14 +115,21 @@ struct AccountFolder: ~Copyable {
         return names
     }
 
-    /// Overwrites every file with zeros and removes it.
+    /// Overwrites every file with zeros and removes it; what cannot be removed keeps none of the others.
     ///
+    /// - Throws: the first error, when everything else is done.
     /// Overwriting is best effort: a flash disk or a copying file system may keep the old blocks.
     func wipe() throws(AccountError) {
+        var first: AccountError?
         for name in try names() {
             overwrite(name)
-            try check(unlinkat(descriptor, name, 0), "remove", path.appending(name))
+            do throws(AccountError) {
+                try check(unlinkat(descriptor, name, 0), "remove", path.appending(name))
+            } catch {
+                first = first ?? error
+            }
         }
+        if let first { throw first }
     }
 
     /// Removes the beginnings of writes that were killed; only for the one process that writes here.

@@ -26,7 +26,7 @@ struct AccountCreateCommand: ParsableCommand {
         let account: Account
         let key: AccountKey
         do {
-            (account, key) = try store.create(deviceName: name)
+            (account, key) = try store.create(deviceName: name.map(RawArguments.repaired))
         } catch {
             throw CommandError(error)
         }

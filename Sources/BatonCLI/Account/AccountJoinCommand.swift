@@ -11,8 +11,8 @@ struct AccountJoinCommand: AsyncParsableCommand {
             Asks for the account key without showing what you type. Where standard input is not a terminal, the key is \
             its first line. Case, spaces and dashes do not matter, and a mistyped key is found by its checksum.
 
-            Before the key is forgotten, other devices of the account are looked for, 3 s and up to 10, so that this one \
-            knows from the start who was revoked. Otherwise it learns that when it meets one who knows.
+            Before the key is forgotten, other devices of the account are looked for, 3 s and up to 10 (30 where more is \
+            announced than can be looked at), so that this one knows from the start who was revoked. Otherwise it learns that when it meets one who knows.
 
             The key is never an argument and never in the environment, where other programs could read it.
 
@@ -38,7 +38,7 @@ struct AccountJoinCommand: AsyncParsableCommand {
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         try Self.refuseExisting(store)
         do {
-            var enrolment = try store.begin(try await AccountKeyInput.read(from: keyFile), deviceName: name)
+            var enrolment = try store.begin(try await AccountKeyInput.read(from: keyFile), deviceName: name.map(RawArguments.repaired))
             let found = noWait ? nil : await Self.lookAround(enrolment)
             if let found { enrolment.account = found.account }
             let account = try store.finish(enrolment)
@@ -52,7 +52,8 @@ struct AccountJoinCommand: AsyncParsableCommand {
 
     /// The account with what other devices know of it, and these devices.
     private static func lookAround(_ enrolment: Enrolment) async -> AccountLookup.Outcome {
-        Output.say("Looking for another device of the account, up to \(patience.components.seconds) s...")
+        Output.say("Looking for another device of the account, up to \(patience.components.seconds) s,")
+        Output.say("or three times as long where the network is full of announcements...")
         let outcome = await AccountLookup(for: enrolment.account, with: enrolment.secrets).run(within: patience)
         let later = "If a device was ever revoked, this one learns of it when it first meets another."
         if !outcome.met.isEmpty {

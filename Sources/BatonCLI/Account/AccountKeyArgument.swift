@@ -27,6 +27,6 @@ enum AccountKeyArgument {
     }
 
     private static func isFile(_ argument: String) -> Bool {
-        PathArgument(argument: argument).path.withPlatformString { access($0, F_OK) == 0 }
+        PathArgument(argument: argument)?.path.withPlatformString { access($0, F_OK) == 0 } ?? false
     }
 }

@@ -66,7 +66,9 @@ enum RawArguments {
 struct PathArgument: ExpressibleByArgument, Sendable {
     let path: FilePath
 
-    init(argument: String) {
+    /// - Returns: nil for an empty one, as a variable of a shell that is not set makes it: no path, and not this folder.
+    init?(argument: String) {
+        guard !argument.isEmpty else { return nil }
         path = FilePath(bytes: RawArguments.bytes(of: argument))
     }
 }

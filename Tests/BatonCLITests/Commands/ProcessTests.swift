@@ -142,6 +142,12 @@ struct ProcessTests {
         #expect(gone.status == ExitStatus.account.rawValue)
     }
 
+    @Test("An empty path is none, and not the folder that one is in", arguments: ["--to", "--against", "--file"])
+    func emptyPath(option: String) async throws {
+        let result = try await BuiltCommand.run(["accept", option, ""])
+        #expect(result.status == ExitStatus.usage.rawValue && result.errors.contains(option), "\(result.errors)")
+    }
+
     @Test(
         "Where nobody would see the account key no account is made, and the one that there is stays",
         arguments: [">&-", ">/dev/null", ">&4"])
