@@ -248,6 +248,19 @@ struct DestinationTests {
         #expect(fixture.records.isEmpty)
     }
 
+    @Test("Of a folder that was moved meanwhile it is said where it is, and not what stands in its place")
+    func movedFolder() async throws {
+        let (place, moved) = (try fixture.scratch.makeFolder("inbox"), fixture.scratch.path.appending("moved"))
+        let writer = try await fixture.writer(1 << 20, in: place)
+        let content = DocumentFixture.content(1 << 20, seed: 33)
+        try await writer.write(DocumentFixture.records(content))
+        try SystemCalls.call { rename(place.string, moved.string) }
+        try SystemCalls.call { symlink("/etc", place.string) }
+        let path = try await writer.commit()
+        #expect(path.removingLastComponent().lastComponent == "moved")
+        #expect(try DocumentFixture.read(path) == content)
+    }
+
     @Test(.enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot)) func diskThatFillsUpMeanwhile() async throws
     {
         let mounted = try MountedFolder(tmpfsAt: try fixture.scratch.makeFolder("filling"), size: 8 << 20)

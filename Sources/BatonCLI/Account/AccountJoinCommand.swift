@@ -38,7 +38,8 @@ struct AccountJoinCommand: AsyncParsableCommand {
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         try Self.refuseExisting(store)
         do {
-            var enrolment = try store.begin(try await AccountKeyInput.read(from: keyFile), deviceName: name.map(RawArguments.repaired))
+            let key = try await AccountKeyInput.read(from: keyFile)
+            var enrolment = try store.begin(key, deviceName: name.map(RawArguments.repaired))
             let found = noWait ? nil : await Self.lookAround(enrolment)
             if let found { enrolment.account = found.account }
             let account = try store.finish(enrolment)

@@ -65,16 +65,7 @@ public final class DestinationFolder: Sendable {
             throw DocumentError(
                 isMissing ? .destinationMissing : .destinationNotWritable, path.displayed, underlyingError: error)
         }
-        let link = FilePath("/proc/self/fd/\(file.rawValue)")
-        let target = link.withPlatformString { link in
-            [CChar](unsafeUninitializedCapacity: Int(PATH_MAX) + 1) { room, count in
-                if let start = room.baseAddress { count = max(0, readlink(link, start, Int(PATH_MAX))) }
-                room[count] = 0
-                count += 1
-            }
-        }
-        let resolved = FilePath(platformString: target)
-        resolvedPath = resolved.isAbsolute ? resolved : path
+        resolvedPath = Self.place(of: file) ?? path
         isKnownToName = Self.isKnownToName(file)
         // Refused before the other device hears of anything, and not when its first byte has come.
         for call in NeededCall.allCases {
@@ -124,10 +115,32 @@ public final class DestinationFolder: Sendable {
             && baton_rename_without_replacing(file.rawValue, "", "") == -ENOENT
     }
 
-    /// Where a name in the folder is, by the user's path.
+    /// Where a name in the folder is, by the user's path; where that leads to another folder by now, by this one's own.
     func path(of label: DocumentLabel) -> FilePath {
-        guard let component = label.component else { return path }
-        return path.appending(component)
+        let folder = isAtPath ? path : Self.place(of: file) ?? path
+        guard let component = label.component else { return folder }
+        return folder.appending(component)
+    }
+
+    private var isAtPath: Bool {
+        guard let there = try? SystemCalls.status(at: path), let own = try? SystemCalls.status(of: file) else {
+            return false
+        }
+        return there.st_ino == own.st_ino && there.st_dev == own.st_dev
+    }
+
+    /// Where an open folder is now, without links; nil where nobody can tell.
+    private static func place(of folder: borrowing OwnedDescriptor) -> FilePath? {
+        let link = FilePath("/proc/self/fd/\(folder.rawValue)")
+        let target = link.withPlatformString { link in
+            [CChar](unsafeUninitializedCapacity: Int(PATH_MAX) + 1) { room, count in
+                if let start = room.baseAddress { count = max(0, readlink(link, start, Int(PATH_MAX))) }
+                room[count] = 0
+                count += 1
+            }
+        }
+        let place = FilePath(platformString: target)
+        return place.isAbsolute ? place : nil
     }
 
     /// Makes sure that nothing has this name yet: no file, no folder, no link, not even one that leads nowhere.
