@@ -36,7 +36,7 @@ struct NodeLimits: Sendable {
 
     // MARK: Connections
 
-    /// Connections at once, in both directions; one more is closed unread, and where others were first during its
+    /// Connections at once, in both directions, those that are being dialled among them; one more is closed unread, and where others were first during its
     /// handshake, behind that. Each costs at the worst 1 MiB and its share of ``buffers``. Default 32.
     var connections = 32
     /// Live connections with one device, so that none uses up those of the others. Default 4.
@@ -45,6 +45,9 @@ struct NodeLimits: Sendable {
     var idleLife = Duration.seconds(60)
     /// How long dialling may take, over all addresses of a device. Default 10 s.
     var dialDeadline = Duration.seconds(10)
+    /// Devices that are dialled at once, so that others always find a place beside them. Where a revocation is to be told to
+    /// more, they have their turn a little later. Default 16.
+    var dials = 16
     /// Devices that are dialled at once without the user naming them, of those that no connection has proved: whoever has
     /// the account's keys can announce devices that do not exist. Default 4.
     var unprovedDials = 4

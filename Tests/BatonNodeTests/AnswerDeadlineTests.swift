@@ -54,7 +54,7 @@ struct AnswerDeadlineTests {
         var sealer = try device.makeSealer()
         await parts.announce(try sealer.seal(content()), under: "phone")
         let (near, far) = try await connectedPair(on: parts.loop)
-        try await parts.connections.adopt(near, of: device.id.description)
+        try await parts.connections.adopt(near, of: device.id.description, isDialled: false)
         let (asked, ask) = AsyncStream<BatonTransport.Stream>.makeStream()
         let serving = Task { for await incoming in far.incoming { ask.yield(incoming.stream) } }
         var streams = asked.makeAsyncIterator()

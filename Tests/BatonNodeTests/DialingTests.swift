@@ -76,6 +76,34 @@ struct DialingTests {
         await parts.connections.stop()
     }
 
+    @Test("So many devices are dialled at once in all, whoever wants them, and the others find their places beside them")
+    mutating func dials() async throws {
+        limits.dials = 3
+        limits.connections = 5
+        let parts = try await parts()
+        let reached = Lock<[Socket]>([])
+        let listener = try Listener(at: .ip(.ipv4Any, port: 0), on: EventLoop(name: "invented"))
+        listener.start { socket in reached.withLock { $0.append(socket) } }
+        defer { listener.close() }
+        let port = try #require(listener.localAddress.port)
+        var devices: [String] = []
+        for number in 0...3 {
+            devices.append(try await announce(UInt8(number), at: "127.0.0.\(number + 1)", port: port, to: parts))
+        }
+        let dials = devices.prefix(3).map { device in
+            Task { [connections = parts.connections] in try await connections.connection(to: device, isWanted: true) }
+        }
+        try await eventually("they are dialled") { reached.withLock { $0.count } == 3 }
+        let error = await #expect(throws: HandoffError.self) {
+            try await parts.connections.connection(to: devices[3], isWanted: true)
+        }
+        #expect(error?.code == .limitExceeded && error?.message.contains("are being dialled") == true)
+        #expect(reached.withLock { $0.count } == 3)
+        await parts.connections.stop()
+        for socket in reached.withLock({ $0 }) { socket.close() }
+        for dial in dials { await #expect(throws: HandoffError.self) { try await dial.value } }
+    }
+
     @Test("What nothing has proved is dialled in brief, and for longer where a user names it meanwhile")
     mutating func brief() async throws {
         limits.unprovedDialDeadline = .milliseconds(200)

@@ -69,7 +69,7 @@ struct HandoffTests {
         #expect(Handoff.replacementBound == 8)
         for replacements in [Handoff.replacementBound, Handoff.replacementBound + 1] {
             let (near, far) = try await connectedPair(on: parts.loop)
-            try await parts.connections.adopt(near, of: origin.id)
+            try await parts.connections.adopt(near, of: origin.id, isDialled: false)
             let asked = Lock<[UInt8]>([])
             serve(far) { request, stream in
                 switch request {
@@ -108,7 +108,7 @@ struct HandoffTests {
     @Test("An origin that does not send the activity is waited for so long, and hears that it was too late")
     func silence() async throws {
         let (near, far) = try await connectedPair(on: parts.loop)
-        try await parts.connections.adopt(near, of: origin.id)
+        try await parts.connections.adopt(near, of: origin.id, isDialled: false)
         let (endings, ending) = AsyncStream<TransportError.Code?>.makeStream()
         serve(far) { _, stream in
             do throws(TransportError) {
@@ -161,7 +161,7 @@ struct HandoffTests {
                 try await stream.respond(Self.payload(offered.withLock { $0 }))
                 await stream.finish()
             }
-            try await parts.connections.adopt(near, of: origin.id)
+            try await parts.connections.adopt(near, of: origin.id, isDialled: false)
             return near
         }
         /// - Parameter ruled: whether the rule that accepts took it over; the user did where not.

@@ -15,7 +15,6 @@ extension PeerConnections {
         guard let peer = await directory.peer(device), !peer.addresses.isEmpty else {
             throw HandoffError(.peerUnreachable, "the device \(device.prefix(8)) has not been seen on this network")
         }
-        guard count < limits.connections else { throw tooMany }
         do {
             let connection: Connection
             do {
@@ -24,7 +23,7 @@ extension PeerConnections {
                 // A door that strangers crowd turns some away whom it lets in a moment later.
                 connection = try await enter(peer)
             }
-            try await adopt(connection, of: device)
+            try await adopt(connection, of: device, isDialled: true)
             // What this device lacks it has before anything is asked: the other side serves nothing else till then.
             await exchange.meet(connection, of: device)
             return connection

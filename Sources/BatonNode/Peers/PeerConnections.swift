@@ -71,6 +71,9 @@ actor PeerConnections {
     /// How many connections are live.
     var count: Int { live.values.reduce(0) { $0 + $1.count } }
 
+    /// How many there are or will be: a dial takes the place of its connection.
+    private var places: Int { count + dialing.count }
+
     /// The devices that a live connection leads to.
     var devices: [String] { Array(live.keys) }
 
@@ -116,6 +119,10 @@ actor PeerConnections {
 
     /// - Parameter addresses: of a device that is dialled in brief.
     private func begin(_ device: String, at addresses: [SocketAddress]?) throws(HandoffError) -> Dial {
+        guard places < limits.connections else { throw tooMany }
+        guard dialing.count < limits.dials else {
+            throw HandoffError(.limitExceeded, "\(limits.dials) devices are being dialled: try again in a moment")
+        }
         if let addresses, !dialPlaces.enter(device, at: addresses.compactMap(\.ipAddress)) {
             throw HandoffError(
                 .limitExceeded, "too many devices that never were connected are being dialled: try later")
@@ -186,7 +193,7 @@ actor PeerConnections {
     /// Takes a connection that another device dialled and that was let in.
     func accept(_ connection: Connection) async {
         let address = connection.remoteAddress.ipAddress
-        guard !isStopped, count < limits.connections, handshakes < limits.handshakes,
+        guard !isStopped, places < limits.connections, handshakes < limits.handshakes,
             address.map({ handshakesByAddress[$0, default: 0] < limits.handshakesPerAddress }) ?? true
         else {
             logger.info("a connection from \(connection.remoteAddress) was closed: too many are there")
@@ -202,7 +209,7 @@ actor PeerConnections {
         }
         do {
             let device = try await establish(connection)
-            try await adopt(connection, of: device, atMost: limits.connectionsPerDevice)
+            try await adopt(connection, of: device, isDialled: false)
             // Not waited for: the place among the handshakes is free for another.
             Task { await exchange.meet(connection, of: device) }
         } catch {
@@ -236,18 +243,18 @@ actor PeerConnections {
 
     /// Serves what the other side asks on a connection, until it ends.
     ///
-    /// - Parameter bound: the most connections with this device, this one among them.
+    /// - Parameter isDialled: whether this device has dialled; then it has its place already.
     /// - Throws: `limitExceeded` where others came first; the connection is closed then.
-    func adopt(
-        _ connection: Connection, of device: String, atMost bound: Int = .max
-    ) async throws(HandoffError) {
+    func adopt(_ connection: Connection, of device: String, isDialled: Bool) async throws(HandoffError) {
         // The list may have come while the handshake went on, and others for the last place.
         guard !account.isRevoked(device) else { return await connection.abort() }
-        let isOneTooMany = count >= limits.connections
-        guard !isOneTooMany, live[device, default: []].count < bound else {
+        let isOneTooMany = places - (isDialled ? 1 : 0) >= limits.connections
+        guard !isOneTooMany, live[device, default: []].count < limits.connectionsPerDevice else {
             await connection.close(.limitExceeded)
             throw isOneTooMany
-                ? tooMany : HandoffError(.limitExceeded, "\(bound) connections with the device are open already")
+                ? tooMany
+                : HandoffError(
+                    .limitExceeded, "\(limits.connectionsPerDevice) connections with the device are open already")
         }
         live[device, default: []].append(Live(connection: connection))
         armSweep()
