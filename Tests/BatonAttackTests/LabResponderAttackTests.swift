@@ -235,6 +235,34 @@ extension LabAttackTests {
             }
         }
 
+        @Test("However often Avahi is killed and started again, a node holds no more for it")
+        func killedOften() async throws {
+            let lab = try await HandoffLab()
+            defer { lab.down() }
+            let nodes = try await lab.startNodes()
+            let offer = try await lab.offer(1, "--url", "https://example.org/1", "--title", "First")
+            try await lab.watch(2).listed("First")
+            func kill(times: Int) async throws -> Holdings {
+                for _ in 0..<times {
+                    try lab.lab.command("avahi", "1", "kill")
+                    try await eventually("it is said that there is no Avahi") {
+                        try await lab.status(1)?.responder?.hasPrefix("unavailable") == true
+                    }
+                    try lab.lab.command("avahi", "1", "start")
+                    try await eventually("Avahi is there again", within: .seconds(20)) {
+                        try await lab.status(1)?.responder == "running"
+                    }
+                }
+                return try Holdings(of: nodes[0].program.processIdentifier)
+            }
+            let (few, many) = (try await kill(times: 2), try await kill(times: 7))
+            print("killed twice: \(few); 9 times: \(many)")
+            let bound = Holdings(
+                threads: few.threads + 4, descriptors: few.descriptors + 8, kibibytes: few.kibibytes + 4096)
+            #expect(!many.exceeds(bound))
+            try await offer.command.end(by: SIGTERM)
+        }
+
         /// Whether the laptop's next activity is seen by the desktop within ten seconds.
         private func isListed(on lab: HandoffLab, by watch: HostCommand) async throws -> Bool {
             let offer = try await lab.offer(1, "--url", "https://example.org/2", "--title", "Late")

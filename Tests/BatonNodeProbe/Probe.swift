@@ -20,6 +20,8 @@ import Logging
 @main
 enum Probe {
     static func main() async throws {
+        // Without a defence it is no node for the home that its user has.
+        guard ProcessInfo.processInfo.environment["BATON_HOME"] != nil else { fatalError("tests set BATON_HOME") }
         var seams = NodeSeams()
         var configuration = NodeConfiguration()
         configuration.environment = ProcessInfo.processInfo.environment

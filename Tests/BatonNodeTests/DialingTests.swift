@@ -76,7 +76,7 @@ struct DialingTests {
         await parts.connections.stop()
     }
 
-    @Test("So many devices are dialled at once in all, whoever wants them, and the others find their places beside them")
+    @Test("So many devices are dialled at once in all, whoever wants them")
     mutating func dials() async throws {
         limits.dials = 3
         limits.connections = 5
