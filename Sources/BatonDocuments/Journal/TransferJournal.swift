@@ -41,6 +41,9 @@ final class TransferJournal {
         var unsure: [(chunk: UInt64, checksum: ChunkChecksum)]
         /// Files in which another version has left what is not verified (``Remnants``).
         var remnants = Set<Int>()
+
+        /// Where these files are in the document.
+        var remnantPaths: Set<[UInt8]> { Set(remnants.map { header.tree.entry(ofFile: $0).path.bytes }) }
     }
 
     private let file: OwnedDescriptor

@@ -72,12 +72,17 @@ extension PartContent {
         }
         let tree = header.tree
         var verified = before.content.verified.carried(from: before.content.header.tree, to: tree)
+        let remained = before.content.remnantPaths
         var remnants: Set<Int> = []
         do {
             var changed: Set<Int> = []
             for file in 0..<tree.layout.fileCount {
                 let chunks = tree.layout.chunks(ofFile: file)
-                if verified.containsAny(chunks), folder.isThere(file: file) { continue }
+                if verified.containsAny(chunks), folder.isThere(file: file) {
+                    // Of a third version, beside what has come of this one.
+                    if remained.contains(tree.entry(ofFile: file).path.bytes) { remnants.insert(file) }
+                    continue
+                }
                 verified.remove(chunks)
                 changed.insert(file)
             }

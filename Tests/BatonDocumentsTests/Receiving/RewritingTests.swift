@@ -217,8 +217,10 @@ struct RewritingTests {
         #expect(attempt.crossed < 6 << 20, "\(attempt.crossed) bytes")
     }
 
-    @Test("In a folder as well: the files that changed are written over")
-    func folder() async throws {
+    @Test(
+        "In a folder as well: the files that changed are written over, also where another one changes meanwhile",
+        arguments: [false, true])
+    func folder(isEditedAgain: Bool) async throws {
         let disk = try mount()
         defer { withExtendedLifetime(disk) {} }
         var content = DocumentFixture.content(18 << 20, seed: 410)
@@ -232,6 +234,7 @@ struct RewritingTests {
         try SystemCalls.call { truncate(source.appending("empty").string, 0) }
         let first = try await delta.attempt(source, interruptedAfter: 5 << 20)
         #expect(first.arrived == nil)
+        if isEditedAgain { try DocumentFixture.write([~content[0]], to: source.appending("b")) }
         let second = try await delta.attempt(source)
         try delta.expectArrived(second, source)
         let again = first.crossed + second.crossed - (4 << 20)
