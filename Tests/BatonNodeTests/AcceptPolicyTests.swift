@@ -286,6 +286,10 @@ struct AcceptPolicyFileTests {
         #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read(scratch.path, userHome: nil) }
         #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read(FilePath(scratch.folder), userHome: nil) }
         #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read("/dev/null", userHome: nil) }
+        // What it refuses does not vanish with a drive that is not there.
+        let link = FilePath(scratch.folder).appending("link")
+        try FileManager.default.createSymbolicLink(atPath: link.string, withDestinationPath: "nowhere")
+        #expect(throws: ConfigurationError.self) { try AcceptPolicyFile.read(link, userHome: nil) }
     }
 
     @Test("Each activity is taken once, also after a new start, and the list stays bounded")

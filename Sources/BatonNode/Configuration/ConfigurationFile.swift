@@ -57,6 +57,10 @@ public enum ConfigurationFile {
             guard count <= sizeBound else { throw ConfigurationError("it is over \(sizeBound) bytes") }
             return Array(bytes.prefix(count))
         } catch Errno.noSuchFileOrDirectory {
+            // What it refuses does not vanish with a drive that is not there.
+            var first: CChar = 0
+            let isLink = path.withPlatformString { readlink($0, &first, 1) } >= 0
+            if isLink { throw ConfigurationError("it is a symbolic link that leads nowhere") }
             return nil
         } catch {
             throw error as? ConfigurationError ?? ConfigurationError("it cannot be read (\(error))")
