@@ -110,7 +110,7 @@ public struct RevocationList: Sendable, Hashable {
 
     private static func commitments(to keys: GenerationKeys) -> [UInt8] {
         [keys.advertisement, keys.gate, keys.joining].flatMap { key in
-            key.map { $0.withUnsafeBytes { Array(SHA256.hash(data: $0)) } } ?? []
+            key.map { $0.withUnsafeBytes { bytes in withWipedStack { Array(SHA256.hash(data: bytes)) } } } ?? []
         }
     }
 

@@ -21,7 +21,7 @@ enum SecretDerivation {
         precondition(key.count <= SHA256.blockByteCount, "a longer key would be hashed first")
         return SecretBytes(count: SHA256.byteCount) { target in
             // What is between stays on the stack: pages of their own for it would take longer than all the hashing, and
-            // who joins an account derives 65 keys for each record that somebody makes up.
+            // who joins an account derives 64 keys for each record that somebody makes up.
             withWipedStack {
                 hash(key, 0x36, message, into: target)
                 hash(key, 0x5c, UnsafeRawBufferPointer(target), into: target)

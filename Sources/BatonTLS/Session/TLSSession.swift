@@ -1,3 +1,4 @@
+import CLinux
 import COpenSSL
 
 /// One SSL: one end of a TLS connection, memory to memory. It knows no socket, no clock and no thread.
@@ -139,11 +140,12 @@ public final class TLSSession {
         if let failure { throw failure }
         guard isComplete else { throw TLSError(.notReady, "There are no keys before the handshake is complete.") }
         ErrorQueue.clear()
-        guard
-            SSL_export_keying_material(
-                pointer, target.baseAddress?.assumingMemoryBound(to: UInt8.self), target.count, label,
-                label.utf8.count, nil, 0, 0) == 1
-        else { throw ErrorQueue.libraryFailure("exporting keys") }
+        let result = SSL_export_keying_material(
+            pointer, target.baseAddress?.assumingMemoryBound(to: UInt8.self), target.count,
+            label, label.utf8.count, nil, 0, 0)
+        // What they are derived from it leaves there.
+        baton_wipe_stack()
+        guard result == 1 else { throw ErrorQueue.libraryFailure("exporting keys") }
     }
 
     // MARK: - Handshake
