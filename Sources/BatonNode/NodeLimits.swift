@@ -45,8 +45,9 @@ struct NodeLimits: Sendable {
     var idleLife = Duration.seconds(60)
     /// How long dialling may take, over all addresses of a device. Default 10 s.
     var dialDeadline = Duration.seconds(10)
-    /// Devices that are dialled at once, so that others always find a place beside them. Where a revocation is to be told to
-    /// more, they have their turn a little later. Default 16.
+    /// Devices that are dialled at once, so that others always find a place beside them; half of them at the most may be
+    /// such as no connection has proved. Where a revocation is to be told to more, they have their turn a little later.
+    /// Default 16.
     var dials = 16
     /// Devices that are dialled at once without the user naming them, of those that no connection has proved: whoever has
     /// the account's keys can announce devices that do not exist. Default 4.

@@ -78,8 +78,7 @@ struct DialingTests {
 
     @Test("So many devices are dialled at once in all, whoever wants them")
     mutating func dials() async throws {
-        limits.dials = 3
-        limits.connections = 5
+        limits.dials = 6
         let parts = try await parts()
         let reached = Lock<[Socket]>([])
         let listener = try Listener(at: .ip(.ipv4Any, port: 0), on: EventLoop(name: "invented"))
@@ -99,9 +98,15 @@ struct DialingTests {
         }
         #expect(error?.code == .limitExceeded && error?.message.contains("are being dialled") == true)
         #expect(reached.withLock { $0.count } == 3)
+        // One that a connection has shown finds its place beside them.
+        await parts.directory.prove(devices[3])
+        let proved = Task { [connections = parts.connections, device = devices[3]] in
+            try await connections.connection(to: device, isWanted: true)
+        }
+        try await eventually("it is dialled") { reached.withLock { $0.count } == 4 }
         await parts.connections.stop()
         for socket in reached.withLock({ $0 }) { socket.close() }
-        for dial in dials { await #expect(throws: HandoffError.self) { try await dial.value } }
+        for dial in dials + [proved] { await #expect(throws: HandoffError.self) { try await dial.value } }
     }
 
     @Test("What nothing has proved is dialled in brief, and for longer where a user names it meanwhile")

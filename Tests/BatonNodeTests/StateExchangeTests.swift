@@ -330,6 +330,38 @@ struct StateExchangeTests {
         await scene.close()
     }
 
+    /// Its word that it has stored them may have been lost, or it is of a version that does not say so.
+    @Test("A device that has the lists and has not said so is asked when it asks for something, be it told just before")
+    func unconfirmed() async throws {
+        let scene = try await Scene(catchUpDeadline: .milliseconds(1500))
+        let connection = try await scene.connect()
+        guard case .activityList = try await connection.request(.activityList(.init())).0 else {
+            throw HandoffError(.internal, "another answer")
+        }
+        let revision = Lock<UInt64>(0)
+        let (questions, question) = AsyncStream<Void>.makeStream()
+        let answering = Task {
+            for await incoming in connection.incoming {
+                guard case .accountState = try WireRequest.decode(incoming.request) else { continue }
+                try await incoming.stream.answer(
+                    .accountState(.with { $0.revision = revision.withLock { $0 } }), following: [WireSignedList]())
+                question.yield()
+            }
+        }
+        var account = try scene.store.load()
+        let lost = try #require(DeviceID(bytes: [UInt8](repeating: 9, count: DeviceID.count)))
+        _ = try account.revoke([lost], with: scene.secrets)
+        try await scene.adopt(account.givenLists)
+        _ = await questions.first { true }
+        revision.withLock { [current = account.state.revision] in $0 = current }
+        guard case .activityList = try await connection.request(.activityList(.init())).0 else {
+            throw HandoffError(.internal, "another answer")
+        }
+        answering.cancel()
+        await connection.close()
+        await scene.close()
+    }
+
     @Test("A revoked device's live connection ends, and its next one in the handshake")
     func revoked() async throws {
         let scene = try await Scene()

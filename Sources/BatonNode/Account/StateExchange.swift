@@ -16,6 +16,10 @@ import SwiftProtobuf
 actor StateExchange {
     /// A device that could not be told is not tried again before.
     private static let retryInterval = Duration.seconds(20)
+    /// One that waits to be served is asked this often.
+    private static let askingPause = Duration.milliseconds(500)
+    /// However often a device takes back what it said, it is told no more often than this.
+    private static let leastInterval = Duration.seconds(1)
     /// Requests that wait for their device to catch up; one more is refused.
     static let waiterBound = 64
     /// Those of one device, so that none uses up the places of the others.
@@ -108,8 +112,16 @@ actor StateExchange {
         let (changes, change) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         waiters[id] = (device, change)
         defer { waiters[id] = nil }
-        // One that does not know that it lacks anything is told.
-        Task { await inform(device) }
+        // One that does not know that it lacks anything is told, and one that has not said that it has it all is asked, be it
+        // just after it was told in vain: now it is there.
+        let telling = Task {
+            while !Task.isCancelled, isBehind(device) {
+                others[device]?.told = nil
+                await inform(device)
+                try? await Task.sleep(for: Self.askingPause)
+            }
+        }
+        defer { telling.cancel() }
         let isCurrent = try? await withDeadline(catchUpDeadline, "it did not take over the revocation lists") {
             for await _ in changes where await !self.isBehind(device) { return true }
             return false
@@ -177,7 +189,8 @@ actor StateExchange {
             _ = try await connection.accountState(asking: account.value.state.revision, within: listsDeadline)
         } catch {
             logger.info("the revocation lists of \(device.prefix(8)) were not taken over: \(error)")
-            others[device, default: MetDevices.Device()].asked = []
+            // What was told and cannot be taken is not asked for again, or two that cannot come together ask for ever.
+            if !isAnswered { others[device, default: MetDevices.Device()].asked = [] }
         }
         return isAnswered
     }
@@ -277,7 +290,8 @@ actor StateExchange {
         if heard.lacksLists, let known = others[heard.device]?.revision, known != 0 {
             others[heard.device]?.revision = 0
             others[heard.device]?.asked = []
-            others[heard.device]?.told = nil
+            let wasToldNow = others[heard.device]?.told.map { Instant.now - $0.at < Self.leastInterval } ?? false
+            if !wasToldNow { others[heard.device]?.told = nil }
         }
         await inform(heard.device)
     }

@@ -21,6 +21,10 @@ actor PeerConnections {
         let task: Task<Connection, any Error>
         /// See ``NodeLimits/unprovedDialDeadline``.
         let isBrief: Bool
+        /// Whether a connection had shown the device before.
+        let isProved: Bool
+        /// Whether its connection is there, and has the place.
+        var hasArrived = false
     }
 
     nonisolated let loop: EventLoop
@@ -72,7 +76,7 @@ actor PeerConnections {
     var count: Int { live.values.reduce(0) { $0 + $1.count } }
 
     /// How many there are or will be: a dial takes the place of its connection.
-    private var places: Int { count + dialing.count }
+    private var places: Int { count + dialing.values.count { !$0.hasArrived } }
 
     /// The devices that a live connection leads to.
     var devices: [String] { Array(live.keys) }
@@ -105,7 +109,7 @@ actor PeerConnections {
         if let running = dialing[device] {
             dial = running
         } else {
-            dial = try begin(device, at: isBrief ? peer?.addresses ?? [] : nil)
+            dial = try begin(device, isProved: peer?.isProved == true, at: isBrief ? peer?.addresses ?? [] : nil)
         }
         do {
             return try await dial.task.valueUnlessCancelled
@@ -118,10 +122,12 @@ actor PeerConnections {
     }
 
     /// - Parameter addresses: of a device that is dialled in brief.
-    private func begin(_ device: String, at addresses: [SocketAddress]?) throws(HandoffError) -> Dial {
+    private func begin(_ device: String, isProved: Bool, at addresses: [SocketAddress]?) throws(HandoffError) -> Dial {
         guard places < limits.connections else { throw tooMany }
-        guard dialing.count < limits.dials else {
-            throw HandoffError(.limitExceeded, "\(limits.dials) devices are being dialled: try again in a moment")
+        // Half of them for those that a connection has shown, whatever somebody invents.
+        let unproved = dialing.values.count { !$0.isProved }
+        guard dialing.count < limits.dials, isProved || unproved < limits.dials / 2 else {
+            throw HandoffError(.limitExceeded, "too many devices are being dialled: try again in a moment")
         }
         if let addresses, !dialPlaces.enter(device, at: addresses.compactMap(\.ipAddress)) {
             throw HandoffError(
@@ -138,7 +144,7 @@ actor PeerConnections {
                 try await self.dial(device)
             }
         }
-        let dial = Dial(task: task, isBrief: isBrief)
+        let dial = Dial(task: task, isBrief: isBrief, isProved: isProved)
         dialing[device] = dial
         return dial
     }
@@ -249,6 +255,13 @@ actor PeerConnections {
         // The list may have come while the handshake went on, and others for the last place.
         guard !account.isRevoked(device) else { return await connection.abort() }
         let isOneTooMany = places - (isDialled ? 1 : 0) >= limits.connections
+        if isDialled, live[device, default: []].count >= limits.connectionsPerDevice,
+            let entries = live[device],
+            let old = live[device]?.remove(at: entries.firstIndex { $0.handoffs == 0 } ?? 0)
+        {
+            // None leads to where the device is, or it had not been dialled.
+            Task { await old.connection.abort() }
+        }
         guard !isOneTooMany, live[device, default: []].count < limits.connectionsPerDevice else {
             await connection.close(.limitExceeded)
             throw isOneTooMany
@@ -257,6 +270,7 @@ actor PeerConnections {
                     .limitExceeded, "\(limits.connectionsPerDevice) connections with the device are open already")
         }
         live[device, default: []].append(Live(connection: connection))
+        if isDialled { dialing[device]?.hasArrived = true }
         armSweep()
         // What is asked is served on the loop from the first moment on.
         Task(executorPreference: loop.taskExecutor) {
