@@ -38,8 +38,9 @@ struct AccountJoinCommand: AsyncParsableCommand {
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         try Self.refuseExisting(store)
         do {
-            let key = try await AccountKeyInput.read(from: keyFile)
-            var enrolment = try store.begin(key, deviceName: name.map(RawArguments.repaired))
+            let deviceName = name.map(RawArguments.repaired)
+            // No variable holds the key: it is wiped when it has been used.
+            var enrolment = try store.begin(try await AccountKeyInput.read(from: keyFile), deviceName: deviceName)
             let found = noWait ? nil : await Self.lookAround(enrolment)
             if let found { enrolment.account = found.account }
             let account = try store.finish(enrolment)
