@@ -16,8 +16,9 @@ public struct RevocationList: Sendable, Hashable {
     /// The most device ids in one list. A list of so many has 20,651 bytes.
     public static let maximumDevices = 1024
 
-    /// The highest number; the first list has 1. So a device that joins, or has slept through all revocations, can be met:
-    /// every device still has the keys of all generations (``Account/maximumKeys``), and who joins tries them all.
+    /// The highest number; the first list has 1. So a device that joins can be met, since it tries the keys of all
+    /// generations, and one that slept by every device that has the keys of its generation: who was there keeps them all
+    /// (``Account/maximumKeys``), who joined later has only the first and those since.
     public static let maximumNumber: UInt32 = 63
 
     static let format: UInt8 = 1

@@ -31,17 +31,18 @@ extension HandoffError {
     var withoutPlaces: HandoffError {
         let sentence: String? =
             switch code {
-            case .documentUnreadable: "a file that it needs for that cannot be read there"
+            case .documentUnreadable: "something that it needs for that cannot be read there"
             case .destinationExists: "something of that name is there already, and was not overwritten"
             case .destinationUnwritable: "it cannot be written to where it was to go"
             case .destinationFull: "there is not enough room for it there"
             case .accessRefused: "a file that it names could not be used there"
             case .applicationNotStarted: "the application there was not started"
+            case .handoffOff: "Handoff is switched off there"
             case .internal: "something failed there"
             case .unspecified, .unsupported, .invalidRequest, .noSuchActivity, .ambiguousActivity, .claimHeld,
                 .noSuchClaim, .limitExceeded, .timedOut, .cancelled, .peerUnreachable, .refused, .streamsUnsupported,
                 .userInfoTooLarge, .documentChanged, .corrupted, .connectionLost, .applicationGone, .nodeStopping,
-                .versionUnreadable, .handoffOff, .notHandled, .UNRECOGNIZED:
+                .versionUnreadable, .notHandled, .UNRECOGNIZED:
                 nil
             }
         return sentence.map { HandoffError(code, $0, device: device) } ?? self

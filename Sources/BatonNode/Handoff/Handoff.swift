@@ -132,7 +132,12 @@ actor Handoff {
                     to: .release(
                         .with {
                             $0.claimID = Data(claim.bytes)
-                            if let error, error.code != .cancelled { $0.failure = error.withoutPlaces.failure }
+                            guard let error, error.code != .cancelled else { return }
+                            // Which rule refused it names folders and other devices.
+                            let told =
+                                error.code == .refused
+                                ? HandoffError(.refused, "it was refused there") : error.withoutPlaces
+                            $0.failure = told.failure
                         }))
             }
         }.value

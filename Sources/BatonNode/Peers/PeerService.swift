@@ -75,10 +75,10 @@ struct PeerService: Sendable {
                 .documentRead, .access, .willSave, .willContinue, .continueActivity, .didFail:
                 try await localRequests?(request, stream)
             }
-        } catch let error as HandoffError {
-            await stream.fail(error)
         } catch {
-            await stream.fail(HandoffError(.internal, "\(error)"))
+            let failure = HandoffError(wrapping: error)
+            // A document that cannot be described is called by its title already.
+            await stream.fail(failure.code == .documentUnreadable ? failure : failure.withoutPlaces)
         }
     }
 

@@ -157,7 +157,7 @@ extension DocumentService {
         do {
             return try await DocumentReader.open(document, ranges: ranges, isExcerpt: isExcerpt, pool: pool)
         } catch {
-            throw HandoffError(error)
+            throw HandoffError(error).withoutPlaces
         }
     }
 
