@@ -72,6 +72,7 @@ struct RootsAddCommand: ParsableCommand {
                 "\"\(SafeText.escaped(name))\" is no name: use up to \(SharedRoots.nameBound) letters, digits, dots, "
                     + "hyphens and underscores")
         }
+        guard !folder.isEmpty else { throw CommandError.usage("the folder's path is empty") }
         let folder = CommandEnvironment.absolute(folder)
         guard RootsEditing.isFolder(folder) else {
             throw CommandError.usage("\(SafeText.escaped(folder.string)) is no folder: make it first")

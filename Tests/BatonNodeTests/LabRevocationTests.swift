@@ -85,6 +85,8 @@ extension LabHandoffTests {
             // The live connection, in the middle of a stream.
             try await eventually("the connection is gone", within: .seconds(1)) { !holder.program.isRunning }
             #expect(try await holder.end().status == 68)
+            // All that before anything is looked for.
+            #expect(revoking.program.isRunning && !revoking.errors.contains("Not yet known"))
             let revoked = try await revoking.end()
             #expect(revoked.status == 0 && revoked.errors.contains("phone"), "\(revoked.errors)")
             #expect(revoked.errors.contains("Not yet known to: desktop"), "\(revoked.errors)")

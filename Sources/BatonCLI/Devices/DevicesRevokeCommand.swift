@@ -65,30 +65,39 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
                 isGiven: yes, consequence: "a revocation cannot be taken back",
                 question: "Lock \(chosen.shown) out of the account? This cannot be taken back.")
             let secrets = try await AccountKeyInput.read(from: keyFile, of: account)
-            // What was revoked elsewhere meanwhile is in the new list as well.
-            let outcome = await AccountLookup(for: account, with: secrets).run(within: Self.patience)
+            // Asked before: what no connection has shown does not count as present under the old keys afterwards.
+            var spread = RevocationSpread(try await node?.devices().devices ?? [])
+            func take(_ account: Account) async throws {
+                guard let node else { return try store.take(account.givenLists) }
+                try await node.adopt(account.travellingLists(wrappedBy: KeyEncryptionKey(localTo: account.identity)))
+            }
+            // At once: what others know comes after it.
+            var revoking = account
+            if !account.isRevoked(id) {
+                _ = try revoking.revoke([id], with: secrets)
+                try await take(revoking)
+                Output.say("\(chosen.shown) is revoked. Looking for what was revoked elsewhere...")
+            }
+            let outcome = await AccountLookup(for: revoking, with: secrets).run(within: Self.patience)
             if outcome.isIncomplete { Output.say(outcome.incompleteness) }
-            let met = outcome.account
-            guard !met.isRevoked(id) || met.state != account.state || met.state.isApart else {
+            var met = outcome.account
+            if met.state != revoking.state || met.state.isApart {
+                // The keys of lists signed apart come with them: the node tells those who seal with these keys.
+                try await take(met)
+                if met.state.isApart || !met.isRevoked(id) {
+                    _ = try met.revoke([id], with: secrets)
+                    try await take(met)
+                }
+                Output.say("\(chosen.shown) is revoked, with what was revoked elsewhere.")
+            } else if account.isRevoked(id) {
                 Output.say("\(chosen.shown) was revoked before.")
                 return
             }
-            var revoking = met
-            _ = try revoking.revoke([id], with: secrets)
-            // The keys of lists signed apart come with them: the node tells those who seal with these keys.
-            let states = met.state == account.state ? [revoking] : [met, revoking]
             if let node {
-                // Asked before: what no connection has shown does not count as present under the old keys afterwards.
-                var spread = RevocationSpread(try await node.devices().devices)
-                let key = KeyEncryptionKey(localTo: account.identity)
-                for state in states { try await node.adopt(state.travellingLists(wrappedBy: key)) }
-                Output.say("\(chosen.shown) is revoked.")
                 try await Self.follow(&spread, node)
                 for line in spread.lines { Output.say(line) }
                 await node.close()
             } else {
-                for state in states { try store.take(state.givenLists) }
-                Output.say("\(chosen.shown) is revoked.")
                 Output.say(
                     "No node is running here: the other devices learn of it when `baton node` runs and meets them.")
             }

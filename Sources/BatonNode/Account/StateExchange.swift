@@ -18,7 +18,7 @@ actor StateExchange {
     private static let retryInterval = Duration.seconds(20)
     /// One that waits to be served is asked this often.
     private static let askingPause = Duration.milliseconds(500)
-    /// However often a device takes back what it said, it is told no more often than this.
+    /// However often a device announces that it lacks lists, it is told no more often than this.
     private static let leastInterval = Duration.seconds(1)
     /// Requests that wait for their device to catch up; one more is refused.
     static let waiterBound = 64
@@ -286,10 +286,13 @@ actor StateExchange {
 
     /// Meets a device that announces itself under other keys than this one's.
     func meet(_ heard: OtherwiseKeyed) async {
-        // Whatever it has said: it stopped before it had stored the lists, or an older state of it was brought back.
-        if heard.lacksLists, let known = others[heard.device]?.revision, known != 0 {
-            others[heard.device]?.revision = 0
-            others[heard.device]?.asked = []
+        if heard.lacksLists {
+            // Whatever it has said: it stopped before it had stored the lists, or an older state of it was brought back.
+            if let known = others[heard.device]?.revision, known != 0 {
+                others[heard.device]?.revision = 0
+                others[heard.device]?.asked = []
+            }
+            // It is there now, be it just after it could not be told.
             let wasToldNow = others[heard.device]?.told.map { Instant.now - $0.at < Self.leastInterval } ?? false
             if !wasToldNow { others[heard.device]?.told = nil }
         }

@@ -146,6 +146,8 @@ struct ProcessTests {
     func emptyPath(option: String) async throws {
         let result = try await BuiltCommand.run(["accept", option, ""])
         #expect(result.status == ExitStatus.usage.rawValue && result.errors.contains(option), "\(result.errors)")
+        let shared = try await BuiltCommand.run(["roots", "add", "docs", ""])
+        #expect(shared.status == ExitStatus.usage.rawValue && shared.errors.contains("empty"), "\(shared.errors)")
     }
 
     @Test(
