@@ -115,7 +115,7 @@ import Testing
         try FileManager.default.createSymbolicLink(atPath: folder.string, withDestinationPath: elsewhere.string)
         #expect(throws: AccountError.self) { try device.store.load() }
         #expect(throws: AccountError.self) { try device.store.leave() }
-        #expect(throws: AccountError.self) { try device.store.create() }
+        #expect(throws: AccountError.self) { try device.store.make() }
         #expect(try files(in: device.home) == [folder])
         _ = try AccountStore(folder: elsewhere).load()
     }
@@ -132,7 +132,7 @@ import Testing
 
     @Test func aSecondAccountIsRefused() throws {
         let before = try device.store.load().identity.id
-        #expect(throws: AccountError.accountExists(isSame: false)) { try device.store.create() }
+        #expect(throws: AccountError.accountExists(isSame: false)) { try device.store.make() }
         #expect(throws: AccountError.accountExists(isSame: false)) { try device.store.join(AccountKey()) }
         #expect(throws: AccountError.accountExists(isSame: true)) { try device.store.join(account.key) }
         #expect(try device.store.load().identity.id == before)
@@ -165,24 +165,41 @@ import Testing
         try write("half", to: ".epoch.abcd")
         _ = try device.store.nextEpoch(unixTime: 1)
         #expect(!FileManager.default.fileExists(atPath: folder.appending(".epoch.abcd").string))
-        #expect(throws: AccountError.accountExists(isSame: false)) { try device.store.create() }
+        #expect(throws: AccountError.accountExists(isSame: false)) { try device.store.make() }
         #expect(try files(in: device.home) == [folder])
     }
 
     @Test func aFailedCreateLeavesNothing() throws {
         let blocked = account.root.appending("blocked")
         try "a file".write(toFile: blocked.string, atomically: false, encoding: .utf8)
-        #expect(throws: AccountError.self) { try AccountStore(folder: blocked).create() }
-        #expect(throws: AccountError.self) { try AccountStore(folder: blocked.appending("account")).create() }
-        #expect(throws: AccountError.self) { try AccountStore(folder: "/proc/baton/account").create() }
+        #expect(throws: AccountError.self) { try AccountStore(folder: blocked).make() }
+        #expect(throws: AccountError.self) { try AccountStore(folder: blocked.appending("account")).make() }
+        #expect(throws: AccountError.self) { try AccountStore(folder: "/proc/baton/account").make() }
         let left = try files(in: account.root).filter { $0.lastComponent?.string.hasPrefix(".") == true }
         #expect(left == [])
+    }
+
+    @Test("There is no account before its key was shown")
+    func shownFirst() throws {
+        let store = AccountStore(folder: account.root.appending("shown/account"))
+        let unwritable = AccountError.system(doing: "print the key to", path: "standard output", error: .noSpace)
+        var isThere = true
+        #expect(throws: unwritable) {
+            try store.create { _ throws(AccountError) in
+                isThere = (try? store.load()) != nil
+                throw unwritable
+            }
+        }
+        #expect(!isThere)
+        #expect(try files(in: account.root.appending("shown")) == [])
+        let made = try store.make()
+        #expect(throws: AccountError.accountExists(isSame: true)) { try store.join(made.key) }
     }
 
     @Test func emptyFolderIsTaken() throws {
         let empty = account.root.appending("fresh/account")
         try FileManager.default.createDirectory(atPath: empty.string, withIntermediateDirectories: true)
-        _ = try AccountStore(folder: empty).create()
+        _ = try AccountStore(folder: empty).make()
         #expect(try mode(empty) == 0o700)
         _ = try AccountStore(folder: empty).load()
     }
@@ -265,7 +282,7 @@ import Testing
         for name in ["", "   ", longest + "x", "a\nb", "a\u{7f}", "a\u{2028}b", "\u{1b}[2J"] {
             #expect(throws: AccountError.self, "\(name.debugDescription)") { try DeviceName.validated(name) }
             #expect(throws: AccountError.self) {
-                try AccountStore(folder: account.root.appending("named/account")).create(deviceName: name)
+                try AccountStore(folder: account.root.appending("named/account")).make(deviceName: name)
             }
         }
         #expect(DeviceName.name(ofHost: "desktop.example.org") == "desktop")
@@ -278,7 +295,7 @@ import Testing
     @Test func concurrentCreatesMakeOneAccount() async throws {
         let store = AccountStore(folder: account.root.appending("race/account"))
         let made = await withTaskGroup(of: Bool.self) { group in
-            for _ in 0..<8 { group.addTask { (try? store.create()) != nil } }
+            for _ in 0..<8 { group.addTask { (try? store.make()) != nil } }
             return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
         }
         #expect(made == 1)
@@ -294,7 +311,7 @@ import Testing
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-leave-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
         let store = AccountStore(folder: FilePath(folder.path).appending("account"))
-        _ = try store.create(deviceName: "laptop")
+        _ = try store.make(deviceName: "laptop")
         let obstacle = folder.appendingPathComponent("account/.obstacle/within")
         try FileManager.default.createDirectory(at: obstacle, withIntermediateDirectories: true)
         #expect(throws: AccountError.self) { try store.leave() }

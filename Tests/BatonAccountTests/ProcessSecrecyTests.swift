@@ -1,3 +1,4 @@
+import BatonTestSupport
 import Foundation
 import SystemPackage
 import Testing
@@ -72,7 +73,7 @@ struct ProcessSecrecyTests {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-secrecy-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
         let store = AccountStore(folder: FilePath(folder.path))
-        let (_, key) = try store.create(deviceName: "laptop")
+        let (_, key) = try store.make(deviceName: "laptop")
         let text = key.formatted().withUnsafeBytes { Data($0) }
         let compact = Data(text.filter { $0 != UInt8(ascii: "-") })
         let raw = key.secret.withUnsafeBytes { Data($0) }

@@ -1,5 +1,6 @@
 import BatonAccount
 import BatonNode
+import BatonTestSupport
 import BatonTransport
 import FoundationEssentials
 import Logging
@@ -23,7 +24,7 @@ struct HeldAccountTests {
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         }
         let store = AccountStore(folder: AccountStore.folder(in: try home("a")))
-        _ = try store.create(deviceName: "node")
+        _ = try store.make(deviceName: "node")
         let node = try makeNode("a")
         try await node.start()
         await #expect {
@@ -38,7 +39,7 @@ struct HeldAccountTests {
         try store.refuseNode()
 
         let neighbour = try Home(environment: ["BATON_HOME": folder + "/neighbour"])
-        _ = try AccountStore(folder: AccountStore.folder(in: neighbour)).create(deviceName: "neighbour")
+        _ = try AccountStore(folder: AccountStore.folder(in: neighbour)).make(deviceName: "neighbour")
         let listening = Node(home: neighbour, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         try await listening.start()
         let late = try makeNode("a", port: try #require(await listening.port))

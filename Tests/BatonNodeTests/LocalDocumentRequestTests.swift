@@ -1,6 +1,7 @@
 import BatonAccount
 import BatonEventLoop
 import BatonMessages
+import BatonTestSupport
 import BatonTransport
 import Foundation
 import Logging
@@ -18,7 +19,7 @@ struct LocalDocumentRequestTests {
         let folder = FileManager.default.temporaryDirectory.path + "/baton-local-\(UUID().uuidString)"
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let home = try Home(environment: ["BATON_HOME": folder])
-        _ = try AccountStore(folder: AccountStore.folder(in: home)).create(deviceName: "node")
+        _ = try AccountStore(folder: AccountStore.folder(in: home)).make(deviceName: "node")
         try FileManager.default.createDirectory(atPath: folder + "/shared", withIntermediateDirectories: true)
         try Data("x".utf8).write(to: URL(filePath: folder + "/shared/file"))
         let node = Node(home: home, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

@@ -42,7 +42,7 @@ struct StateExchangeTests {
             folder = FileManager.default.temporaryDirectory.path + "/baton-exchange-\(UInt64.random(in: 0 ... .max))"
             let home = try Home(environment: ["BATON_HOME": folder])
             store = AccountStore(folder: AccountStore.folder(in: home))
-            key = try store.create(deviceName: "node").key
+            key = try store.make(deviceName: "node").key
             secrets = AccountSecrets(key)
             let second = AccountStore(folder: FilePath(folder + "/second/account"))
             member = try second.join(key, deviceName: "member")

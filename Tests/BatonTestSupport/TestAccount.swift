@@ -61,7 +61,7 @@ public final class TestAccount: Sendable {
                     let account = try store.join(key, deviceName: "device-\(number)")
                     enrolled.append(Device(home: home, store: store, account: account))
                 } else {
-                    let made = try store.create(deviceName: "device-\(number)")
+                    let made = try store.make(deviceName: "device-\(number)")
                     key = made.key
                     enrolled.append(Device(home: home, store: store, account: made.account))
                 }
@@ -81,5 +81,15 @@ public final class TestAccount: Sendable {
     /// Removes the folder; the values in memory stay usable.
     public func close() {
         try? FileManager.default.removeItem(atPath: root.string)
+    }
+}
+
+extension AccountStore {
+    /// Makes an account whose key the test keeps, as no device does.
+    public func make(deviceName: String? = nil) throws(AccountError) -> (account: Account, key: AccountKey) {
+        var shown: AccountKey?
+        let account = try create(deviceName: deviceName) { shown = $0 }
+        guard let shown else { throw .noAccount }
+        return (account, shown)
     }
 }

@@ -19,7 +19,7 @@ public import SystemPackage
 /// take exclude each other across processes, and whoever runs on the account has its ``hold()``: while a node does, the
 /// others refuse.
 public struct AccountStore: Sendable {
-    /// Where the account is; the folder itself is made by ``create(deviceName:)`` and ``join(_:deviceName:)``.
+    /// Where the account is; the folder itself is made by ``create(deviceName:showing:)`` and ``join(_:deviceName:)``.
     public let folder: FilePath
 
     /// The account in a folder, which need not exist.
@@ -27,14 +27,17 @@ public struct AccountStore: Sendable {
         self.folder = folder
     }
 
-    /// Makes a new account with this device as its first, and returns the key to show to the user.
+    /// Makes a new account with this device as its first.
     ///
-    /// The key is nowhere else: when the returned value is gone, so is the key.
-    ///
-    /// - Parameter deviceName: At most 63 bytes of UTF-8; nil takes the host's name.
-    public func create(deviceName: String? = nil) throws(AccountError) -> (account: Account, key: AccountKey) {
+    /// - Parameters:
+    ///   - deviceName: At most 63 bytes of UTF-8; nil takes the host's name.
+    ///   - show: shows the account key to the user, and is the only one that ever has it. It runs before there is an
+    ///     account: when it throws, or the process ends meanwhile, none was made whose key nobody knows.
+    public func create(
+        deviceName: String? = nil, showing show: (AccountKey) throws(AccountError) -> Void
+    ) throws(AccountError) -> Account {
         let key = AccountKey()
-        return (try join(key, deviceName: deviceName), key)
+        return try finish(begin(key, deviceName: deviceName)) { () throws(AccountError) in try show(key) }
     }
 
     /// Makes this device one of the account's, and returns what was stored.
@@ -63,9 +66,16 @@ public struct AccountStore: Sendable {
 
     /// Stores what was begun.
     public func finish(_ enrolment: Enrolment) throws(AccountError) -> Account {
+        try finish(enrolment) {}
+    }
+
+    private func finish(
+        _ enrolment: Enrolment, show: () throws(AccountError) -> Void
+    ) throws(AccountError) -> Account {
         try withExclusiveAccess { () throws(AccountError) in
             try refuseExisting(enrolment.account.id)
             try place(enrolment.account) { fresh throws(AccountError) in
+                try show()
                 // Onto an empty folder this succeeds, onto any other it fails: nothing is ever overwritten.
                 try check(rename(fresh, to: folder), "make", folder)
             }

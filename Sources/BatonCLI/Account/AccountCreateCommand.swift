@@ -24,36 +24,34 @@ struct AccountCreateCommand: ParsableCommand {
         try Output.requireReader(of: "the account key")
         let store = CommandEnvironment.accountStore(try CommandEnvironment.home())
         let account: Account
-        let key: AccountKey
         do {
-            (account, key) = try store.create(deviceName: name.map(RawArguments.repaired))
+            account = try store.create(deviceName: name.map(RawArguments.repaired)) { key throws(AccountError) in
+                try Self.show(key, as: "This is the account key.")
+            }
         } catch {
             throw CommandError(error)
         }
-        Output.say("This is the account key. It is shown this once and kept nowhere:")
-        Output.say("")
-        do {
-            try Self.print(key)
-        } catch {
-            // Nobody has seen the key: an account that no device can join is of no use.
-            try? store.leave()
-            throw CommandError.failed("the key could not be printed (\(error)), so no account was made")
-        }
-        Output.say("")
         Output.say("Write it down. On each other device run `baton account join` and type it there.")
         Output.say("This device is \(SafeText.escaped(account.deviceName)). Start it with `baton node`.")
     }
 
-    /// Prints the key from protected memory, without a `String`.
-    static func print(_ key: AccountKey) throws {
+    /// Shows the key to the user, from protected memory, without a `String`.
+    ///
+    /// - Throws: what keeps it from being written. Whoever cannot read the key has no use for its account.
+    static func show(_ key: AccountKey, as introduction: String) throws(AccountError) {
+        Output.say("\(introduction) It is shown this once and kept nowhere:")
+        Output.say("")
         let text = key.formatted()
         let line = SecretBytes(count: text.count + 1) { target in
             text.withUnsafeBytes { target.copyMemory(from: $0) }
             target[text.count] = UInt8(ascii: "\n")
         }
-        try line.withUnsafeBytes { bytes in
-            _ = try FileDescriptor.standardOutput.writeAll(bytes)
+        do {
+            _ = try line.withUnsafeBytes { try FileDescriptor.standardOutput.writeAll($0) }
+        } catch {
+            throw .system(doing: "print the key to", path: "standard output", error: error as? Errno ?? .ioError)
         }
+        Output.say("")
     }
 }
 

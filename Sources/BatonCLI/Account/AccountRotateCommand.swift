@@ -44,16 +44,7 @@ struct AccountRotateCommand: AsyncParsableCommand {
         let new: Account
         do {
             new = try store.rotate { key throws(AccountError) in
-                Output.say("This is the new account key. It is shown this once and kept nowhere:")
-                Output.say("")
-                do {
-                    try AccountCreateCommand.print(key)
-                } catch {
-                    // Nobody has seen the key: the old account stays.
-                    throw .system(
-                        doing: "print the key to", path: "standard output", error: error as? Errno ?? .ioError)
-                }
-                Output.say("")
+                try AccountCreateCommand.show(key, as: "This is the new account key.")
             }
         } catch {
             throw CommandError(error)

@@ -2,13 +2,16 @@ import BatonMessages
 import BatonTransport
 import Glibc
 
-/// Runs a command for each continuation stream, at most ``bound`` at once.
+/// Runs a command for each continuation stream, at most ``bound`` at once, and half of them for one device.
 actor StreamServer {
     /// Commands at once. Each is a process with two pipes and at most 4 MiB queued on its way; one more is refused.
     static let bound = 16
+    /// Commands at once for one device, so that none takes every place from the others.
+    static let boundOfDevice = bound / 2
 
     private let command: ServedCommand
-    private var running = 0
+    /// How many commands run for each device that has any.
+    private var running: [String: Int] = [:]
 
     /// From here on the process ignores SIGPIPE: a command that reads no more shows as an error of the write.
     init(command: ServedCommand) {
@@ -24,14 +27,16 @@ actor StreamServer {
         _ stream: BatonTransport.Stream, from device: String, note: @Sendable (String) async -> Void
     ) async -> Bool {
         let shown = SafeText.escaped(device)
-        guard running < Self.bound else {
-            await stream.fail(
-                HandoffError(.limitExceeded, "\(Self.bound) commands run for streams there already: try later"))
-            await note("a stream from \(shown) was refused: \(Self.bound) commands run already")
+        if let many = full(for: device) {
+            await stream.fail(HandoffError(.limitExceeded, "\(many) commands run for streams there already: try later"))
+            await note("a stream from \(shown) was refused: \(many) commands run already")
             return false
         }
-        running += 1
-        defer { running -= 1 }
+        running[device, default: 0] += 1
+        defer {
+            running[device]? -= 1
+            if running[device] == 0 { running[device] = nil }
+        }
         let name = SafeText.escaped(command.executable)
         switch await ServedProcess(command: command, stream: stream).run() {
         case .exited(let status):
@@ -47,5 +52,13 @@ actor StreamServer {
             await note("\(name) cannot be started: \(reason)")
             return false
         }
+    }
+
+    /// How many commands run where one more of the device would be too many.
+    private func full(for device: String) -> Int? {
+        let all = running.values.reduce(0, +)
+        if all >= Self.bound { return all }
+        let own = running[device] ?? 0
+        return own >= Self.boundOfDevice ? own : nil
     }
 }

@@ -1,4 +1,3 @@
-import FoundationEssentials
 import Glibc
 import SystemPackage
 
@@ -33,9 +32,11 @@ enum Output {
     /// - Throws: ``CommandError`` where standard output is closed or leads to `/dev/null`.
     static func requireReader(of what: String) throws(CommandError) {
         signal(SIGPIPE, SIG_IGN)
-        // A descriptor that was closed leads there by now: see ``BatonCommand/main()``.
-        let place = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/1")
-        guard place != "/dev/null" else {
+        // A descriptor that was closed leads there by now: see ``BatonCommand/main()``. The device may have another name.
+        let null = try? FilePath("/dev/null").stat()
+        guard let output = try? FileDescriptor.standardOutput.stat(),
+            output.type != null?.type || output.specialDeviceID != null?.specialDeviceID
+        else {
             throw .usage("standard output leads nowhere, and \(what) is printed there once: nothing was done")
         }
     }

@@ -1,5 +1,7 @@
+import BatonEventLoop
 public import BatonTransport
 import FoundationEssentials
+import Glibc
 public import SystemPackage
 
 /// The file that the user, or `baton roots`, writes the shared folders into: `shared-roots` in the configuration folder.
@@ -26,6 +28,8 @@ public enum SharedRootsFile {
     public static func add(
         _ name: String, _ folder: FilePath, to path: FilePath, userHome: FilePath?
     ) throws(ConfigurationError) {
+        let lock = try lock(path)
+        defer { withExtendedLifetime(lock) {} }
         var content = try ConfigurationFile.contents(of: path) ?? []
         if let last = content.last, last != 0x0A { content.append(0x0A) }
         content += Array("\(name)=\(folder.string)\n".utf8)
@@ -44,6 +48,8 @@ public enum SharedRootsFile {
     public static func remove(
         _ name: String, from path: FilePath, userHome: FilePath?
     ) throws(ConfigurationError) -> Bool {
+        let lock = try lock(path)
+        defer { withExtendedLifetime(lock) {} }
         guard let content = try ConfigurationFile.contents(of: path) else { return false }
         guard let root = try SharedRoots(parsing: content, home: userHome)[name] else { return false }
         var lines = content.split(separator: 0x0A, omittingEmptySubsequences: false)
@@ -56,14 +62,41 @@ public enum SharedRootsFile {
         guard content.count <= ConfigurationFile.sizeBound else {
             throw ConfigurationError("it would be over \(ConfigurationFile.sizeBound) bytes")
         }
+        // A link to the file, as of those who keep their configuration elsewhere, stays one.
+        let target = URL(filePath: path.string).resolvingSymlinksInPath()
         do {
-            try FileManager.default.createDirectory(
-                atPath: path.removingLastComponent().string, withIntermediateDirectories: true,
-                attributes: [.posixPermissions: 0o700])
-            try Data(content).write(to: URL(filePath: path.string), options: .atomic)
-            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path.string)
+            try Data(content).write(to: target, options: .atomic)
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: target.path)
         } catch {
             throw ConfigurationError("it cannot be written (\(error))")
+        }
+    }
+
+    /// For how long another command that changes the file is waited for; it needs a few milliseconds.
+    private static var patience: Duration { .seconds(5) }
+
+    /// Keeps other commands from changing the file until the result goes: `flock(2)` on its folder, which is made where
+    /// there is none.
+    private static func lock(_ path: FilePath) throws(ConfigurationError) -> OwnedDescriptor {
+        let folder = path.removingLastComponent()
+        do {
+            try FileManager.default.createDirectory(
+                atPath: folder.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            let lock = OwnedDescriptor(
+                takingOwnershipOf: try FileDescriptor.open(folder, .readOnly, options: [.directory, .closeOnExec]))
+            let deadline = ContinuousClock.now + patience
+            while flock(lock.fileDescriptor.rawValue, LOCK_EX | LOCK_NB) != 0 {
+                let error = Errno(rawValue: errno)
+                guard error == .wouldBlock || error == .interrupted else { throw error }
+                guard ContinuousClock.now < deadline else {
+                    throw ConfigurationError(
+                        "another program has locked its folder for \(patience.components.seconds) s")
+                }
+                poll(nil, 0, 5)
+            }
+            return lock
+        } catch {
+            throw error as? ConfigurationError ?? ConfigurationError("its folder cannot be used (\(error))")
         }
     }
 }

@@ -54,6 +54,30 @@ struct RootsTests {
         #expect(listed.errors == "baton: line 3: /m is no folder: make it first\n")
     }
 
+    @Test("commands side by side lose none of each other's folders, and a link to the file stays one")
+    func sideBySide() async throws {
+        let home = try Home()
+        let elsewhere = home.path + "/elsewhere"
+        try FileManager.default.createDirectory(atPath: home.path + "/config", withIntermediateDirectories: true)
+        try Data("# mine\n".utf8).write(to: URL(filePath: elsewhere))
+        try FileManager.default.createSymbolicLink(atPath: home.file, withDestinationPath: elsewhere)
+        let names = (1...12).map { "Folder\($0)" }
+        for name in names {
+            try FileManager.default.createDirectory(atPath: home.path + "/" + name, withIntermediateDirectories: true)
+        }
+        try await withThrowingDiscardingTaskGroup { group in
+            for name in names {
+                group.addTask {
+                    let added = try await home.run("add", name, name)
+                    #expect(added.status == 0, "\(added.errors)")
+                }
+            }
+        }
+        let lines = try String(contentsOfFile: elsewhere, encoding: .utf8).split(separator: "\n").sorted()
+        #expect(lines == (["# mine"] + names.map { "\($0)=\(home.path)/\($0)" }).sorted())
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: home.file) == elsewhere)
+    }
+
     @Test("what cannot be shared is refused with a sentence, and a broken file by line and column")
     func refusals() async throws {
         let home = try Home()

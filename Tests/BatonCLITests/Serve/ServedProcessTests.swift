@@ -19,12 +19,17 @@ struct ServedProcessTests {
         let connection: Connection
         let notes: Notes
 
-        init(_ line: String, throughShell: Bool = true) async throws {
+        /// - Parameter devices: whose streams they are, in turns.
+        init(_ line: String, throughShell: Bool = true, devices: [String] = ["desktop"]) async throws {
             let notes = Notes()
+            let asked = Atomic(0)
             let server = StreamServer(command: try ServedCommand(line, throughShell: throughShell))
             node = try ScriptedNode { request, stream, _ in
                 guard case .continuationStream = request else { return }
-                _ = await server.serve(stream, from: "desktop") { notes.add($0) }
+                _ = await server.serve(stream, from: devices[asked.add(1, ordering: .relaxed).oldValue % devices.count])
+                {
+                    notes.add($0)
+                }
             }
             self.notes = notes
             connection = try await Connection.connect(
@@ -104,11 +109,13 @@ struct ServedProcessTests {
         #expect(await eventually { killpg(group, 0) != 0 })
     }
 
-    @Test("the seventeenth is refused, and there is room again afterwards")
-    func bound() async throws {
-        let road = try await Road("cat", throughShell: false)
+    @Test(
+        "the seventeenth is refused, and the ninth of one device, and there is room again afterwards",
+        arguments: [(["desktop"], StreamServer.boundOfDevice), (["desktop", "laptop", "tablet"], StreamServer.bound)])
+    func bound(devices: [String], bound: Int) async throws {
+        let road = try await Road("cat", throughShell: false, devices: devices)
         var streams: [BatonTransport.Stream] = []
-        for _ in 0..<StreamServer.bound { streams.append(try await road.open()) }
+        for _ in 0..<bound { streams.append(try await road.open()) }
         let error = await #expect(throws: HandoffError.self) { _ = try await road.open() }
         #expect(error?.code == .limitExceeded)
         for stream in streams {
