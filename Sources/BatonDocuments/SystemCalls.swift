@@ -13,6 +13,14 @@ enum SystemCalls {
         return status
     }
 
+    /// The number of the mount through which a file or folder was opened.
+    static func mount(of file: borrowing OwnedDescriptor) throws(Errno) -> UInt64 {
+        let number = file.rawValue
+        var mount: UInt64 = 0
+        try kernel { baton_mount(number, &mount) }
+        return mount
+    }
+
     /// What `stat` says about a path; links are followed.
     static func status(at path: FilePath) throws(Errno) -> stat {
         var status = stat()

@@ -154,7 +154,8 @@ struct DocumentWriterTests {
         let parts = try fixture.ledger.unfinished()
         #expect(parts.count == min(chunks, 1), sourceLocation: sourceLocation)
         for part in parts {
-            let content = try #require(try TransferJournal.open(part.journal, boot: .current)).content
+            let boot = BootID.current(of: try DestinationFolder(fixture.folder).file)
+            let content = try #require(try TransferJournal.open(part.journal, boot: boot)).content
             #expect(content.verified.ranges == [0..<UInt64(chunks)], sourceLocation: sourceLocation)
             #expect(content.unsure.isEmpty, sourceLocation: sourceLocation)
         }

@@ -1,10 +1,11 @@
+import BatonEventLoop
 import SystemPackage
 
 /// What an unfinished document is: what has to be the same for a transfer to go on with it.
 struct JournalHeader: Sendable {
     /// The device that offered it.
     let origin: String
-    /// The run of the system in which it was last written: what was written in this one, the kernel still has.
+    /// The run of the system in which it was begun: what was written in this one, the kernel still has.
     let boot: BootID
     /// What it consists of, and in which version.
     let tree: DocumentTree
@@ -12,9 +13,10 @@ struct JournalHeader: Sendable {
     var identity = DocumentIdentity.unknown
 }
 
-/// One run of this system, from its start to its end.
+/// One run of this system, from its start to its end, and of a file system in it, from its mounting on: what was written
+/// in it and is not on the disk yet, the kernel has.
 struct BootID: Sendable, Hashable {
-    /// As the kernel writes it: 36 characters.
+    /// As the kernel writes it: 36 characters, and the number of the mount.
     let text: String
 
     /// The present run; a value that is never the same twice where the kernel does not tell.
@@ -22,6 +24,16 @@ struct BootID: Sendable, Hashable {
         let bytes = (try? SystemCalls.contents(of: FilePath("/proc/sys/kernel/random/boot_id"), limit: 64)) ?? []
         let text = String(decoding: bytes.prefix { $0 > 0x20 }, as: UTF8.self)
         return BootID(text: text.isEmpty ? "unknown \(UInt64.random(in: 0 ... .max))" : text)
+    }
+
+    /// The same of the file system that an open folder is on: a disk that was pulled out and put in again has lost what it
+    /// had not taken.
+    ///
+    /// Another mount namespace shows another number for the same file system, and before Linux 6.8 a number may come again
+    /// for another mount.
+    static func current(of folder: borrowing OwnedDescriptor) -> BootID {
+        let mount = (try? SystemCalls.mount(of: folder)) ?? .random(in: 0 ... .max)
+        return BootID(text: "\(current.text) \(mount)")
     }
 }
 

@@ -228,7 +228,7 @@ struct FailingDiskTests {
         let resumed = try ResumeFixture(seed: 31)
         try await resumed.receive([0..<7])
         do {
-            let journal = try #require(try TransferJournal.open(try resumed.journal(), boot: .current)).journal
+            let journal = try resumed.openJournal().journal
             #expect(journal.attempt(5))
             try journal.flush()
         }

@@ -33,7 +33,9 @@ private struct LoopDisk {
         return try LoopImage(copy, at: try scratch.makeFolder("after"))
     }
 
-    func mount() throws -> LoopImage { try LoopImage(image, at: try scratch.makeFolder("disk")) }
+    func mount() throws -> LoopImage { try mount(at: try scratch.makeFolder("disk")) }
+
+    func mount(at path: FilePath) throws -> LoopImage { try LoopImage(image, at: path) }
 
     static func run(_ command: [String]) throws {
         let ending = try ChildProcess.run(command, output: .inherited).ending
@@ -108,6 +110,29 @@ struct PowerCutTests {
             #expect(room.elementsEqual(bytes[Int(chunk) << 20..<Int(chunk + 1) << 20]), "chunk \(chunk)")
         }
         _ = content.end()
+    }
+
+    @Test("What a disk had not taken that was pulled out is not believed when it is there again")
+    func pulledOut() async throws {
+        let fixture = try ResumeFixture(seed: 44)
+        let disk = try LoopDisk(fixture.scratch, size: 64 << 20)
+        let destination = fixture.folder
+        do {
+            let mounted = try disk.mount(at: destination)
+            try await fixture.receive([0..<5])
+            _ = consume mounted
+        }
+        // What it has not taken is the zeros that it had been given to reserve the room.
+        do {
+            let mounted = try disk.mount(at: destination)
+            try DocumentFixture.write([UInt8](repeating: 0, count: 1 << 20), to: try fixture.part(), at: 3 << 20)
+            _ = consume mounted
+        }
+        let mounted = try disk.mount(at: destination)
+        let writer = try await fixture.open()
+        #expect(try await writer.missing() == [3..<4, 5..<8])
+        try await fixture.complete(writer)
+        _ = consume mounted
     }
 
     @Test("A part of which a mark speaks is found again by its record")

@@ -41,6 +41,11 @@ struct ResumeFixture {
         return scratch.path.appending("parts").appending(name)
     }
 
+    /// Opens it as the next attempt does.
+    func openJournal() throws -> (journal: TransferJournal, content: TransferJournal.Content) {
+        try #require(try TransferJournal.open(try journal(), boot: .current(of: try DestinationFolder(folder).file)))
+    }
+
     /// The records of these chunks.
     static func records(_ chunks: [Range<UInt64>], of content: [UInt8]) -> [UInt8] {
         chunks.joined().flatMap { chunk in
@@ -97,7 +102,7 @@ struct ResumeFixture {
     /// Writes the journal again as if another run of the system had written it: with marks where they were.
     func restartSystem(keeping marks: [UInt64] = []) throws {
         let path = try journal()
-        let (_, content) = try #require(try TransferJournal.open(path, boot: .current))
+        let (_, content) = try openJournal()
         let header = JournalHeader(
             origin: content.header.origin, boot: BootID(text: "an earlier run"), tree: content.header.tree)
         let journal = try TransferJournal.create(at: path, header)

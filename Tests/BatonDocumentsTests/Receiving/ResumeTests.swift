@@ -118,7 +118,7 @@ struct ResumeTests {
         #expect(await first.end() == 5 << 20)
         // A mark of this run may vouch for what came in it, and for nothing that was lost before.
         do {
-            let journal = try #require(try TransferJournal.open(try fixture.journal(), boot: .current)).journal
+            let journal = try fixture.openJournal().journal
             journal.mark(journal.entryCount)
             try journal.flush()
         }
