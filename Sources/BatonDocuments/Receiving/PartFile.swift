@@ -191,13 +191,14 @@ final class PartFile: Part {
             throw DocumentError(.writeFailed, label.description, underlyingError: .staleNFSFileHandle)
         }
         state = .over
-        ledger.remove(record)
         do {
+            // Before the record goes, which may be on another disk: a power cut can take the name away until then.
             try folder.synchronize()
         } catch {
             // The document is whole and has its name; only a power cut in the next seconds could take the name away.
             // Saying "failed" here would be the greater untruth.
         }
+        ledger.remove(record)
         return folder.path(of: label)
     }
 

@@ -38,13 +38,15 @@ struct ChunkEncoder: ~Copyable {
     }
 
     /// Appends the record of a chunk to a buffer that has the room.
+    ///
+    /// - Parameter isHole: whether there was nothing but a hole; then the record alone needs room.
     mutating func encode(
-        _ place: ChunkLayout.Place, of file: CurrentFile, to buffer: Buffer
+        _ place: ChunkLayout.Place, of file: CurrentFile, isHole: Bool, to buffer: Buffer
     ) throws(DocumentError) {
         let record = UnsafeMutableRawBufferPointer(rebasing: buffer.writable[buffer.count...])
         record[1] = bottleneck.rawValue
         let start = MonotonicClock.nanoseconds()
-        guard !file.isHole(place.range) else {
+        guard !isHole else {
             try file.requireUnchanged()
             record[0] = ChunkRecord.Encoding.zeros.rawValue
             buffer.count += seal(record, ChunkRecord.headerSize, zeros.of(place.size))

@@ -193,10 +193,12 @@ public actor DocumentReader {
         while let range = remaining.first {
             let place = document.tree.layout.place(of: range.lowerBound)
             let file = try file(place.file)
-            // Of a hole nothing but its record goes along.
-            let size = file.isHole(place.range) ? 0 : place.size
+            // Of a hole nothing but its record goes along. Asked once: it may be filled at any moment, and what is read then
+            // would need the room.
+            let isHole = file.isHole(place.range)
+            let size = isHole ? 0 : place.size
             guard buffer.capacity - buffer.count >= ChunkRecord.size(ofContent: size) || content == 0 else { break }
-            try encoder.encode(place, of: file, to: buffer)
+            try encoder.encode(place, of: file, isHole: isHole, to: buffer)
             content += UInt64(place.size)
             remaining[remaining.startIndex] = range.lowerBound + 1..<range.upperBound
             if range.count == 1 { remaining = remaining.dropFirst() }
