@@ -19,10 +19,13 @@ public struct SignatureBatch: Sendable {
 final class Bases {
     /// The most bases: as many as there can be signatures, of which each has at least one.
     static let limit = PieceSignature.limit
-    /// How many parts of other versions are kept beside the new one: each takes the room of the whole document, and its
-    /// origin can say as often as it likes that it has changed.
+    /// How many parts of other versions are kept beside the new one, those in which most is: each takes the room of the whole
+    /// document, and its origin can say as often as it likes that it has changed.
     static let staleLimit = 2
     private static let batchSize = 32 << 10
+    /// After this time what there is of a batch is told, be it nothing: pieces of a large copy on a slow disk are few in a
+    /// minute, and the other device has to hear that there is still somebody.
+    static let longestSilence = Duration.seconds(5)
     /// As many bytes of signatures as are told at once that are not made.
     private static let keptBatchSize = batchSize / PieceSignature.byteCount * PieceSignature.byteCount
 
@@ -40,6 +43,7 @@ final class Bases {
     private(set) var sizes: [UInt64] = []
 
     private let tree: DocumentTree
+    private let longestSilence: Duration
     private var roots: [BasisRoot] = []
     private var bases: [Basis] = []
     private var stale: [(record: PartFileRecord, place: PartPlace)] = []
@@ -63,8 +67,9 @@ final class Bases {
     private var missCount = 0
 
     /// Nothing to build upon.
-    init(of tree: DocumentTree) {
+    init(of tree: DocumentTree, longestSilence: Duration = Bases.longestSilence) {
         self.tree = tree
+        self.longestSilence = longestSilence
     }
 
     /// How large the pieces are that signatures are of; nil where there is nothing to build upon.
@@ -76,8 +81,8 @@ final class Bases {
         return size == 0 ? nil : PieceSize.forBases(totalSize: size, fileCount: sizes.count)
     }
 
-    /// Adds another part of the document, of another version or left over from the same one. It is in use from then on, and
-    /// goes with ``removeStale()``; beyond ``staleLimit`` at once.
+    /// Adds another part of the document, of another version or left over from the same one: first those in which most is
+    /// (``UnfinishedDocument/fullness(at:)``). It is in use from then on, and goes with ``removeStale()``; beyond ``staleLimit`` at once.
     func add(_ unfinished: UnfinishedDocument, at place: PartPlace) {
         guard place.ledger.take(unfinished.record) else { return }
         guard stale.count < Self.staleLimit else { return remove(unfinished.record, at: place) }
@@ -166,8 +171,10 @@ final class Bases {
         if let keptPath { KeptSignatures.remove(at: keptPath) }
     }
 
-    /// Signatures of what comes next; nil when all is told. After that it is told again, for another request.
+    /// Signatures of what comes next, none where reading it takes long; nil when all is told. After that it is told again, for
+    /// another request.
     func nextSignatures() -> SignatureBatch? {
+        let deadline = MonotonicClock.deadline(after: longestSilence) ?? .max
         guard let size = pieceSize else { return nil }
         if reader == nil {
             reader = BasisReader(size: size)
@@ -176,8 +183,10 @@ final class Bases {
         }
         while next < bases.count, (reader?.signatureCount ?? 0) < PieceSignature.limit {
             let basis = next
-            let bytes = tellKept(basis) ?? makeSignatures(basis)
-            if !bytes.isEmpty { return SignatureBatch(basis: basis, bytes: bytes) }
+            let bytes = tellKept(basis) ?? makeSignatures(basis, until: deadline)
+            guard bytes.isEmpty, MonotonicClock.nanoseconds() < deadline else {
+                return SignatureBatch(basis: basis, bytes: bytes)
+            }
         }
         opened = nil
         reader = nil
@@ -202,8 +211,8 @@ final class Bases {
         return bytes
     }
 
-    /// Reads on in a basis.
-    private func makeSignatures(_ basis: Int) -> [UInt8] {
+    /// Reads on in a basis, one step at least.
+    private func makeSignatures(_ basis: Int, until deadline: UInt64) -> [UInt8] {
         let (state, isSettled) = (bases[basis].state, bases[basis].isSettled)
         var bytes: [UInt8] = []
         // What cannot be read is not built upon: the other device sends it.
@@ -220,6 +229,7 @@ final class Bases {
             } catch {
                 (isReading, isWhole) = (false, false)
             }
+            if MonotonicClock.nanoseconds() >= deadline { break }
         }
         kept?.append(bytes)
         guard !isReading else { return bytes }
@@ -336,9 +346,12 @@ extension BasisFile {
             let file = try? place.folder.reopenFile(
                 stale.record.name, inode: stale.record.inode, for: stale.header.tree.label)
         else { return nil }
-        // One that was written over a third version has something in all of it.
+        // One that was written over a third version has something in all of it. What may be there is as good as what is: all
+        // of it is read.
         let layout = stale.header.tree.layout
-        let end = content.remnants.isEmpty ? content.verified.ranges.last?.upperBound ?? 0 : layout.chunkCount
+        let certain = content.verified.ranges.last?.upperBound ?? 0
+        let unsure = content.unsure.reduce(0) { max($0, $1.chunk + 1) }
+        let end = content.remnants.isEmpty ? max(certain, unsure) : layout.chunkCount
         try? self.init(file, limit: layout.offset(of: end))
     }
 }

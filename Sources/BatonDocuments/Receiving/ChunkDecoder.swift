@@ -12,8 +12,7 @@ struct ChunkDecoder: ~Copyable {
     /// Fills `content` from what came.
     ///
     /// - Returns: whether that went well: not where it is built upon nothing but remnants, and they were written over.
-    /// - Throws: `badRecord` for what makes no chunk of this size; `readFailed` where an older copy cannot be read;
-    ///   `basisChanged`.
+    /// - Throws: `badRecord` for what makes no chunk of this size; `basisChanged`, also where an older copy cannot be read.
     mutating func decode(
         _ encoding: ChunkRecord.Encoding, _ payload: UnsafeRawBufferPointer,
         into content: UnsafeMutableRawBufferPointer, from bases: Bases
@@ -59,7 +58,8 @@ struct ChunkDecoder: ~Copyable {
                 let room = UnsafeMutableRawBufferPointer(rebasing: content[filled..<filled + length])
                 isTransient = isTransient || bases.isTransient(basis)
                 isOfUser = isOfUser || bases.isOfUser(basis)
-                isWhole = try read(bases, basis, at: offset, into: room) && isWhole
+                // What cannot be read is not what it was: the other device sends it.
+                isWhole = (try? bases.read(basis, at: offset, into: room)) == length && isWhole
                 filled += length
             }
         }
@@ -73,17 +73,6 @@ struct ChunkDecoder: ~Copyable {
             return try decoder.next()
         } catch {
             throw DocumentError(.badRecord, label.description)
-        }
-    }
-
-    /// - Returns: whether all of it is there.
-    private func read(
-        _ bases: Bases, _ basis: Int, at offset: UInt64, into room: UnsafeMutableRawBufferPointer
-    ) throws(DocumentError) -> Bool {
-        do {
-            return try bases.read(basis, at: offset, into: room) == room.count
-        } catch {
-            throw DocumentError(.readFailed, label.description, underlyingError: error)
         }
     }
 }

@@ -72,6 +72,7 @@ extension PartContent {
         }
         let tree = header.tree
         var verified = before.content.verified.carried(from: before.content.header.tree, to: tree)
+        for chunk in Self.compared(before.content, with: tree, in: folder) { verified.insert(chunk) }
         let remained = before.content.remnantPaths
         var remnants: Set<Int> = []
         do {
@@ -121,5 +122,31 @@ extension PartContent {
             throw error
         }
         self.init(of: tree, in: folder, journal, verified: verified, remnants: remnants, at: place)
+    }
+
+    /// The chunks of files of the same version that may be there, and are.
+    private static func compared(
+        _ before: TransferJournal.Content, with tree: DocumentTree, in folder: RecordedPartFolder
+    ) -> [UInt64] {
+        guard !before.unsure.isEmpty else { return [] }
+        var files: [[UInt8]: Int] = [:]
+        for file in 0..<tree.layout.fileCount { files[tree.entry(ofFile: file).path.bytes] = file }
+        let room = UnsafeMutableRawBufferPointer.allocate(byteCount: ChunkLayout.chunkSize, alignment: 4096)
+        defer { room.deallocate() }
+        let old = before.header.tree
+        return before.unsure.compactMap { chunk, checksum in
+            let number = old.layout.place(of: chunk).file
+            let entry = old.entry(ofFile: number)
+            guard
+                let version = entry.file?.version, version != .none, let file = files[entry.path.bytes],
+                tree.entry(ofFile: file).file?.version == version
+            else { return nil }
+            let chunks = tree.layout.chunks(ofFile: file)
+            let moved = chunks.lowerBound + (chunk - old.layout.chunks(ofFile: number).lowerBound)
+            guard chunks.contains(moved), isThere(tree.layout.place(of: moved), checksum, in: folder, room) else {
+                return nil
+            }
+            return moved
+        }
     }
 }

@@ -291,16 +291,21 @@ final class PartContent {
         defer { room.deallocate() }
         for (chunk, checksum) in unsure where !verified.contains(chunk) {
             let place = tree.layout.place(of: chunk)
-            let bytes = UnsafeMutableRawBufferPointer(rebasing: room[..<place.size])
-            part.leaveCache(place.range, ofFile: place.file)
-            guard
-                (try? part.read(file: place.file, at: place.offset, into: bytes)) == place.size,
-                ChunkChecksum(of: UnsafeRawBufferPointer(bytes)) == checksum
-            else { continue }
+            guard Self.isThere(place, checksum, in: part, room) else { continue }
             verified.insert(chunk)
             // Said again, for a mark of this run of the system to cover it.
             journal.append(chunk, checksum, size: place.size)
         }
+    }
+
+    /// Reads a chunk of a part from the disk, and compares it.
+    static func isThere(
+        _ place: ChunkLayout.Place, _ checksum: ChunkChecksum, in part: any Part, _ room: UnsafeMutableRawBufferPointer
+    ) -> Bool {
+        let bytes = UnsafeMutableRawBufferPointer(rebasing: room[..<place.size])
+        part.leaveCache(place.range, ofFile: place.file)
+        return (try? part.read(file: place.file, at: place.offset, into: bytes)) == place.size
+            && ChunkChecksum(of: UnsafeRawBufferPointer(bytes)) == checksum
     }
 
     private func isSparse(_ place: ChunkLayout.Place) -> Bool { tree.isSparse(file: place.file) }

@@ -84,7 +84,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
                 content = try self.content(reopening: unfinished, without: found, at: place)
             }
         }
-        let stale = found.filter { !$0.header.tree.isSameVersion(as: tree) }
+        let stale = found.filter { !$0.header.tree.isSameVersion(as: tree) }.fullestFirst(at: place)
         if content == nil { content = try self.content(of: header, afterOthers: stale, at: place) }
         // Where there is none, what there was of others has gone.
         guard let content else { return try PartContent(creating: header, at: place) }
@@ -124,13 +124,13 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     private func content(
         of header: JournalHeader, afterOthers stale: [UnfinishedDocument], at place: PartPlace
     ) throws(DocumentError) -> PartContent? {
-        guard let newest = stale.first else { return nil }
+        guard let fullest = stale.first else { return nil }
         if tree.isFolder {
             for stale in stale {
                 if let content = try PartContent(adopting: stale, for: header, at: place) { return content }
             }
         }
-        if place.folder.hasRoom(for: tree, beside: newest) {
+        if place.folder.hasRoom(for: tree, beside: fullest) {
             do {
                 return try PartContent(creating: header, at: place)
             } catch {
@@ -144,8 +144,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         }
         for other in stale.dropFirst() { bases.add(other, at: place) }
         bases.giveUp()
-        if let content = try PartContent(rewriting: newest, for: header, at: place) { return content }
-        bases.add(newest, at: place)
+        if let content = try PartContent(rewriting: fullest, for: header, at: place) { return content }
+        bases.add(fullest, at: place)
         bases.giveUp()
         return nil
     }

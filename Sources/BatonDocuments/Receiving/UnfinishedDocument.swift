@@ -7,6 +7,25 @@ struct UnfinishedDocument: Sendable {
     let header: JournalHeader
     /// Where its journal is.
     let journal: FilePath
+
+    /// Bytes that are in it, or may be; blocks. What was written over a third version has something in all of it.
+    func fullness(at place: PartPlace) -> UInt64 {
+        guard let content = (try? TransferJournal.open(journal, boot: place.boot))??.content else { return 0 }
+        let layout = content.header.tree.layout
+        guard content.remnants.isEmpty else { return layout.byteCount(of: layout.allChunks) }
+        var chunks = content.verified
+        for (chunk, _) in content.unsure { chunks.insert(chunk) }
+        return chunks.byteCount(in: layout)
+    }
+}
+
+extension [UnfinishedDocument] {
+    /// Those in which most is first; of equal ones the one that was first stays so.
+    func fullestFirst(at place: PartPlace) -> [UnfinishedDocument] {
+        guard count > 1 else { return self }
+        return map { (document: $0, fullness: $0.fullness(at: place)) }.enumerated()
+            .sorted { ($0.element.fullness, $1.offset) > ($1.element.fullness, $0.offset) }.map(\.element.document)
+    }
 }
 
 extension DestinationFolder {

@@ -16,7 +16,7 @@ public enum MonotonicClock {
     }
 
     /// The reading of the clock after `delay` from now; nil when that is more than 100 years away, which is never.
-    static func deadline(after delay: Duration) -> UInt64? {
+    public static func deadline(after delay: Duration) -> UInt64? {
         let (seconds, attoseconds) = delay.components
         guard seconds < 100 * 366 * 86_400 else { return nil }
         let now = nanoseconds()

@@ -99,6 +99,36 @@ struct FolderResumeTests {
         try await complete(second, versions)
     }
 
+    @Test(
+        "Of another version, files that are the same are not asked for again after a power cut, as far as they are there"
+    )
+    func otherVersionAfterAPowerCut() async throws {
+        let before: [UInt64] = [1, 2, 3, 4, 5]
+        try await receive(6, before)
+        // The journal as another run of the system left it, without a mark.
+        let name = try #require(writers.records.first { $0.hasSuffix(PartFileRecord.journalSuffix) })
+        let path = writers.scratch.path.appending("parts").appending(name)
+        let boot = BootID.current(of: try DestinationFolder(writers.folder).file)
+        let said = try #require(try TransferJournal.open(path, boot: boot)).content
+        let header = JournalHeader(
+            origin: said.header.origin, boot: BootID(text: "an earlier run"), tree: said.header.tree,
+            identity: said.header.identity)
+        let journal = try TransferJournal.create(at: path, header)
+        let layout = said.header.tree.layout
+        for chunk in said.verified.ranges.joined() {
+            let place = layout.place(of: chunk)
+            let content = content(of: place.file, before)[Int(place.offset)..<Int(place.offset) + place.size]
+            journal.append(chunk, content.withUnsafeBytes { ChunkChecksum(of: $0) })
+        }
+        try journal.flush()
+        // The second half of `in/c` was not on the disk.
+        try DocumentFixture.write([UInt8](repeating: 0, count: 1 << 20), to: try part().appending("in/c"), at: 1 << 20)
+        let versions: [UInt64] = [11, 2, 3, 4, 15]
+        let writer = try await open(versions)
+        #expect(try await writer.missing() == [0..<3, 5..<7])
+        try await complete(writer, versions)
+    }
+
     @Test("A process that is killed as soon as it goes on with another version loses nothing")
     func killedAtOnce() async throws {
         try await receive(6, [1, 2, 3, 4, 5])

@@ -270,6 +270,27 @@ struct KeptSignaturesTests {
         }
     }
 
+    @Test("While a copy is read slowly the other device hears of it, and in the end of all of it")
+    func slowly() throws {
+        let scratch = try ScratchFolder()
+        let path = try scratch.makeFile("copy", DocumentFixture.content(9 << 20, seed: 58))
+        func told(_ bases: Bases) throws -> (bytes: [UInt8], batches: Int) {
+            bases.add(try OlderCopy(opening: path)) { _ in true }
+            var told: (bytes: [UInt8], batches: Int) = ([], 0)
+            while let batch = bases.nextSignatures() {
+                told.bytes += batch.bytes
+                told.batches += 1
+            }
+            return told
+        }
+        let tree = try DocumentFixture.tree(9 << 20)
+        let atOnce = try told(Bases(of: tree))
+        // Each step takes longer than that.
+        let slowly = try told(Bases(of: tree, longestSilence: .zero))
+        #expect(slowly.bytes == atOnce.bytes && atOnce.batches == 1)
+        #expect(slowly.batches >= 9)
+    }
+
     @Test("They go with the part: committed, without content, expired, of another version")
     func removed() async throws {
         let fixture = try await AgainstFixture(seed: 55)

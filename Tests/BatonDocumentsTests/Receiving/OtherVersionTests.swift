@@ -96,6 +96,39 @@ struct OtherVersionTests {
         }
     }
 
+    @Test("The part in which most is stays, however often the document changes afterwards")
+    func fullest() async throws {
+        try await fixture.receive([0..<6])
+        let fullest = try fixture.part()
+        for version in 1..<6 {
+            let tree = try DocumentFixture.tree(
+                UInt64(fixture.content.count), version: ResumeFixture.version + UInt64(version))
+            try await fixture.receive([0..<1], of: tree)
+            #expect(access(fullest.string, F_OK) == 0)
+            #expect(fixture.names.count == min(version + 1, 1 + Bases.staleLimit))
+        }
+    }
+
+    @Test("What may be there after a power cut is built upon as well")
+    func unsure() async throws {
+        try await fixture.receive([0..<6])
+        try fixture.restartSystem()
+        let writer = try await fixture.open(try newTree())
+        var count = 0
+        let size = try #require(try await writer.pieceSize())
+        var index = SignatureIndex(size: size)
+        while let batch = try await writer.nextSignatures() {
+            count += batch.bytes.count
+            try index.append(batch.bytes, basis: batch.basis)
+        }
+        #expect(count > 0)
+        try await writer.begin([0..<8])
+        for chunk in 0..<UInt64(6) {
+            try await writer.write(Self.copying(chunk, of: fixture.content, from: chunk << 20))
+        }
+        #expect(await writer.end() == 6 << 20)
+    }
+
     @Test(
         "Copies from where nothing is are refused", arguments: [(0, 6 << 20), (1, 0), (0, (5 << 20) + 1), (0, 1 << 40)])
     func copiesOfNothing(_ basis: Int, _ offset: UInt64) async throws {
