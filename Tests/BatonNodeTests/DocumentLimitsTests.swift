@@ -339,6 +339,39 @@ struct DocumentLimitsTests {
         #expect(begin() == nil)
     }
 
+    @Test("The turns of devices that have gone are others', so many of them, and no device has two")
+    func away() throws {
+        let bound = AcceptanceQueue<Int>.awayBound
+        let devices = try (0..<bound + 4).map(Self.device)
+        var queue = AcceptanceQueue<Int>(concurrency: 2, bound: 4 * bound)
+        for (number, device) in devices.enumerated() {
+            for turn in 0..<2 {
+                let isThere = queue.enter(100 * turn + number, of: device)
+                #expect(isThere)
+            }
+        }
+        func begin() -> Int? { queue.begin() }
+        #expect([begin(), begin(), begin()] == [0, 1, nil])
+        for number in 0..<bound {
+            queue.leave(devices[number])
+            #expect([begin(), begin()] == [number + 2, nil])
+        }
+        // One more is waited for at its turn.
+        queue.leave(devices[bound])
+        #expect(begin() == nil)
+        // Who is back goes on at once, and has the one turn; those that wait wait for two to end.
+        queue.comeBack(devices[0])
+        queue.end(devices[bound], rests: false)
+        #expect(begin() == nil)
+        queue.end(devices[0], rests: true)
+        #expect([begin(), begin()] == [100 + bound, nil])
+        // What ended while its device was away makes room for the next of that.
+        queue.end(devices[1], rests: false)
+        #expect(begin() == nil)
+        queue.end(devices[bound], rests: true)
+        #expect([begin(), begin()] == [101, nil])
+    }
+
     @Test("So many devices are remembered whose lists are known; those that never said anything are forgotten first")
     func met() {
         var devices = MetDevices()

@@ -95,6 +95,37 @@ extension LabHandoffTests {
             try await asked.end(by: SIGTERM)
         }
 
+        @Test("Devices that have gone in the middle of what a rule has accepted keep no other one waiting")
+        func gone() async throws {
+            let lab = try await HandoffLab(["taker", "first", "second", "third"])
+            defer { lab.down() }
+            let scans = try lab.destination("scans")
+            let writing = try lab.startProgram(
+                1,
+                [
+                    "sh", "-c", "mkdir -p \"$BATON_HOME/config\" && echo \"$1\" >\"$BATON_HOME/config/accept-policy\"",
+                    "sh",
+                    "accept type=public.* to=\(scans.path)",
+                ])
+            #expect(try await writing.end().status == 0, "\(writing.errors)")
+            var nodes: [HostCommand] = []
+            for host in 1...4 { nodes.append(try await lab.startNode(host).command) }
+            for host in 1...4 { try await lab.awaitPeers(3, on: host) }
+            for host in 2...3 {
+                try lab.lab.command("rate", "\(host)", "20")
+                let document = try lab.document("film \(host)", bytes: 60 << 20, seed: UInt64(60 + host))
+                _ = try await lab.offer(host, document.path)
+            }
+            try await eventually("both come", within: .seconds(30)) { try lab.contents(of: scans).count == 2 }
+            for host in 2...3 { nodes[host - 1].program.signal(SIGKILL) }
+            try await eventually("both are waited for", within: .seconds(30)) {
+                nodes[0].errors.split(separator: "\n").count { $0.contains("stopped coming") } == 2
+            }
+            let offer = try await lab.offer(4, try lab.document("letter", bytes: 1000, seed: 65).path)
+            try await offer.command.event("continued")
+            #expect(try lab.contents(of: scans).contains("letter"))
+        }
+
         @Test("What a user accepts is held against the rules as it is, and not as it was announced")
         func grown() async throws {
             let lab = try await HandoffLab()

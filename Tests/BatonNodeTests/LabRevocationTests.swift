@@ -172,6 +172,25 @@ extension LabHandoffTests {
         }
 
         /// The user revokes on the laptop; the desktop only hears of it, in the middle of a stream with the lost device.
+        @Test("A document of a device that is revoked meanwhile is not waited for")
+        func amidADocument() async throws {
+            let lab = try await HandoffLab(["laptop", "phone"])
+            defer { lab.down() }
+            _ = try await startNodes(lab, 2)
+            try lab.lab.command("rate", "2", "20")
+            let offer = try await lab.offer(2, try lab.document("film", bytes: 40 << 20, seed: 61).path)
+            try await lab.watch(1).listed("film")
+            let folder = try lab.destination("inbox")
+            let accepting = try lab.start(1, "accept", offer.id, "--json", "--to", folder.path)
+            try await accepting.event("progress") { ($0.bytes ?? 0) > 1_000_000 }
+            #expect(try await revoke(lab, on: 1, "phone").status == 0)
+            let ended = try await accepting.end(within: .seconds(10))
+            #expect(ended.status == 77 && ended.events.last?.code == "refused", "\(ended)")
+            #expect(ended.events.last?.message?.contains("revoked") == true, "\(ended)")
+            // A part is kept, as of every transfer that was interrupted.
+            #expect(try lab.contents(of: folder).count == 1)
+        }
+
         @Test("Who hears of a revocation from another device ends its connection with the revoked one within a second")
         func spreading() async throws {
             let lab = try await HandoffLab(["laptop", "desktop", "phone"])

@@ -12,6 +12,8 @@ extension PeerConnections {
 
     func dial(_ device: String) async throws(HandoffError) -> Connection {
         guard !isStopped else { throw HandoffError(.cancelled, "the node is stopping") }
+        // Forgotten when it was revoked: whoever waits for it to be seen again would wait in vain.
+        guard !account.isRevoked(device) else { throw HandoffError(.refused, "the device has been revoked") }
         guard let peer = await directory.peer(device), !peer.addresses.isEmpty else {
             throw HandoffError(.peerUnreachable, "the device \(device.prefix(8)) has not been seen on this network")
         }

@@ -141,7 +141,7 @@ actor AutomaticAcceptance {
             try await handoffs.insert(handoff)
             let task = handoff.start()
             await handoffs.setTask(task, of: handoff)
-            let isHere = await follow(handoff, what)
+            let isHere = await follow(handoff, of: peer.device, what)
             await task.value
             await handoffs.remove(handoff)
             return isHere
@@ -152,7 +152,7 @@ actor AutomaticAcceptance {
     }
 
     /// - Returns: whether it came to its end well.
-    private func follow(_ handoff: Handoff, _ what: String) async -> Bool {
+    private func follow(_ handoff: Handoff, of device: DeviceID, _ what: String) async -> Bool {
         var isHere = false
         for await event in handoff.events {
             switch event.kind {
@@ -164,7 +164,13 @@ actor AutomaticAcceptance {
                 logger.warning("\(what) was not taken over: \(failure.message)")
             case .interrupted(let interruption):
                 logger.notice("\(what) stopped coming, and goes on by itself: \(interruption.cause.message)")
-            case .willContinue, .payload, .progress, .choose, nil:
+                guard interruption.waitsSeconds > 0 else { continue }
+                // Others are not to wait for a device that may be away for minutes.
+                queue.leave(device)
+                startNext()
+            case .progress:
+                queue.comeBack(device)
+            case .willContinue, .payload, .choose, nil:
                 break
             }
         }
