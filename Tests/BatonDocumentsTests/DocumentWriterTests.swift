@@ -56,8 +56,14 @@ extension DocumentWriter {
     static func begun(
         _ tree: DocumentTree, in folder: FilePath, ledger: PartFileLedger
     ) async throws -> DocumentWriter {
-        let writer = try await create(
-            tree, from: DocumentFixture.origin, in: try DestinationFolder(folder), ledger: ledger)
+        try await begun(tree, in: try DestinationFolder(folder), ledger: ledger)
+    }
+
+    /// The same.
+    static func begun(
+        _ tree: DocumentTree, in folder: DestinationFolder, ledger: PartFileLedger
+    ) async throws -> DocumentWriter {
+        let writer = try await create(tree, from: DocumentFixture.origin, in: folder, ledger: ledger)
         try await writer.begin(try await writer.missing())
         return writer
     }

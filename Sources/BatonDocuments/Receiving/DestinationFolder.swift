@@ -21,6 +21,7 @@ public final class DestinationFolder: Sendable {
     let isKnownToName: Bool
 
     let file: OwnedDescriptor
+    private let landlock: Int?
 
     /// Opens the folder, on a thread that may block. Links in the path are followed: it is the user's own.
     ///
@@ -55,8 +56,12 @@ public final class DestinationFolder: Sendable {
     /// - Parameters:
     ///   - checks: what is looked at of what is received.
     ///   - lacking: what the kernel is said not to have: for tests, whose kernel has it.
-    init(_ path: FilePath, checks: ReceivingChecks = .all, lacking: NeededCall? = nil) throws(DocumentError) {
+    ///   - landlock: the version that the kernel is said to have, likewise.
+    init(
+        _ path: FilePath, checks: ReceivingChecks = .all, lacking: NeededCall? = nil, landlock: Int? = nil
+    ) throws(DocumentError) {
         self.path = path
+        self.landlock = landlock
         self.checks = checks
         do {
             file = try SystemCalls.open(path, O_RDONLY | O_DIRECTORY)
@@ -103,7 +108,7 @@ public final class DestinationFolder: Sendable {
         recordingIn records: borrowing OwnedDescriptor, readingIn copies: [BasisFolder] = []
     ) throws(Errno) {
         guard checks.contains(.confined) else { return }
-        try Landlock.confineThread(receivingIn: file, recordingIn: records, readingIn: copies)
+        try Landlock.confineThread(receivingIn: file, recordingIn: records, readingIn: copies, version: landlock)
     }
 
     /// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs and overlays take RENAME_NOREPLACE since Linux 3.15 or their birth. The call

@@ -64,17 +64,20 @@ public enum Landlock {
     /// Confines the calling thread, and what it makes, for good: to a destination and to the folder of the records, to
     /// reading what is in folders that the user named, and to no network where the kernel can.
     ///
+    /// Version 1 moves nothing between folders (EXDEV).
+    ///
     /// Only on a ``BatonEventLoop/PrivateThread``. What was opened before stays open: so the folders are given as
     /// descriptors, each with a rule of its own.
     ///
+    /// - Parameter version: what is used of it; nil, the default, is all that the kernel has.
     /// - Throws: what the kernel said: that it has no Landlock, or refused all the same. Nothing may be written then.
     static func confineThread(
         receivingIn destination: borrowing OwnedDescriptor, recordingIn records: borrowing OwnedDescriptor,
-        readingIn copies: [BasisFolder] = []
+        readingIn copies: [BasisFolder] = [], version wanted: Int? = nil
     ) throws(Errno) {
         let version: Int
         switch support {
-        case .version(let number): version = number
+        case .version(let number): version = min(number, wanted ?? number)
         case .unavailable(let error): throw error
         }
         let all = Access.all(inVersion: version)

@@ -91,10 +91,10 @@ extension PartContent {
                 !verified.missing(in: tree.layout.chunks(ofFile: file), limit: 1).isEmpty
             }
             for file in changed {
-                if !hasRoom, folder.isRewritable(file: file) {
+                if !hasRoom && folder.isRewritable(file: file) {
                     remnants.insert(file)
-                } else {
-                    try folder.putAside(file: file)
+                } else if try folder.putAside(file: file) {
+                    remnants.insert(file)
                 }
             }
         } catch {

@@ -8,8 +8,11 @@ import SystemPackage
 extension PartFolder {
     /// Puts aside what has come of a file, if anything has: then it is not there any more.
     ///
-    /// Two states of a file are kept: the first one, of which most had come as a rule, and the last one.
-    func putAside(file index: Int) throws(DocumentError) {
+    /// Two states of a file are kept: the first one, of which most had come as a rule, and the last one. Where the kernel
+    /// moves nothing between folders, as one with the first version of Landlock, a file is written over, or removed.
+    ///
+    /// - Returns: whether it is to be written over: nothing has changed then.
+    func putAside(file index: Int) throws(DocumentError) -> Bool {
         close(file: index)
         let path = tree.entry(ofFile: index).path
         do throws(Errno) {
@@ -18,30 +21,40 @@ extension PartFolder {
             do {
                 status = try SystemCalls.status(ofName: path.name, in: parent.folder)
             } catch .noSuchFileOrDirectory {
-                return
+                return false
             }
             // The name is the other device's, and the place this transfer's own: what it has not made itself is kept.
             let isOurs = (try? SystemCalls.requireOwn(status)) != nil
             guard status.st_size > 0 || !isOurs else {
-                return try SystemCalls.remove(path.name, from: parent.folder, isFolder: false)
+                try SystemCalls.remove(path.name, from: parent.folder, isFolder: false)
+                return false
             }
             let aside = try makeAside()
             let first = AsideName.of(path, .first)
             let isSecond = (try? SystemCalls.status(ofName: first, in: aside)) != nil
-            try SystemCalls.rename(
-                path.name, in: parent.folder, to: isSecond ? AsideName.of(path, .last) : first, in: aside)
+            do throws(Errno) {
+                try SystemCalls.rename(
+                    path.name, in: parent.folder, to: isSecond ? AsideName.of(path, .last) : first, in: aside)
+            } catch {
+                guard error == .improperLink, isOurs else { throw error }
+                guard !isRewritable(file: index) else { return true }
+                try SystemCalls.remove(path.name, from: parent.folder, isFolder: false)
+            }
+            return false
         } catch {
             throw failure(error, path)
         }
     }
 
-    /// Puts aside what has a path that the document has not any more.
+    /// Puts aside what has a path that the document has not any more; where the kernel moves nothing between folders it stays.
     ///
     /// - Parameter aside: what it is called there.
     func putAside(
         _ name: [UInt8], of folder: borrowing OwnedDescriptor, as aside: [UInt8]
     ) throws(Errno) {
-        try SystemCalls.rename(name, in: folder, to: aside, in: try makeAside())
+        do {
+            try SystemCalls.rename(name, in: folder, to: aside, in: try makeAside())
+        } catch .improperLink {}
     }
 
     /// Removes what was put aside where without that there is no room for what has not come: all of it, because a document

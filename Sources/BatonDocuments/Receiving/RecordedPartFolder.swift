@@ -77,8 +77,8 @@ final class RecordedPartFolder: Part {
 
     func isThere(file: Int) -> Bool { folder.isThere(file: file) }
 
-    /// Puts aside what has come of a file.
-    func putAside(file: Int) throws(DocumentError) { try folder.putAside(file: file) }
+    /// See ``PartFolder/putAside(file:)``.
+    func putAside(file: Int) throws(DocumentError) -> Bool { try folder.putAside(file: file) }
 
     /// See ``PartFolder/hasRoom(keeping:lacking:)``.
     func hasRoom(keeping changed: Set<Int>, lacking isLacking: (Int) -> Bool) -> Bool {

@@ -72,15 +72,15 @@ final class DocumentFiles: Sendable {
     }
 
     /// Makes sure that all of a folder is as it was offered: every file, one without bytes as well, and every folder,
-    /// whose time tells that something has come, gone or got another name in it. Then it is walked again, because what
-    /// came and went, such as the lock of an editor, is no change.
+    /// whose time tells that something has come, gone or got another name in it; and the folder itself, in whose place another
+    /// one may stand. Then it is walked again, because what came and went, such as the lock of an editor, is no change.
     ///
     /// - Throws: `sourceChanged`.
     func requireUnchangedFolder() throws(DocumentError) {
         switch root {
         case .file: return
         case .folder(let folder):
-            var wasTouched = false
+            var wasTouched = isReplaced(folder)
             for index in 0..<tree.entryCount {
                 if try !isUntouched(tree[index], in: folder) { wasTouched = true }
             }
@@ -91,6 +91,14 @@ final class DocumentFiles: Sendable {
             now?.entryCount == tree.entryCount
             && (0..<tree.entryCount).allSatisfy { now?[$0].path == tree[$0].path && now?[$0].kind == tree[$0].kind }
         guard isSame else { throw DocumentError(.sourceChanged, tree.label.description) }
+    }
+
+    /// Whether the path leads to something else by now. A folder that was moved away is the one that was offered still.
+    private func isReplaced(_ folder: borrowing OwnedDescriptor) -> Bool {
+        guard let there = try? SystemCalls.status(at: path), let own = try? SystemCalls.status(of: folder) else {
+            return false
+        }
+        return there.st_ino != own.st_ino || there.st_dev != own.st_dev
     }
 
     /// - Returns: whether nothing has come or gone in it, where it is a folder.

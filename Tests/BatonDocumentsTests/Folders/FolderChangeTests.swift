@@ -9,7 +9,8 @@ import Testing
 @Suite("Folder that changes")
 struct FolderChangeTests {
     enum Change: CaseIterable {
-        case none, lockCameAndWent, edited, grown, emptyWritten, added, addedBelow, removed, renamed, linkTurned
+        case none, lockCameAndWent, edited, grown, emptyWritten, added, addedBelow, removed, renamed, linkTurned,
+            movedAway, replaced
     }
 
     @Test(
@@ -49,11 +50,18 @@ struct FolderChangeTests {
         case .linkTurned:
             try SystemCalls.call { unlink(file("link").string) }
             try SystemCalls.call { symlink("comes", file("link").string) }
+        case .movedAway: try SystemCalls.call { rename(root.string, scratch.path.appending("elsewhere").string) }
+        case .replaced:
+            let copy = scratch.path.appending("copy")
+            #expect(
+                try ChildProcess.run(["cp", "-a", root.string, copy.string], output: .inherited).ending == .exited(0))
+            try SystemCalls.call { rename(root.string, scratch.path.appending("elsewhere").string) }
+            try SystemCalls.call { rename(copy.string, root.string) }
         }
         let code = await DocumentFixture.code {
             while let records = try await reader.next() { pool.release(records.buffer) }
         }
-        #expect(code == ([.none, .lockCameAndWent].contains(change) ? nil : .sourceChanged))
+        #expect(code == ([.none, .lockCameAndWent, .movedAway].contains(change) ? nil : .sourceChanged))
         #expect(pool.lentCount == 0)
         await reader.close()
     }

@@ -101,7 +101,7 @@ struct FolderRoundTripTests {
         var bytes = [UInt8](repeating: 0, count: 5000)
         #expect(try bytes.withUnsafeMutableBytes { try part.read(file: 0, at: 0, into: $0) } == 5000)
         #expect(bytes == one)
-        try part.putAside(file: 0)
+        _ = try part.putAside(file: 0)
         #expect(try bytes.withUnsafeMutableBytes { try part.read(file: 0, at: 0, into: $0) } == 0)
         #expect(try bytes.withUnsafeMutableBytes { try part.read(file: 2, at: 0, into: $0) } == 0)
         try part.write(one, toFile: 0, at: 0)
