@@ -188,13 +188,19 @@ struct AcceptPolicyFileTests {
     private final class Scratch: Sendable {
         let folder = FileManager.default.temporaryDirectory.path + "/baton-policy-\(UUID().uuidString)"
         var path: FilePath { FilePath(folder + "/accept-policy") }
+        var url: URL { URL(filePath: path.string, directoryHint: .notDirectory) }
 
         init() throws { try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false) }
         deinit { try? FileManager.default.removeItem(atPath: folder) }
 
         func write(_ text: String, mode: Int = 0o600) throws {
-            try Data(text.utf8).write(to: URL(filePath: path.string))
+            try Data(text.utf8).write(to: url)
             try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path.string)
+        }
+
+        /// Makes a symbolic link in the file's place, or in another.
+        func link(_ place: String? = nil, to target: String) throws {
+            try FileManager.default.createSymbolicLink(atPath: place ?? path.string, withDestinationPath: target)
         }
     }
 
@@ -202,9 +208,9 @@ struct AcceptPolicyFileTests {
 
     init() throws { scratch = try Scratch() }
 
-    private func keeper() throws -> PolicyKeeper {
+    private func keeper(of path: FilePath? = nil) throws -> PolicyKeeper {
         PolicyKeeper(
-            path: scratch.path, userHome: nil, on: try BlockingExecutor(name: "test-storage"),
+            path: path ?? scratch.path, userHome: nil, on: try BlockingExecutor(name: "test-storage"),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
@@ -269,6 +275,46 @@ struct AcceptPolicyFileTests {
         #expect(await keeper.currentProblem() == nil)
         try FileManager.default.removeItem(atPath: scratch.path.string)
         #expect(await keeper.current().rules.isEmpty)
+    }
+
+    @Test("A link that leads nowhere is a problem for as long as it is there, at the file's place or on the way to it")
+    func deadEnds() async throws {
+        let files = FileManager.default
+        let keeper = try keeper()
+        func problem() async -> Bool { await keeper.currentProblem()?.contains("leads nowhere") == true }
+        #expect(await keeper.currentProblem() == nil)
+        try scratch.link(to: "nowhere")
+        #expect(await problem())
+        try files.removeItem(atPath: scratch.path.string)
+        #expect(await keeper.currentProblem() == nil)
+
+        // What is behind it comes and goes, like a drive.
+        let behind = scratch.folder + "/behind"
+        try scratch.link(to: behind)
+        #expect(await problem())
+        try Data("refuse\n".utf8).write(to: URL(filePath: behind))
+        #expect(await keeper.currentProblem() == nil)
+        #expect(await keeper.current().rules.count == 1)
+        try files.removeItem(atPath: behind)
+        #expect(await problem())
+        try files.removeItem(atPath: scratch.path.string)
+
+        // The folder in its place, and one above that.
+        let (folder, above) = (scratch.folder + "/folder", scratch.folder + "/above")
+        for path in [folder + "/accept-policy", above + "/baton/accept-policy"] {
+            let keeper = try self.keeper(of: FilePath(path))
+            #expect(await keeper.currentProblem() == nil)
+            let first = path.hasPrefix(folder) ? folder : above
+            try scratch.link(first, to: "nowhere")
+            let problem = try #require(await keeper.currentProblem())
+            #expect(problem.contains("\(first), on the way to it, is a symbolic link that leads nowhere"))
+            try files.removeItem(atPath: first)
+            #expect(await keeper.currentProblem() == nil)
+            // One that leads somewhere, where there is no file.
+            try scratch.link(first, to: ".")
+            #expect(await keeper.currentProblem() == nil)
+            try files.removeItem(atPath: first)
+        }
     }
 
     @Test("What others could have written is not obeyed, nor what is no file or too large")

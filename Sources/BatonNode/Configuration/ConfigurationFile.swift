@@ -16,19 +16,32 @@ public enum ConfigurationFile {
 
     /// Which state of a file this is: an edit within one tick of the file system's clock that keeps the size is not
     /// seen.
-    struct Version: Sendable, Hashable {
-        private let inode: Inode
-        private let size: Int64
-        private let times: [UInt8]
+    enum Version: Sendable, Hashable {
+        /// When content and entry last changed is compared as it is.
+        case file(inode: Inode, size: Int64, times: [UInt8])
+        /// Why there is none, and the symbolic link that leads nowhere, where that is why.
+        case missing(Errno, deadEnd: FilePath?)
 
-        /// `nil` where there is no file.
-        init?(of path: FilePath) {
-            guard let status = try? path.stat() else { return nil }
-            inode = status.inode
-            size = status.size
-            // When content and entry last changed, compared as they are.
-            times = withUnsafeBytes(of: (status.st_mtim, status.st_ctim)) { Array($0) }
+        /// The one of now; blocks.
+        init(of path: FilePath) {
+            do throws(Errno) {
+                let status = try path.stat()
+                let times = withUnsafeBytes(of: (status.st_mtim, status.st_ctim)) { Array($0) }
+                self = .file(inode: status.inode, size: status.size, times: times)
+            } catch {
+                self = .missing(error, deadEnd: deadEnd(on: path))
+            }
         }
+    }
+
+    /// The symbolic link on the way to a path, or at its end, that leads nowhere; `nil` where there is just no file.
+    private static func deadEnd(on path: FilePath) -> FilePath? {
+        var place = path
+        repeat {
+            guard let entry = try? place.stat(followTargetSymlink: false) else { continue }
+            return entry.type == .symbolicLink && (try? place.stat()) == nil ? place : nil
+        } while place.removeLastComponent()
+        return nil
     }
 
     /// What is in the file; blocks.
@@ -58,9 +71,10 @@ public enum ConfigurationFile {
             return Array(bytes.prefix(count))
         } catch Errno.noSuchFileOrDirectory {
             // What it refuses does not vanish with a drive that is not there.
-            var first: CChar = 0
-            let isLink = path.withPlatformString { readlink($0, &first, 1) } >= 0
-            if isLink { throw ConfigurationError("it is a symbolic link that leads nowhere") }
+            if let link = deadEnd(on: path) {
+                let subject = link == path ? "it" : "\(link), on the way to it,"
+                throw ConfigurationError("\(subject) is a symbolic link that leads nowhere")
+            }
             return nil
         } catch {
             throw error as? ConfigurationError ?? ConfigurationError("it cannot be read (\(error))")

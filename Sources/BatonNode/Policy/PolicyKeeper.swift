@@ -16,8 +16,8 @@ actor PolicyKeeper {
     private let path: FilePath
     private let userHome: FilePath?
     private let logger: Logger
+    /// `nil` before the first look.
     private var version: ConfigurationFile.Version?
-    private var hasLooked = false
     private var policy = AcceptPolicy()
     /// What is wrong with the file, for people; `nil` where nothing is.
     private var problem: String?
@@ -29,7 +29,7 @@ actor PolicyKeeper {
         self.logger = logger
     }
 
-    /// The policy as the file has it now. One `stat` unless it has changed.
+    /// The policy as the file has it now. One `stat` unless it has changed, and a few where there is none.
     func current() -> AcceptPolicy {
         look()
         return policy
@@ -44,9 +44,8 @@ actor PolicyKeeper {
     private func look() {
         // Before the reading: what is written meanwhile is read the next time.
         let version = ConfigurationFile.Version(of: path)
-        guard !hasLooked || version != self.version else { return }
-        let isFirst = !hasLooked
-        hasLooked = true
+        guard version != self.version else { return }
+        let isFirst = self.version == nil
         self.version = version
         let (policy, error) = AcceptPolicyFile.inForce(path, userHome: userHome)
         self.policy = policy

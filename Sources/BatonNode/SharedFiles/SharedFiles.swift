@@ -16,8 +16,8 @@ actor SharedFiles {
     private let userHome: FilePath?
     private let logger: Logger
     let checks: CarriedChecks
+    /// `nil` before the first look.
     private var version: ConfigurationFile.Version?
-    private var hasLooked = false
     private var known = SharedRoots()
     /// What is wrong with the file, for people; `nil` where nothing is.
     private var problem: String?
@@ -42,8 +42,7 @@ actor SharedFiles {
     var roots: SharedRoots {
         // Before the reading: what is written meanwhile is read the next time.
         let version = ConfigurationFile.Version(of: path)
-        guard !hasLooked || version != self.version else { return known }
-        hasLooked = true
+        guard version != self.version else { return known }
         self.version = version
         do {
             known = try SharedRootsFile.read(path, userHome: userHome)
