@@ -14,7 +14,8 @@ struct PolicyCommand: ParsableCommand {
             write. One rule a line; the first that matches an activity decides, and what none matches is asked about. \
             Without the file nothing is ever taken over without you. The node reads it again when it has changed; while \
             something in it is wrong, nothing is accepted, what a readable line refuses stays refused, and `baton \
-            status` says so.
+            status` says so. While it cannot be read, or others could write to it, what it refused before stays \
+            refused for as long as the node runs.
 
             A rule is accept, ask or refuse and its conditions; what is left out, or is *, matches everything:
 

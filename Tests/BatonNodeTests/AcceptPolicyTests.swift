@@ -250,13 +250,45 @@ struct AcceptPolicyFileTests {
         try scratch.write(good + String(repeating: "ask\n", count: AcceptPolicy.ruleBound))
         #expect(await keeper.currentProblem() != nil)
         #expect(await actions(("scanner", text), ("old", text)) == [.ask, .refuse])
-        // What others could have written says nothing.
-        try scratch.write(good, mode: 0o622)
-        #expect(await keeper.currentProblem() != nil)
-        #expect(await keeper.current().rules.isEmpty)
         try scratch.write(good + "\n")
         #expect(await actions(("scanner", text)) == [.accept])
         #expect(await keeper.currentProblem() == nil)
+    }
+
+    @Test("A file that cannot be read, or that others could have written, leaves refused what was, and accepts nothing")
+    func unreadable() async throws {
+        let files = FileManager.default
+        let keeper = try keeper()
+        let good = "accept device=scanner to=/scans\nask device=friend\nrefuse device=old\n"
+        let spoilers: [(String, () throws -> Void)] = [
+            ("others could write to it", { try scratch.write("accept to=/theirs\n", mode: 0o620) }),
+            ("a link leads nowhere", { try scratch.link(to: "nowhere") }),
+            ("it is a folder", { try files.createDirectory(at: scratch.url, withIntermediateDirectories: false) }),
+            ("it is too large", { try scratch.write(String(repeating: "#", count: ConfigurationFile.sizeBound + 1)) }),
+        ]
+        for (what, spoil) in spoilers {
+            try scratch.write(good)
+            #expect(await keeper.current().rules.map(\.action) == [.accept, .ask, .refuse])
+            try files.removeItem(at: scratch.url)
+            try spoil()
+            #expect(await keeper.current().rules.map(\.action) == [.ask, .ask, .refuse], "\(what)")
+            #expect(await keeper.current().rules.allSatisfy { $0.destination == nil }, "\(what)")
+            #expect(await keeper.currentProblem() != nil, "\(what)")
+            // Whoever has just started does not know what it refused.
+            #expect(try await self.keeper().current().rules.isEmpty)
+            try files.removeItem(at: scratch.url)
+            #expect(await keeper.current().rules.isEmpty, "\(what)")
+            #expect(await keeper.currentProblem() == nil, "\(what)")
+        }
+        // One mistake after another.
+        try scratch.write(good + "allow\n")
+        #expect(await keeper.current().rules.map(\.action) == [.ask, .ask, .refuse])
+        try scratch.write(good, mode: 0o602)
+        #expect(await keeper.current().rules.map(\.action) == [.ask, .ask, .refuse])
+        try scratch.write("accept to=/theirs\n", mode: 0o602)
+        #expect(await keeper.current().rules.map(\.action) == [.ask, .ask, .refuse])
+        try scratch.write(good)
+        #expect(await keeper.current().rules.map(\.action) == [.accept, .ask, .refuse])
     }
 
     @Test("The file is read again when it has changed, and accepts nothing while it is wrong")

@@ -5,8 +5,8 @@ public import struct SystemPackage.FilePath
 /// What the user has written about activities of other devices: taken over by themselves, asked about, or refused.
 ///
 /// The first rule that matches decides; what none matches is asked about. Without rules nothing is ever taken over or
-/// written without the user's own action, and neither while there is a mistake in them; what they refuse stays refused
-/// then.
+/// written without the user's own action, and neither while there is a mistake in them, or they cannot be read; what they
+/// refuse stays refused then, for as long as the node runs where they cannot be read.
 public struct AcceptPolicy: Sendable, Hashable {
     /// What a rule says to do.
     public enum Action: String, Sendable, Hashable, CaseIterable {
@@ -79,6 +79,11 @@ public struct AcceptPolicy: Sendable, Hashable {
     /// The policy of rules; none asks about everything.
     init(rules: [Rule] = []) {
         self.rules = rules
+    }
+
+    /// The same rules, but that what they accept is asked about, in its place.
+    var asking: AcceptPolicy {
+        AcceptPolicy(rules: rules.map { $0.action == .accept ? $0.asking : $0 })
     }
 
     /// The rule that decides; `nil` asks.

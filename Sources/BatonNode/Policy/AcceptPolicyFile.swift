@@ -23,13 +23,20 @@ public enum AcceptPolicyFile {
 
     /// What holds of the file as it is; blocks.
     ///
+    /// - Parameter before: what held when the file could last be read.
     /// - Returns: the policy, and what is wrong with the file. With a mistake in it the file accepts nothing any more, and
-    ///   still refuses what it says that it refuses; one that cannot be read, or that others could have written, says
-    ///   nothing at all.
-    static func inForce(_ path: FilePath, userHome: FilePath?) -> (policy: AcceptPolicy, problem: ConfigurationError?) {
-        var content: [UInt8] = []
+    ///   still refuses what it says that it refuses. Of one that cannot be read, or that others could have written, what it
+    ///   says counts for nothing, and what held before goes on refusing what it refused and accepts nothing.
+    static func inForce(
+        _ path: FilePath, userHome: FilePath?, after before: AcceptPolicy
+    ) -> (policy: AcceptPolicy, problem: ConfigurationError?) {
+        let content: [UInt8]
         do throws(ConfigurationError) {
             content = try ConfigurationFile.contents(of: path) ?? []
+        } catch {
+            return (before.asking, error)
+        }
+        do throws(ConfigurationError) {
             return (try AcceptPolicy(parsing: content, home: userHome), nil)
         } catch {
             return (AcceptPolicy(refusalsOf: content, home: userHome), error)

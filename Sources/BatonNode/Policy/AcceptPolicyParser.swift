@@ -34,12 +34,9 @@ extension AcceptPolicy {
             guard String(validating: line, as: UTF8.self) != nil else { continue }
             var parser = RuleParser(line: index + 1, rest: Array(line), home: home)
             guard let rule = try? parser.parse() else { continue }
-            switch rule.action {
-            case .refuse, .ask: rules.append(rule)
-            case .accept: rules.append(rule.asking)
-            }
+            rules.append(rule)
         }
-        self.init(rules: rules)
+        self = AcceptPolicy(rules: rules).asking
     }
 
     /// Whether a text is a device's identifier rather than a name.

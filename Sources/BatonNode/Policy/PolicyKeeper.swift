@@ -6,7 +6,8 @@ import Logging
 
 import struct SystemPackage.FilePath
 
-/// The policy in force: the file's, read again when it has changed; while something in it is wrong, only what it refuses.
+/// The policy in force: the file's, read again when it has changed; while something in it is wrong, only what it refuses,
+/// and while it cannot be read, only what it refused when this keeper could last read it.
 ///
 /// It lives on the node's storage thread, because a configuration folder may be on a disk that blocks.
 actor PolicyKeeper {
@@ -47,7 +48,7 @@ actor PolicyKeeper {
         guard version != self.version else { return }
         let isFirst = self.version == nil
         self.version = version
-        let (policy, error) = AcceptPolicyFile.inForce(path, userHome: userHome)
+        let (policy, error) = AcceptPolicyFile.inForce(path, userHome: userHome, after: self.policy)
         self.policy = policy
         problem = error.map { "\(path): \($0)" }
         if let error {
