@@ -20,6 +20,8 @@ struct AccountSearchTests {
     /// Devices that have been asked, and those that answer only when they are let.
     private final class Devices: Sendable {
         let asked = Lock<[DeviceID]>([])
+        /// What they have; nothing of those that are not named.
+        let lists = Lock<[DeviceID: Result<[GivenList], RevocationError>]>([:])
         private let held: DeviceID?
         private let letGo = AsyncStream<Never>.makeStream()
 
@@ -33,7 +35,8 @@ struct AccountSearchTests {
                 for await _ in letGo.stream {}
             }
             return AccountLookup.Answer(
-                device: KnownDevices.Entry(deviceID: device.description, name: "", seen: 0, revision: 0), lists: [])
+                device: KnownDevices.Entry(deviceID: device.description, name: "", seen: 0, revision: 0),
+                lists: lists.withLock { $0[device] ?? .success([]) })
         }
 
         func release() { letGo.continuation.finish() }
@@ -92,6 +95,34 @@ struct AccountSearchTests {
         devices.release()
         let ended = await end(of: search)
         #expect(Set(ended.outcome.met.map(\.deviceID)) == Set([thief, late, newer].map(\.id.description)))
+    }
+
+    @Test("Whose lists cannot be taken over is told, and does not shorten it for those whose can")
+    func untaken() async throws {
+        let (odd, newer, good) = (account.devices[1], account.devices[2], account.devices[3])
+        var own = good.account
+        let given = try own.revoke(
+            [DeviceID(ed25519PublicKey: [UInt8](repeating: 7, count: 32))], with: AccountSecrets(account.key))
+        let devices = Devices(holding: good.id)
+        devices.lists.withLock {
+            $0[odd.id] = .success([GivenList(given.list, keys: nil)])
+            $0[newer.id] = .failure(.unknownFormat(2))
+            $0[good.id] = .success([given])
+        }
+        let search = search(devices)
+        await search.begin(within: .seconds(3600)) { false }
+        #expect(await search.hear(try record(of: odd)))
+        try await eventually("one has answered") { devices.asked.withLock { $0.count } == 1 }
+        #expect(await search.hear(try record(of: newer)))
+        while ContinuousClock.now - start < AccountSearch.settling + .seconds(1) {
+            try await Task.sleep(for: .milliseconds(100))
+        }
+        #expect(await search.hear(try record(of: good)))
+        try await eventually("the last is asked") { devices.asked.withLock { $0.contains(good.id) } }
+        devices.release()
+        let outcome = await end(of: search).outcome
+        #expect(outcome.met.count == 3 && outcome.account.state == own.state)
+        #expect(outcome.untaken?.device.deviceID == odd.id.description && outcome.untaken?.reason == .wrongKeys)
     }
 
     @Test("Nobody answers: it takes its time, and three times as much while there are names that nobody has looked at")

@@ -88,7 +88,7 @@ struct AnswerDeadlineTests {
     }
 
     /// What a device does that is dialled while the account key is at hand.
-    enum Reaction: CaseIterable { case unreachable, unanswered, answered }
+    enum Reaction: CaseIterable { case unreachable, unanswered, answered, answeredOddly }
 
     @Test("A device that is looked up is waited for so long, to be reached and to answer", arguments: Reaction.allCases)
     func lookup(_ reaction: Reaction) async throws {
@@ -112,9 +112,12 @@ struct AnswerDeadlineTests {
                     await connection.start()
                     group.addTask {
                         for await incoming in connection.incoming {
-                            if reaction == .answered {
+                            switch reaction {
+                            case .answered:
                                 try await incoming.stream.answer(.accountState(.init()), following: [WireSignedList]())
-                            } else {
+                            case .answeredOddly:
+                                try await incoming.stream.answer(.accountState(.init()), following: [WireSignedList()])
+                            case .unreachable, .unanswered:
                                 await incoming.stream.gone()
                             }
                         }
@@ -134,9 +137,16 @@ struct AnswerDeadlineTests {
             if let deadline { lookup.answerDeadline = deadline }
             return await lookup.ask(opened, at: [address], through: identity, on: asking, having: own.account)
         }
-        if reaction == .answered {
-            #expect(await ask(within: .seconds(120))?.device.deviceID == other.id.description)
-        } else {
+        switch reaction {
+        case .answered, .answeredOddly:
+            let answer = try #require(await ask(within: .seconds(120)))
+            #expect(answer.device.deviceID == other.id.description)
+            // What cannot be read is an answer as well.
+            switch answer.lists {
+            case .success(let lists): #expect(reaction == .answered && lists.isEmpty)
+            case .failure(let error): #expect(reaction == .answeredOddly && error == .malformed)
+            }
+        case .unreachable, .unanswered:
             // It is the deadline that ends it: who has more time still waits then.
             let isOver = Lock(false)
             let patient = Task {

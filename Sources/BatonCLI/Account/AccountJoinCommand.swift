@@ -57,23 +57,31 @@ struct AccountJoinCommand: AsyncParsableCommand {
         Output.say("Looking for another device of the account, up to \(patience.components.seconds) s,")
         Output.say("or three times as long where the network is full of announcements...")
         let outcome = await AccountLookup(for: enrolment.account, with: enrolment.secrets).run(within: patience)
+        for line in lines(of: outcome) { Output.say(line) }
+        return outcome
+    }
+
+    /// What is said of a search.
+    static func lines(of outcome: AccountLookup.Outcome) -> [String] {
         let later = "If a device was ever revoked, this one learns of it when it first meets another."
+        var lines: [String] = []
         if !outcome.met.isEmpty {
             let names = Set(outcome.met.map { SafeText.escaped($0.name) }).sorted().joined(separator: ", ")
             switch outcome.account.state.revoked.count {
-            case 0: Output.say("Asked \(names): no device was revoked.")
-            case 1: Output.say("Asked \(names). Took over that 1 device was revoked.")
-            case let count: Output.say("Asked \(names). Took over that \(count) devices were revoked.")
+            case 0: lines.append("Asked \(names)" + (outcome.untaken == nil ? ": no device was revoked." : "."))
+            case 1: lines.append("Asked \(names). Took over that 1 device was revoked.")
+            case let count: lines.append("Asked \(names). Took over that \(count) devices were revoked.")
             }
         } else if let trouble = outcome.trouble {
-            Output.say("No other device can be looked for (\(SafeText.escaped(trouble))). \(later)")
+            lines.append("No other device can be looked for (\(SafeText.escaped(trouble))). \(later)")
         } else {
-            Output.say("No other device of the account answered. \(later)")
+            lines.append("No other device of the account answered. \(later)")
         }
+        if let lack = outcome.lack(mendedBy: "run `baton account leave` here and join again") { lines.append(lack) }
         if outcome.isIncomplete {
-            Output.say(outcome.incompleteness + (outcome.met.isEmpty ? "" : " " + later))
+            lines.append(outcome.incompleteness + (outcome.met.isEmpty ? "" : " " + later))
         }
-        return outcome
+        return lines
     }
 
     /// Before anyone types 39 characters for nothing.
@@ -93,5 +101,17 @@ extension AccountLookup.Outcome {
     /// What is said where ``isIncomplete``.
     var incompleteness: String {
         "More devices are announced on this network than could be looked at: somebody may be making them up."
+    }
+
+    /// What is said where ``untaken`` names a device; nil where it names none.
+    ///
+    /// - Parameter step: what to do in the end.
+    func lack(mendedBy step: String) -> String? {
+        guard let untaken else { return nil }
+        return """
+            What \(SafeText.escaped(untaken.device.name)) told of revoked devices could not be taken over \
+            (\(untaken.reason)), so this device may serve one that was revoked: install the newest Baton on both, then \
+            \(step).
+            """
     }
 }

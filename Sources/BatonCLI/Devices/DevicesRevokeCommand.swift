@@ -80,6 +80,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
             }
             let outcome = await AccountLookup(for: revoking, with: secrets).run(within: Self.patience)
             if outcome.isIncomplete { Output.say(outcome.incompleteness) }
+            if let lack = outcome.lack(mendedBy: "revoke once more") { Output.say(lack) }
             var met = outcome.account
             if met.state != revoking.state || met.state.isApart {
                 // The keys of lists signed apart come with them: the node tells those who seal with these keys.

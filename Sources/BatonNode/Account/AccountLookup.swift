@@ -18,6 +18,9 @@ public struct AccountLookup: Sendable {
         public var account: Account
         /// The devices that answered, which shows that they are of the account.
         public var met: [KnownDevices.Entry] = []
+        /// Who first showed lists that could not be taken over, and why; `nil` where all could. Somebody may be revoked whom
+        /// the account does not name.
+        public var untaken: (device: KnownDevices.Entry, reason: RevocationError)?
         /// Why nobody can be found: a sentence of the DNS-SD responder's.
         public var trouble: String?
         /// Whether more names are announced than there was time to look at.
@@ -77,7 +80,8 @@ public struct AccountLookup: Sendable {
     /// What a device has.
     struct Answer: Sendable {
         let device: KnownDevices.Entry
-        let lists: [GivenList]
+        /// Failed where one cannot be read.
+        let lists: Result<[GivenList], RevocationError>
     }
 
     /// Asks a device what it has.
@@ -112,8 +116,10 @@ public struct AccountLookup: Sendable {
             let device = KnownDevices.Entry(
                 deviceID: advertisement.device.description, name: advertisement.content.deviceName,
                 seen: UInt64(Date().timeIntervalSince1970), revision: answer.revision, isProved: true)
-            return Answer(
-                device: device, lists: try answer.lists.read(wrappedBy: answer.key, by: own.identity.authorityKey))
+            let lists = Result { () throws(RevocationError) in
+                try answer.lists.read(wrappedBy: answer.key, by: own.identity.authorityKey)
+            }
+            return Answer(device: device, lists: lists)
         } catch {
             return nil
         }

@@ -129,7 +129,13 @@ actor AccountSearch {
 
     private func take(_ answer: AccountLookup.Answer, under generation: UInt32) {
         outcome.met.append(answer.device)
-        _ = try? outcome.account.take(answer.lists)
+        do throws(RevocationError) {
+            _ = try outcome.account.take(answer.lists.get())
+        } catch {
+            if outcome.untaken == nil { outcome.untaken = (answer.device, error) }
+            // Nor does it shorten the search for those who can tell it.
+            return
+        }
         // Whoever was revoked has only keys of before, and does not shorten the search for those who know that.
         if !isTimeUp, generation == newest {
             timer?.schedule(at: min(max(.now + Self.grace, settled), deadline).nanoseconds)

@@ -1,6 +1,8 @@
 import Baton
+import BatonAccount
 import BatonMessages
 import BatonProtocol
+import BatonTestSupport
 import FoundationEssentials
 import Logging
 import SwiftProtobuf
@@ -8,6 +10,7 @@ import Synchronization
 import Testing
 
 @testable import BatonCLI
+@testable import BatonNode
 
 @Suite("Rendering")
 struct RenderingTests {
@@ -134,6 +137,22 @@ struct RenderingTests {
             StatusRendering.json(status).hasSuffix(
                 #""handoff":"off","policyProblem":"/p: line 2","handoffProblem":"line 1 of /h is odd","#
                     + #""sharedRootsProblem":"/s: it is not UTF-8"}"#))
+    }
+
+    @Test("a search that met lists which cannot be taken over says so, and what to do, and not that nobody was revoked")
+    func untakenLists() throws {
+        let account = try TestAccount(devices: 1).devices[0].account
+        let phone = KnownDevices.Entry(deviceID: "a", name: "ph\u{1B}one", seen: 0, revision: 0)
+        var outcome = AccountLookup.Outcome(account: account, met: [phone])
+        #expect(AccountJoinCommand.lines(of: outcome) == ["Asked ph\\u{1b}one: no device was revoked."])
+        outcome.untaken = (phone, .wrongKeys)
+        #expect(
+            AccountJoinCommand.lines(of: outcome) == [
+                "Asked ph\\u{1b}one.",
+                "What ph\\u{1b}one told of revoked devices could not be taken over (the keys that came with the revocation "
+                    + "list are not its own), so this device may serve one that was revoked: install the newest Baton on "
+                    + "both, then run `baton account leave` here and join again.",
+            ])
     }
 
     @Test("a time is ISO 8601 with milliseconds, in UTC")
