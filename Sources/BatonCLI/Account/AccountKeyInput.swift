@@ -14,15 +14,19 @@ enum AccountKeyInput {
         }
     }
 
-    /// The same of a key that has to be the account's of this device.
-    static func read(from file: String?, of account: Account) async throws -> AccountSecrets {
+    /// The same of a key that has to be the account's of this device, and what this device has of the account then: while
+    /// somebody was asked, and typed, its node may have taken lists over.
+    static func read(
+        from file: String?, of store: AccountStore
+    ) async throws -> (secrets: AccountSecrets, account: Account) {
         let secrets = AccountSecrets(try await read(from: file))
+        let account = try store.load()
         guard secrets.accountID == account.id else {
             throw CommandError(
                 .usage, code: "accountKey",
                 "this is the key of another account: this device is in account \(account.id)")
         }
-        return secrets
+        return (secrets, account)
     }
 
     private static func text(from file: String?) async throws -> SecretBytes {

@@ -48,7 +48,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
         let home = try CommandEnvironment.home()
         let store = CommandEnvironment.accountStore(home)
         do {
-            let account = try store.load()
+            let own = try store.load()
             let node = try await Self.node(of: home, store)
             let known: [KnownDevice]
             if let node {
@@ -57,14 +57,15 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
                 known = try store.loadKnownDevices().entries.map(KnownDevice.init)
             }
             let chosen = try DeviceChoice(
-                ownID: account.identity.id.description, ownName: account.deviceName, known: known,
-                revoked: account.state.revoked.map(\.description)
+                ownID: own.identity.id.description, ownName: own.deviceName, known: known,
+                revoked: own.state.revoked.map(\.description)
             ).find(device)
             guard let id = DeviceID(chosen.id) else { throw CommandError.usage(DeviceChoice.noSuchDevice(device)) }
             try await Confirmation.require(
                 isGiven: yes, consequence: "a revocation cannot be taken back",
                 question: "Lock \(chosen.shown) out of the account? This cannot be taken back.")
-            let secrets = try await AccountKeyInput.read(from: keyFile, of: account)
+            // What it has by now is signed past: two lists of one number would be apart.
+            let (secrets, account) = try await AccountKeyInput.read(from: keyFile, of: store)
             // Asked before: what no connection has shown does not count as present under the old keys afterwards.
             var spread = RevocationSpread(try await node?.devices().devices ?? [])
             func take(_ account: Account) async throws {
@@ -94,14 +95,18 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
                 Output.say("\(chosen.shown) was revoked before.")
                 return
             }
+            let isApart: Bool
             if let node {
-                try await Self.follow(&spread, node)
+                isApart = try await Self.follow(&spread, node)
                 for line in spread.lines { Output.say(line) }
                 await node.close()
             } else {
+                isApart = try store.load().state.isApart
                 Output.say(
                     "No node is running here: the other devices learn of it when `baton node` runs and meets them.")
             }
+            // As where another command or device has revoked somebody meanwhile.
+            if isApart { Output.say(DeviceRendering.listsApart(home)) }
         } catch let error as AccountError {
             throw CommandError(error)
         } catch let error as RevocationError {
@@ -126,13 +131,17 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
     }
 
     /// Waits a while for those who were there.
-    private static func follow(_ spread: inout RevocationSpread, _ node: NodeClient) async throws {
+    ///
+    /// - Returns: whether the node has lists that were signed apart, in the end.
+    private static func follow(_ spread: inout RevocationSpread, _ node: NodeClient) async throws -> Bool {
         let deadline = ContinuousClock.now + spreading
-        spread.devices = try await node.devices().devices
+        var isApart: Bool
+        (spread.devices, isApart) = try await node.devices()
         while spread.isAwaited, ContinuousClock.now < deadline {
             try await Task.sleep(for: .milliseconds(100))
-            spread.devices = try await node.devices().devices
+            (spread.devices, isApart) = try await node.devices()
         }
+        return isApart
     }
 }
 

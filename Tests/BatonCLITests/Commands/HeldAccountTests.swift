@@ -1,5 +1,10 @@
+import BatonAccount
+import BatonTestSupport
 import Foundation
+import Glibc
 import Testing
+
+import struct SystemPackage.FilePath
 
 @testable import BatonCLI
 
@@ -45,8 +50,13 @@ struct HeldAccountTests {
             try await BuiltCommand.run(arguments, environment: Self.environment(folder, login))
         }
 
-        func revoke(_ login: String) async throws -> BuiltCommand.Result {
-            try await run(login, "devices", "revoke", lost, "--yes", "--key-file", folder + "/key")
+        func revoke(_ login: String, _ device: String? = nil) async throws -> BuiltCommand.Result {
+            try await run(login, "devices", "revoke", device ?? lost, "--yes", "--key-file", folder + "/key")
+        }
+
+        /// The account as it is on the disk.
+        func account() throws -> Account {
+            try AccountStore(folder: FilePath(folder + "/state/baton/account")).load()
         }
 
         /// The account's files and what is in them, but for what a node notes of the devices that it meets.
@@ -57,6 +67,23 @@ struct HeldAccountTests {
                 files[name] = try Data(contentsOf: URL(filePath: account + "/" + name))
             }
         }
+
+        /// Makes the files again what they were.
+        func restore(_ content: [String: Data]) throws {
+            for (name, data) in try self.content() {
+                let file = URL(filePath: folder + "/state/baton/account/" + name)
+                guard let before = content[name] else {
+                    try FileManager.default.removeItem(at: file)
+                    continue
+                }
+                if data != before { try before.write(to: file) }
+            }
+        }
+    }
+
+    /// A device that nobody has met.
+    private static func stranger() -> DeviceID {
+        DeviceID(ed25519PublicKey: (0..<32).map { _ in UInt8.random(in: 0 ... .max) })
     }
 
     @Test("With another run-time folder nobody runs or writes beside a node, until it is killed")
@@ -111,6 +138,58 @@ struct HeldAccountTests {
         try await next.ready()
         next.send(SIGTERM)
         #expect(await next.end() == 0)
+    }
+
+    @Test("What the node takes over while the key is typed is in what is signed then")
+    func takenMeanwhile() async throws {
+        let device = try await Device()
+        let node = try device.startNode("a")
+        try await node.ready()
+        let other = Self.stranger()
+
+        let log = device.folder + "/revoking.log"
+        let environment = ProcessInfo.processInfo.environment.merging(Device.environment(device.folder, "a")) { $1 }
+        let revoking = try ChildProcess(
+            [BuiltCommand.path.string, "devices", "revoke", device.lost, "--yes"], environment: environment,
+            output: .null, error: .file(log))
+        let key = try String(contentsOfFile: device.folder + "/key", encoding: .utf8)
+        try revoking.input.write(contentsOf: Data(key.filter { $0 != "\n" }.utf8))
+        // It reads what is typed when it has looked at everything else.
+        let isRead = await eventually {
+            var count: CInt = -1
+            return ioctl(revoking.input.fileDescriptor, UInt(FIONREAD), &count) == 0 && count == 0
+        }
+        try #require(isRead)
+        #expect(try await device.revoke("a", other.description).status == 0)
+        try revoking.input.write(contentsOf: Data("\n".utf8))
+        _ = await eventually { !revoking.isRunning }
+        let said = try String(contentsOfFile: log, encoding: .utf8)
+        #expect(revoking.ending == .exited(0) && said.contains("is revoked") && !said.contains("apart"), "\(said)")
+
+        let state = try device.account().state
+        #expect(state.number == 2 && !state.isApart)
+        #expect(Set(state.revoked.map(\.description)) == [device.lost, other.description])
+    }
+
+    @Test("A revocation that leaves lists apart says so, as where the disk lacks one that the node has")
+    func apart() async throws {
+        let device = try await Device()
+        let node = try device.startNode("a")
+        try await node.ready()
+        let before = try device.content()
+        let other = Self.stranger()
+        let first = try await device.revoke("a", other.description)
+        #expect(first.status == 0 && !first.errors.contains("apart"), "\(first.errors)")
+        try device.restore(before)
+        let second = try await device.revoke("a")
+        #expect(second.status == 0 && second.errors.contains("were revoked apart"), "\(second.errors)")
+        #expect(second.errors.contains(other.short) && second.errors.contains(String(device.lost.prefix(8))))
+        #expect(try device.account().state.isApart)
+
+        // What it says to do.
+        let third = try await device.revoke("a")
+        #expect(third.status == 0 && !third.errors.contains("were revoked apart"), "\(third.errors)")
+        #expect(try !device.account().state.isApart)
     }
 
     @Test("A revocation is not written beside a node that does not answer, and is made when it does")
