@@ -85,6 +85,31 @@ struct TransferRetryTests {
         #expect(retry.verdict(on: error(.documentChanged), now: start) == .giveUp)
     }
 
+    @Test("Only more than ever before is a reason to hope that a document comes to rest")
+    func changesThatLose() {
+        // Of each version a little comes, and each begins with less or more than the one before had.
+        var retry = TransferRetry(now: start)
+        retry.note(bytes: 1000, now: start)
+        var verdicts: [TransferRetry.Verdict] = []
+        for number in 0...TransferRetry.changeLimit {
+            retry.note(bytes: number.isMultiple(of: 2) ? 400 : 900, now: start + .seconds(number))
+            verdicts.append(retry.verdict(on: error(.documentChanged), now: start + .seconds(number)))
+        }
+        #expect(verdicts.dropLast().allSatisfy { $0 != .giveUp } && verdicts.last == .giveUp)
+        // One that grows may change for as long as it is followed.
+        var growing = TransferRetry(now: start)
+        for number in 0..<100 {
+            growing.note(bytes: UInt64(1000 + number), now: start)
+            #expect(
+                growing.verdict(on: error(.documentChanged), now: start) == .describeAgain(after: .milliseconds(500)))
+        }
+        // What comes of a smaller version keeps the wait for its device from ending all the same.
+        var smaller = TransferRetry(now: start)
+        smaller.note(bytes: 1000, now: start)
+        smaller.note(bytes: 10, now: start + .seconds(500))
+        #expect(smaller.verdict(on: error(.connectionLost), now: start + .seconds(700)) != .giveUp)
+    }
+
     @Test("No pause of a wait is longer than a second, and the wait ends when it should")
     func pauses() {
         let end = start + TransferRetry.patience

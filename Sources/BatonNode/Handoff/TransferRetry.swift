@@ -9,7 +9,7 @@ struct TransferRetry: Sendable {
     static let failureLimit = 5
     /// Failures further apart than this are not in a row: 10 s.
     static let failureMemory: Duration = .seconds(10)
-    /// How often in a row a document may change before anything of it was sent: 16.
+    /// How often in a row a document may change before more of it was there than ever before: 16.
     static let changeLimit = 16
     /// The time between two attempts to reach the device, at first: 250 ms; it doubles up to ``longestPause``.
     static let shortestPause: Duration = .milliseconds(250)
@@ -53,6 +53,8 @@ struct TransferRetry: Sendable {
     }
 
     private var bytes: UInt64 = 0
+    /// The most that ever was there, of whichever version.
+    private var mostBytes: UInt64 = 0
     private var lastProgress: Instant
     private var changes = 0
     private var failures = 0
@@ -67,8 +69,11 @@ struct TransferRetry: Sendable {
         guard bytes != self.bytes else { return }
         self.bytes = bytes
         lastProgress = now
-        changes = 0
         failures = 0
+        // A version of which less is there than of an earlier one has brought it no nearer to its end.
+        guard bytes > mostBytes else { return }
+        mostBytes = bytes
+        changes = 0
     }
 
     /// What to do about an error of the transfer.
