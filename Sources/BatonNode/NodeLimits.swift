@@ -97,9 +97,9 @@ struct NodeLimits: Sendable {
     /// Applications connected at once: all that may offer, accept and watch, and some more so that `baton status` and
     /// `baton withdraw` always reach the node. One more is closed unread.
     var localConnections: Int { offers + HandoffTable.bound + PeerDirectory.watcherBound + 16 }
-    /// Documents that one device is sent at once; one more is refused. Each takes a thread and at most three buffers of
-    /// 1 MiB. As many are described at once. Of those that its applications look at meanwhile one is read at a time, with
-    /// one buffer; as many wait in line. Default 3.
+    /// Documents that one device is sent at once; one more is refused. Each takes a thread, at most three buffers of
+    /// 1 MiB, and 2 MiB to encode chunks in. As many are described at once. Of those that its applications look at meanwhile
+    /// one is read at a time, with one buffer; as many wait in line. Default 3.
     var transfersPerDevice = 3
     /// How long a chunk may wait for a device that does not read, which holds buffers that others wait for; and how long
     /// nothing may come of a document. Default 30 s.

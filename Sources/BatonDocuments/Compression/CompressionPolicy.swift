@@ -21,7 +21,7 @@ public import BatonProtocol
 public struct CompressionPolicy: Sendable {
     /// What became of a chunk.
     public struct Outcome: Sendable, Hashable {
-        /// Bytes of the chunk's content.
+        /// Bytes of the chunk's content, or of what is sent for it where the compressor is not asked.
         public let contentSize: Int
         /// Bytes that were sent for it.
         public let wireSize: Int

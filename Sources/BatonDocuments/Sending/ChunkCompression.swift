@@ -3,7 +3,11 @@ import BatonProtocol
 /// Compresses chunks where the link is what a transfer waits for.
 struct ChunkCompression: ~Copyable {
     private let now: @Sendable () -> Instant
-    private var policy: CompressionPolicy
+    /// Of chunks that are sent plain otherwise.
+    private var plain: CompressionPolicy
+    /// Of chunks of which otherwise is sent what differs. It judges for itself: it saves less, and a try where next to
+    /// nothing differs says nothing about plain ones.
+    private var delta: CompressionPolicy
     private var compressor: ChunkCompressor?
     /// What became of the chunks that were read since the caller told how long the link took.
     private var pending: [Made] = []
@@ -12,22 +16,30 @@ struct ChunkCompression: ~Copyable {
         let contentSize: Int
         let wireSize: Int
         let compressing: Duration?
+        let isDelta: Bool
+
+        /// For the policy of plain chunks, or of the others: each hears of both, since both are the link's work.
+        func outcome(ofDelta: Bool, waiting: Duration) -> CompressionPolicy.Outcome {
+            .init(
+                contentSize: contentSize, wireSize: wireSize, compressing: ofDelta == isDelta ? compressing : nil,
+                waiting: waiting)
+        }
     }
 
     /// - Parameter now: the clock.
     init(now: @escaping @Sendable () -> Instant) {
         self.now = now
-        policy = CompressionPolicy(now: now())
+        plain = CompressionPolicy(now: now())
+        delta = CompressionPolicy(now: now())
     }
 
     /// The link has taken what was made before, after so long.
     mutating func note(linkWait: Duration) {
         var waiting = linkWait
         for made in pending {
-            policy.record(
-                .init(
-                    contentSize: made.contentSize, wireSize: made.wireSize, compressing: made.compressing,
-                    waiting: waiting), now: now())
+            let now = now()
+            plain.record(made.outcome(ofDelta: false, waiting: waiting), now: now)
+            delta.record(made.outcome(ofDelta: true, waiting: waiting), now: now)
             // Waited for once, however many chunks went together.
             waiting = .zero
         }
@@ -36,19 +48,23 @@ struct ChunkCompression: ~Copyable {
 
     /// Compresses a chunk, if that is worth its time.
     ///
-    /// - Returns: bytes written; nil where the chunk is better sent plain.
+    /// - Parameter delta: bytes of what differs, where that is sent otherwise; nil where the content is.
+    /// - Returns: bytes written, fewer than would be sent otherwise; nil where the chunk is better sent so.
     mutating func compress(
-        _ content: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
+        _ content: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer, insteadOf delta: Int? = nil
     ) -> Int? {
         let start = now()
-        guard policy.shouldCompress(now: start) else {
-            pending.append(Made(contentSize: content.count, wireSize: content.count, compressing: nil))
+        let (size, isDelta) = (delta ?? content.count, delta != nil)
+        guard isDelta ? self.delta.shouldCompress(now: start) : plain.shouldCompress(now: start) else {
+            pending.append(Made(contentSize: size, wireSize: size, compressing: nil, isDelta: isDelta))
             return nil
         }
         if compressor == nil { compressor = try? ChunkCompressor() }
-        let count = compressor?.compress(content, into: room)
+        // Where little differs there is little room, and the compressor gives up as soon as it is full.
+        let limit = delta.map { min($0 - 1, room.count) } ?? room.count
+        let count = compressor?.compress(content, into: UnsafeMutableRawBufferPointer(rebasing: room[..<limit]))
         pending.append(
-            Made(contentSize: content.count, wireSize: count ?? content.count, compressing: now() - start))
+            Made(contentSize: size, wireSize: count ?? size, compressing: now() - start, isDelta: isDelta))
         return count
     }
 }

@@ -4,7 +4,8 @@ import BatonProtocol
 /// Makes the records of chunks, each in the encoding that says it shortest without costing more time than it saves.
 ///
 /// Content is read straight to where it is sent from. An encoding is tried aside, in room of 1 MiB that is made when first
-/// needed, and takes the content's place where it is smaller.
+/// needed, and takes the content's place where it is smaller. Where there is both an older copy and a receiver that takes
+/// what is compressed, there are two such rooms, and the smaller of two encodings is sent.
 struct ChunkEncoder: ~Copyable {
     /// Where the time went.
     var times = DocumentReader.Times()
@@ -12,6 +13,8 @@ struct ChunkEncoder: ~Copyable {
     private var delta: DeltaEncoder?
     private var compression: ChunkCompression?
     private var scratch: UnsafeMutableRawBufferPointer?
+    /// For what is compressed while what differs is in the other.
+    private var scratchBeside: UnsafeMutableRawBufferPointer?
     private var deltaFile: Int?
     private var bottleneck = Bottleneck.unknown
     private let zeros = ZeroChecksum()
@@ -29,6 +32,7 @@ struct ChunkEncoder: ~Copyable {
 
     deinit {
         scratch?.deallocate()
+        scratchBeside?.deallocate()
     }
 
     /// The next records are for a transfer that waits for this.
@@ -75,10 +79,14 @@ struct ChunkEncoder: ~Copyable {
     private mutating func encoded(
         _ content: UnsafeRawBufferPointer, _ place: ChunkLayout.Place, _ file: CurrentFile
     ) throws(DocumentError) -> (ChunkRecord.Encoding, UnsafeRawBufferPointer)? {
-        if let payload = try differences(of: content, place, file) { return (.delta, payload) }
-        guard compression != nil else { return nil }
-        let room = makeScratch()
-        guard let count = compression?.compress(content, into: room) else { return nil }
+        let payload = try differences(of: content, place, file)
+        let otherwise = payload.map { (ChunkRecord.Encoding.delta, $0) }
+        guard compression != nil else { return otherwise }
+        // What differs stays where it is until it is known which of them is shorter.
+        let room = payload == nil ? Self.make(&scratch) : Self.make(&scratchBeside)
+        guard let count = compression?.compress(content, into: room, insteadOf: payload?.count) else {
+            return otherwise
+        }
         return (.zstd, UnsafeRawBufferPointer(rebasing: room[..<count]))
     }
 
@@ -90,7 +98,7 @@ struct ChunkEncoder: ~Copyable {
             delta?.beginFile()
             deltaFile = place.file
         }
-        let room = makeScratch()
+        let room = Self.make(&scratch)
         let count = try delta?.encode(content, at: place.offset, into: room) { (offset, room) throws(DocumentError) in
             try file.readSome(into: room, at: offset)
         }
@@ -119,7 +127,7 @@ struct ChunkEncoder: ~Copyable {
         return end + ChunkRecord.checksumSize
     }
 
-    private mutating func makeScratch() -> UnsafeMutableRawBufferPointer {
+    private static func make(_ scratch: inout UnsafeMutableRawBufferPointer?) -> UnsafeMutableRawBufferPointer {
         let room = scratch ?? .allocate(byteCount: ChunkLayout.chunkSize, alignment: 4096)
         scratch = room
         return room

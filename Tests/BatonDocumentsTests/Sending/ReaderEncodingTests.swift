@@ -178,6 +178,35 @@ struct ReaderEncodingTests {
         #expect(wire.count < content.count * 3 / 4)
     }
 
+    @Test("On a slow link what differs is compressed where that is shorter, and sent as it is where it is not")
+    func compressedDifferences() async throws {
+        // Of a dozen chunks a fifth is known to the receiver, and all of the others.
+        let (count, known) = (12, 200_000)
+        let content = DocumentFixture.content(16 << 20, seed: 77).map { 0x61 + $0 % 8 }
+        var old: [UInt8] = []
+        for chunk in 0..<count { old += content[chunk << 20..<chunk << 20 + known] }
+        old += content[(count << 20)...]
+        let document = try source(content)
+        let copy = try fixture.scratch.makeFile("older", old)
+        let writer = try await DocumentWriter.create(
+            document.tree, from: DocumentFixture.origin, in: try DestinationFolder(fixture.folder),
+            ledger: fixture.ledger, against: [copy])
+        try await writer.begin(try await writer.missing())
+        var index = SignatureIndex(size: try #require(try await writer.pieceSize()))
+        while let batch = try await writer.nextSignatures() { try index.append(batch.bytes, basis: batch.basis) }
+        let reader = try await DocumentReader.open(document, pool: pool)
+        let link = SimulatedLink()
+        await reader.take(.init(signatures: index, takesCompressed: true), now: { link.now })
+        let wire = try await pump(reader, to: writer, over: link)
+        #expect(try DocumentFixture.read(try await writer.commit()) == content)
+        let layout = document.tree.layout
+        let records = take(wire, of: layout.allChunks, in: layout)
+        // Nothing is known of the link with the first.
+        #expect(records.map(\.encoding) == [3] + Array(repeating: 2, count: count - 1) + Array(repeating: 3, count: 4))
+        let differing = count * (1 << 20 - known)
+        #expect(wire.count < differing * 2 / 3, "\(wire.count)")
+    }
+
     @Test("A receiver that has not said that it takes more gets content as it is")
     func plain() async throws {
         let document = try source([UInt8](repeating: 0x61, count: 3 << 20))
