@@ -46,6 +46,13 @@ struct ChunkCompression: ~Copyable {
         pending.removeAll(keepingCapacity: true)
     }
 
+    /// A chunk is nothing but zeros, of which next to nothing is sent: the link may be waited for behind it as well.
+    mutating func noteZeros() {
+        // Tens of thousands of them can go together: the wait is told once, with whatever there is.
+        guard pending.isEmpty else { return }
+        pending.append(Made(contentSize: 0, wireSize: 0, compressing: nil, isDelta: false))
+    }
+
     /// Compresses a chunk, if that is worth its time.
     ///
     /// - Parameter delta: bytes of what differs, where that is sent otherwise; nil where the content is.

@@ -54,6 +54,7 @@ struct ChunkEncoder: ~Copyable {
             try file.requireUnchanged()
             record[0] = ChunkRecord.Encoding.zeros.rawValue
             buffer.count += seal(record, ChunkRecord.headerSize, zeros.of(place.size))
+            compression?.noteZeros()
             times.disk += .nanoseconds(MonotonicClock.nanoseconds() - start)
             return
         }

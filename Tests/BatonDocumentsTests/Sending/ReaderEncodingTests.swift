@@ -56,8 +56,9 @@ struct ReaderEncodingTests {
 
         var now: Instant { clock.withLock { $0.now } }
 
-        func carry(_ count: Int) -> Duration {
-            let duration = Duration.nanoseconds(count * 100)
+        func carry(_ count: Int) -> Duration { wait(.nanoseconds(count * 100)) }
+
+        func wait(_ duration: Duration) -> Duration {
             clock.withLock { $0.advance(by: duration) }
             return duration
         }
@@ -205,6 +206,37 @@ struct ReaderEncodingTests {
         #expect(records.map(\.encoding) == [3] + Array(repeating: 2, count: count - 1) + Array(repeating: 3, count: 4))
         let differing = count * (1 << 20 - known)
         #expect(wire.count < differing * 2 / 3, "\(wire.count)")
+    }
+
+    @Test("A wait for the link after holes, or after what differs, counts for what shrinks", arguments: [true, false])
+    func waitsInBetween(areHoles: Bool) async throws {
+        var generator = SeededGenerator(seed: 75)
+        let known = generator.manyBytes(400_000)
+        let text = DocumentFixture.content(1 << 20, seed: 76).map { 0x61 + $0 % 8 }
+        let path = try fixture.scratch.makeFile("report.pdf", [])
+        try SystemCalls.call { truncate(path.string, 24 << 20) }
+        for chunk in 0..<24 where !areHoles || chunk % 3 == 2 {
+            let content = chunk % 3 == 2 ? text : known + generator.manyBytes(1 << 20 - known.count)
+            try DocumentFixture.write(content, to: path, at: UInt64(chunk << 20))
+        }
+        try DocumentFixture.backdate(path)
+        let document = try DocumentScan.scan(path)
+        let reader = try await DocumentReader.open(document, pool: pool)
+        let link = SimulatedLink()
+        await reader.take(
+            .init(signatures: try DeltaFixture(bases: [known]).index, takesCompressed: true), now: { link.now })
+        var (wire, linkWait) = ([UInt8](), Duration.zero)
+        while let records = try await reader.next(linkWait: linkWait) {
+            // Of the waits next to nothing follows what is plain.
+            linkWait = link.wait(records.buffer.bytes[0] == 0 ? .milliseconds(10) : .milliseconds(200))
+            wire += Array(records.buffer.bytes)
+            pool.release(records.buffer)
+        }
+        let layout = document.tree.layout
+        let records = take(wire, of: layout.allChunks, in: layout)
+        #expect(records.filter { $0.chunk % 3 != 2 }.allSatisfy { $0.encoding == (areHoles ? 1 : 3) })
+        // Behind holes it is known that the link is waited for, and what it takes for a byte from the first plain ones on.
+        #expect(records.count { $0.chunk % 3 == 2 && $0.encoding == 2 } >= 6)
     }
 
     @Test("A receiver that has not said that it takes more gets content as it is")
