@@ -103,15 +103,21 @@ struct LabBottleneckTests {
         UPDATE(XXH3_128bits_update_dispatch)
         """#
 
+    /// - Returns: the path of the library.
+    private static func makeLibrary(in lab: HandoffLab) async throws -> String {
+        let source = lab.folder.appendingPathComponent("slow.c")
+        let path = lab.folder.appendingPathComponent("slow.so").path
+        try library.write(to: source, atomically: true, encoding: .utf8)
+        let compiling = try lab.startProgram(1, ["cc", "-shared", "-fPIC", "-O1", "-o", path, source.path, "-ldl"])
+        #expect(try await compiling.end().status == 0, "\(compiling.errors)")
+        return path
+    }
+
     @Test("Whichever stage is slow, both ends name it")
     func names() async throws {
         let lab = try await HandoffLab()
         defer { lab.down() }
-        let source = lab.folder.appendingPathComponent("slow.c")
-        let library = lab.folder.appendingPathComponent("slow.so").path
-        try Self.library.write(to: source, atomically: true, encoding: .utf8)
-        let compiling = try lab.startProgram(1, ["cc", "-shared", "-fPIC", "-O1", "-o", library, source.path, "-ldl"])
-        #expect(try await compiling.end().status == 0, "\(compiling.errors)")
+        let library = try await Self.makeLibrary(in: lab)
         let document = try lab.document("film", bytes: Self.size, seed: 50)
         for (number, stage) in Self.stages.enumerated() {
             var nodes: [HostCommand] = []
@@ -138,5 +144,35 @@ struct LabBottleneckTests {
             try await offer.command.end(by: SIGTERM)
             for node in nodes { try await node.end(by: SIGTERM) }
         }
+    }
+
+    @Test("While an older copy is read, both ends say whose disk is waited for")
+    func olderCopy() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let library = try await Self.makeLibrary(in: lab)
+        // A build without optimisation computes as long as the disk takes for the other stages.
+        let slow = "SLOW_READ=\(4 * Self.delay)"
+        let nodes = [
+            try await lab.startNode(1).command,
+            try await lab.startNode(2, wrapper: ["env", "LD_PRELOAD=\(library)", slow]).command,
+        ]
+        // They have nothing in common: the copy is read to know that, for 4 s, and nothing is built upon it.
+        let document = try lab.document("film", bytes: 1 << 20, seed: 51)
+        let copy = try lab.document("older film", bytes: 8 << 20, seed: 52)
+        let offer = try await lab.offer(1, document.path)
+        let accepted = try await lab.run(
+            2, "accept", offer.id, "--wait", "30", "--json", "--to", try lab.destination("there").path, "--against",
+            copy.path)
+        #expect(accepted.status == 0, "\(accepted.errors)")
+        try await offer.command.event("continued")
+        for (place, events, name, least) in [
+            ("origin", offer.command.events, "disk there", 2), ("continuing device", accepted.events, "disk here", 3),
+        ] {
+            let named = events.filter { $0.bytes == 0 }.compactMap(\.bottleneck).filter { $0 != "unknown" }
+            #expect(named.count >= least && Set(named) == [name], "the \(place) said \(named)")
+        }
+        try await offer.command.end(by: SIGTERM)
+        for node in nodes { try await node.end(by: SIGTERM) }
     }
 }

@@ -60,6 +60,8 @@ public struct BasisReader: ~Copyable {
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.stepSize, alignment: 4096)
     private var builder: SignatureBuilder
     private var offset: UInt64 = 0
+    /// Nanoseconds.
+    private var processorTime: UInt64 = 0
 
     /// A reader at the start of the first basis.
     public init(size: PieceSize) {
@@ -87,6 +89,8 @@ public struct BasisReader: ~Copyable {
             skip()
             throw error
         }
+        let start = MonotonicClock.nanoseconds()
+        defer { processorTime += MonotonicClock.nanoseconds() - start }
         offset += UInt64(count)
         var made = signatureCount
         let append = { (signature: PieceSignature, batch: inout [UInt8]) in
@@ -105,6 +109,12 @@ public struct BasisReader: ~Copyable {
 
     /// Signatures that were told without being made count as well.
     public mutating func count(others: Int) { signatureCount += others }
+
+    /// How long cutting and hashing took since this was asked last. What else a step takes is the disk's.
+    public mutating func takeProcessorTime() -> Duration {
+        defer { processorTime = 0 }
+        return .nanoseconds(processorTime)
+    }
 
     /// Leaves the rest of a basis out; the next call begins another one.
     public mutating func skip() {

@@ -8,6 +8,8 @@ public struct SignatureBatch: Sendable {
     public let basis: Int
     /// Signatures in their wire form, at most 56 KiB.
     public let bytes: [UInt8]
+    /// How long making them took the processor; the disk took the rest of the time.
+    public let processorTime: Duration
 }
 
 /// What a document is built upon, as far as the other device has the same bytes: files of older copies, of parts of another
@@ -24,8 +26,8 @@ final class Bases {
     static let staleLimit = 2
     private static let batchSize = 32 << 10
     /// After this time what there is of a batch is told, be it nothing: pieces of a large copy on a slow disk are few in a
-    /// minute, and the other device has to hear that there is still somebody.
-    static let longestSilence = Duration.seconds(5)
+    /// minute, and the other device has to hear that there is still somebody, and this user what is waited for.
+    static let longestSilence = Duration.seconds(1)
     /// As many bytes of signatures as are told at once that are not made.
     private static let keptBatchSize = batchSize / PieceSignature.byteCount * PieceSignature.byteCount
 
@@ -185,7 +187,8 @@ final class Bases {
             let basis = next
             let bytes = tellKept(basis) ?? makeSignatures(basis, until: deadline)
             guard bytes.isEmpty, MonotonicClock.nanoseconds() < deadline else {
-                return SignatureBatch(basis: basis, bytes: bytes)
+                let processorTime = reader?.takeProcessorTime() ?? .zero
+                return SignatureBatch(basis: basis, bytes: bytes, processorTime: processorTime)
             }
         }
         opened = nil

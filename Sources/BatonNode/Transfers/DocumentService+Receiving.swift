@@ -182,7 +182,12 @@ extension DocumentService {
                     $0.takesCompressed = true
                 }, open: NodeLimits.openRanges.lowerBound, from: connection)
             do {
-                if pieceSize != nil { try await tellSignatures(of: writer, on: stream) }
+                if pieceSize != nil {
+                    let verified = try await writer.progress().verifiedByteCount
+                    try await tellSignatures(of: writer, on: stream, noting: report) {
+                        progress(report.progress(bytes: verified, resumed: resumed))
+                    }
+                }
                 try await writer.begin(missing)
                 let settle: @Sendable () async -> Void = { await stream.settle() }
                 try await withStallWatch(stallDeadline, relenting: settle) { watch in
@@ -228,14 +233,30 @@ extension DocumentService {
         return path
     }
 
-    /// Tells the origin which bytes of older copies are here.
-    private func tellSignatures(of writer: DocumentWriter, on stream: BatonTransport.Stream) async throws {
+    /// Tells the origin which bytes of older copies are here, which have to be read for that. Nothing of the document comes
+    /// meanwhile.
+    ///
+    /// - Parameter progress: tells what is waited for.
+    private func tellSignatures(
+        of writer: DocumentWriter, on stream: BatonTransport.Stream, noting report: TransferReport, progress: () -> Void
+    ) async throws {
         func tell(_ record: WireDocumentUpstream) async throws {
+            let start = LinkWait.Mark(stream.connection.loop)
             try await withDeadline(stallDeadline, "the other side did not take the signatures") {
                 try await stream.send(record: record)
             }
+            var waited = LinkWait()
+            waited.add(from: start, to: LinkWait.Mark(stream.connection.loop))
+            report.note(link: waited.link, disk: .zero, processor: waited.processor)
         }
-        while let batch = try await writer.nextSignatures() {
+        var lastReport = Instant.now
+        while true {
+            let start = Instant.now
+            let batch = try await writer.nextSignatures()
+            let whole = Instant.now - start
+            let processor = min(whole, batch?.processorTime ?? .zero)
+            report.note(link: .zero, disk: whole - processor, processor: processor)
+            guard let batch else { break }
             try await tell(
                 .with {
                     $0.signatures = .with {
@@ -243,6 +264,9 @@ extension DocumentService {
                         $0.pieces = Data(batch.bytes)
                     }
                 })
+            guard Instant.now - lastReport >= Self.progressInterval else { continue }
+            lastReport = .now
+            progress()
         }
         try await tell(.with { $0.signaturesEnd = .init() })
     }

@@ -182,7 +182,8 @@ extension DocumentService {
             let upstream = UpstreamRecords(stream, stallDeadline: stallDeadline)
             await reader.take(
                 DocumentReader.Encodings(
-                    signatures: try await upstream.signatures(pieceSize: request.pieceSize, areKept: keepsCopies),
+                    signatures: try await signatures(
+                        upstream, request, areKept: keepsCopies, in: reader.document.tree.layout, report, of: claim),
                     takesCompressed: request.takesCompressed))
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
@@ -203,6 +204,40 @@ extension DocumentService {
             await stream.reset(failure.code == .documentChanged ? .sourceChanged : .internalError)
         }
         await reader.close()
+    }
+
+    /// Which bytes the other device has, which it reads its older copies for: while that takes long, the offering
+    /// application is told so. What it has of the document is all that it does not ask for.
+    private func signatures(
+        _ upstream: UpstreamRecords, _ request: WireDocumentRangesRequest, areKept: Bool, in layout: ChunkLayout,
+        _ report: TransferReport, of claim: Claim
+    ) async throws(HandoffError) -> SignatureIndex? {
+        // With the most ranges more may be missing than is asked for, and nobody knows how much.
+        guard request.pieceSize > 0, request.ranges.count < DocumentWriter.rangeLimit else {
+            return try await upstream.signatures(pieceSize: request.pieceSize, areKept: areKept)
+        }
+        // The same may be asked for more than once.
+        let missing = request.ranges.reduce(UInt64(0)) { sum, range in
+            let size = layout.offset(of: range.first + range.count) - layout.offset(of: range.first)
+            return sum + min(size, report.size - sum)
+        }
+        var progress = report.progress(bytes: report.size - missing, device: claim.device.name)
+        progress.bottleneck = .diskThere
+        let latest = LatestProgress()
+        latest.set(progress)
+        let repeating = Task { [offers] in
+            await latest.repeatWhileStill { await offers.report(.progress($0), of: claim.activity.id) }
+        }
+        let result: Result<SignatureIndex?, HandoffError>
+        do throws(HandoffError) {
+            result = .success(try await upstream.signatures(pieceSize: request.pieceSize, areKept: areKept))
+        } catch {
+            result = .failure(error)
+        }
+        repeating.cancel()
+        // What is told from then on is newer.
+        await repeating.value
+        return try result.get()
     }
 
     /// Hands chunk after chunk to the stream while the disk reads the next, on the reader's own thread; aborts the stream

@@ -55,6 +55,8 @@ struct SignatureTests {
             builder.finish { $0.append(to: &whole) }
             #expect(read == whole, "\(generator)")
         }
+        #expect(reader.takeProcessorTime() > .zero)
+        #expect(reader.takeProcessorTime() == .zero)
     }
 
     @Test func indexFindsWhatIsThereAndWhere() throws {
