@@ -2662,6 +2662,9 @@ public nonisolated struct WireDocumentReadRequest: Sendable {
   /// of a file in a folder, as in the manifest; empty: the document itself, which is a file
   public var path: Data = Data()
 
+  /// refused with DOCUMENT_CHANGED for bytes of another one; empty: of whichever it is
+  public var version: Data = Data()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -2672,6 +2675,9 @@ public nonisolated struct WireDocumentReadResponse: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
+
+  /// of the file: what is read of one version belongs together; empty where nobody knows
+  public var version: Data = Data()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -7099,7 +7105,7 @@ nonisolated extension WireDidFailResponse: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireDocumentReadRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".DocumentReadRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}handoff_id\0\u{1}offset\0\u{1}length\0\u{1}path\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}handoff_id\0\u{1}offset\0\u{1}length\0\u{1}path\0\u{1}version\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -7111,6 +7117,7 @@ nonisolated extension WireDocumentReadRequest: SwiftProtobuf.Message, SwiftProto
       case 2: try { try decoder.decodeSingularUInt64Field(value: &self.offset) }()
       case 3: try { try decoder.decodeSingularUInt64Field(value: &self.length) }()
       case 4: try { try decoder.decodeSingularBytesField(value: &self.path) }()
+      case 5: try { try decoder.decodeSingularBytesField(value: &self.version) }()
       default: break
       }
     }
@@ -7129,6 +7136,9 @@ nonisolated extension WireDocumentReadRequest: SwiftProtobuf.Message, SwiftProto
     if !self.path.isEmpty {
       try visitor.visitSingularBytesField(value: self.path, fieldNumber: 4)
     }
+    if !self.version.isEmpty {
+      try visitor.visitSingularBytesField(value: self.version, fieldNumber: 5)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -7137,6 +7147,7 @@ nonisolated extension WireDocumentReadRequest: SwiftProtobuf.Message, SwiftProto
     if lhs.offset != rhs.offset {return false}
     if lhs.length != rhs.length {return false}
     if lhs.path != rhs.path {return false}
+    if lhs.version != rhs.version {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -7144,18 +7155,29 @@ nonisolated extension WireDocumentReadRequest: SwiftProtobuf.Message, SwiftProto
 
 nonisolated extension WireDocumentReadResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".DocumentReadResponse"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
-    // Load everything into unknown fields
-    while try decoder.nextFieldNumber() != nil {}
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBytesField(value: &self.version) }()
+      default: break
+      }
+    }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.version.isEmpty {
+      try visitor.visitSingularBytesField(value: self.version, fieldNumber: 1)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireDocumentReadResponse, rhs: WireDocumentReadResponse) -> Bool {
+    if lhs.version != rhs.version {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -27,13 +27,18 @@ struct DocumentReadTests {
         private let damage: Int?
         private let serving: Task<Void, Never>
 
-        /// - Parameter files: of a folder, by path and size, in the order of a manifest; the document is one file by default.
-        init(bytes: Int, seed: UInt64, damage: Int? = nil, files: [(path: String, size: Int)] = []) async throws {
+        /// - Parameters:
+        ///   - files: of a folder, by path and size, in the order of a manifest; the document is one file by default.
+        ///   - version: of the document that is one file.
+        init(
+            bytes: Int, seed: UInt64, damage: Int? = nil, files: [(path: String, size: Int)] = [],
+            version: FileVersion = .none
+        ) async throws {
             folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-read-\(UUID().uuidString)")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
             var generator = SeededGenerator(seed: seed)
             content = Data(generator.bytes(bytes))
-            tree = try Self.tree(bytes, files)
+            tree = try Self.tree(bytes, files, version)
             self.damage = damage
             let files = SharedFiles(
                 path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
@@ -51,9 +56,13 @@ struct DocumentReadTests {
             }
         }
 
-        private static func tree(_ bytes: Int, _ files: [(path: String, size: Int)]) throws -> DocumentTree {
+        private static func tree(
+            _ bytes: Int, _ files: [(path: String, size: Int)], _ version: FileVersion
+        ) throws -> DocumentTree {
             let label = try DocumentLabel(Array("big".utf8))
-            guard !files.isEmpty else { return try DocumentTree(file: .init(size: UInt64(bytes)), called: label) }
+            guard !files.isEmpty else {
+                return try DocumentTree(file: .init(size: UInt64(bytes), version: version), called: label)
+            }
             var builder = DocumentTree.Builder(label)
             try builder.append(DocumentEntry(path: .root, kind: .folder))
             var folders = Set([EntryPath.root])
@@ -90,14 +99,16 @@ struct DocumentReadTests {
             return read
         }
 
+        /// - Parameter version: of which the bytes have to be.
         func open(
-            _ range: Range<UInt64>, place: FilePath? = nil, file: String? = nil
+            _ range: Range<UInt64>, place: FilePath? = nil, file: String? = nil, version: FileVersion? = nil
         ) async throws -> (BatonTransport.Stream, Task<Void, Never>) {
             let stream = try await application.far.open([])
             let incoming = try #require(await application.near.incoming.makeAsyncIterator().next())
             await stream.finish()
             let (service, tree, near) = (service, tree, origin.near)
-            let range = FileRange(bytes: range, path: try file.map { try EntryPath(Array($0.utf8)) } ?? .root)
+            let path = try file.map { try EntryPath(Array($0.utf8)) } ?? .root
+            let range = FileRange(bytes: range, path: path, version: version)
             return (
                 stream,
                 Task {
@@ -186,6 +197,30 @@ struct DocumentReadTests {
             #expect(try await scene.read(range, place: FilePath(file.path)) == expected, "\(range), seed \(seed)")
         }
         #expect(scene.service.pool.lentCount == 0)
+        await scene.close()
+    }
+
+    @Test("Bytes that belong together are of one version, or an error says that there is another")
+    func versions() async throws {
+        let scene = try await Scene(bytes: 10, seed: 79, version: FileVersion(high: 1, low: 2))
+        let file = scene.folder.appendingPathComponent("big")
+        try scene.content.write(to: file)
+        func read(place: FilePath?, version: FileVersion?) async throws -> FileVersion? {
+            let (stream, serving) = try await scene.open(0..<10, place: place, version: version)
+            defer { serving.cancel() }
+            guard case .documentRead(let answer) = try await scene.response(of: stream) else { return nil }
+            while try await stream.read() != nil {}
+            await serving.value
+            return FileVersion(bytes: answer.version)
+        }
+        for place in [nil, FilePath(file.path)] {
+            let version = try #require(try await read(place: place, version: nil))
+            #expect(try await read(place: place, version: version) == version)
+            let error = await #expect(throws: HandoffError.self) {
+                _ = try await read(place: place, version: FileVersion(high: 3, low: 4))
+            }
+            #expect(error?.code == .documentChanged)
+        }
         await scene.close()
     }
 

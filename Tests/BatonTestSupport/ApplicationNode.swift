@@ -31,6 +31,10 @@ public actor ApplicationNode {
     public private(set) var accessed: [String] = []
     /// What a document read is answered from.
     private var document = Data()
+    /// What it becomes when something of it was read.
+    private var nextDocument: Data?
+    /// Another one for each content.
+    private var documentVersion: UInt8 = 0
     private var refusals: [HandoffError] = []
     private var reason: @Sendable (WireOfferRequest) -> HandoffError? = { _ in nil }
     /// Offers that were refused for ``refuse(where:)``.
@@ -72,7 +76,13 @@ public actor ApplicationNode {
     public func close(_ code: ApplicationErrorCode) async { await connection?.close(code) }
 
     /// What the document of every activity is, as far as this application can read it.
-    public func setDocument(_ content: Data) { document = content }
+    ///
+    /// - Parameter next: what it becomes as soon as something of it was read.
+    public func setDocument(_ content: Data, then next: Data? = nil) {
+        document = content
+        nextDocument = next
+        documentVersion += 1
+    }
 
     /// Activities that are offered now.
     public var offered: [Offer] { offers.filter { !$0.hasEnded } }
@@ -149,7 +159,13 @@ public actor ApplicationNode {
             try await stream.respond(.access(.init()))
             await stream.finish()
         case .documentRead(let request):
-            try await stream.respond(.documentRead(.init()))
+            let version = Data(repeating: documentVersion, count: 16)
+            guard request.version.isEmpty || request.version == version else {
+                return await stream.fail(HandoffError(.documentChanged, "it has changed"))
+            }
+            let document = document
+            if let nextDocument { setDocument(nextDocument) }
+            try await stream.respond(.documentRead(.with { $0.version = version }))
             let bytes = document.dropFirst(Int(request.offset)).prefix(Int(request.length))
             if !bytes.isEmpty { try await stream.write(Buffer(copying: bytes)) }
             await stream.finish()

@@ -244,6 +244,11 @@ struct DocumentTests {
         #expect(try await document.read(at: 99_990, length: 64) == content.suffix(10))
         #expect(try await document.read(at: 5, length: 70_000) == content[5..<70_005])
 
+        // More than one request, and another version between them: no mixture of both.
+        let (before, after) = (Data(repeating: 1, count: 17 << 20), Data(repeating: 2, count: 17 << 20))
+        await stage.node.setDocument(before, then: after)
+        #expect(try await document.read(at: 0, length: before.count) == after)
+
         let seen = Box<[Document.Change]>([])
         let changes = document.changes
         let watching = Task { for await change in changes { seen.change { $0.append(change) } } }

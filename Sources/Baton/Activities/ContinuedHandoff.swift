@@ -59,16 +59,33 @@ final class ContinuedHandoff: Sendable {
         }
     }
 
-    /// Bytes of the document, or of a file in it, in requests of at most ``NodeClient/readBound``.
+    /// How often bytes are read anew whose document changes meanwhile: 4 times, after which that is an error.
+    static let changeLimit = 4
+
+    /// Bytes of the document, or of a file in it, all of one version, in requests of at most ``NodeClient/readBound``.
     func readDocument(at offset: UInt64, length: Int, of path: [UInt8]) async throws(HandoffError) -> Data {
+        var changes = 0
+        while true {
+            do throws(HandoffError) {
+                return try await readVersion(at: offset, length: length, of: path)
+            } catch {
+                guard error.code == .documentChanged, changes < Self.changeLimit else { throw error }
+                changes += 1
+            }
+        }
+    }
+
+    private func readVersion(at offset: UInt64, length: Int, of path: [UInt8]) async throws(HandoffError) -> Data {
         var data = Data()
+        var version: [UInt8] = []
         while data.count < length {
             let wanted = min(length - data.count, NodeClient.readBound)
             let (position, overflow) = offset.addingReportingOverflow(UInt64(data.count))
             guard !overflow else { break }
             let before = data.count
-            let stream = try await client.openDocument(
-                ofHandoff: id, at: position, length: wanted, ofFile: path)
+            let stream: BatonTransport.Stream
+            (stream, version) = try await client.openDocument(
+                ofHandoff: id, at: position, length: wanted, ofFile: path, version: version)
             do {
                 var buffer = try await stream.read()
                 while let read = buffer {

@@ -12,7 +12,7 @@ extension Document {
     ///   - length: how many bytes at the most; they are all in memory.
     ///   - path: of a file in the document, where that is a folder: names with `/` between them. `nil`, the default: the
     ///     document itself, which is a file.
-    /// - Returns: fewer than asked for only where the file ends.
+    /// - Returns: fewer than asked for only where the file ends; while it is on its way, all of one version of the file.
     /// - Throws: ``UserActivityError``: `notContinued` where the activity was let go before the file had arrived,
     ///   `connectionUnavailable`, `handoffFailed` and others as the other device has it, also where there is no such file.
     public func read(

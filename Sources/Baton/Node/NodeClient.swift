@@ -168,10 +168,12 @@ package struct NodeClient: Sendable {
     ///   - id: of the handoff.
     ///   - length: at most ``readBound``.
     ///   - path: of a file, where the document is a folder.
-    /// - Returns: what they come on, fewer than asked for at the file's end.
+    ///   - version: what the bytes have to be of, as it was returned with others; empty, the default, for whichever it is.
+    /// - Returns: what they come on, fewer than asked for at the file's end, and the version that they are of.
+    /// - Throws: `documentChanged` where it is of another version now.
     package func openDocument(
-        ofHandoff id: [UInt8], at offset: UInt64, length: Int, ofFile path: [UInt8] = []
-    ) async throws(HandoffError) -> BatonTransport.Stream {
+        ofHandoff id: [UInt8], at offset: UInt64, length: Int, ofFile path: [UInt8] = [], version: [UInt8] = []
+    ) async throws(HandoffError) -> (stream: BatonTransport.Stream, version: [UInt8]) {
         let (response, stream) = try await connection.request(
             .documentRead(
                 .with {
@@ -179,10 +181,11 @@ package struct NodeClient: Sendable {
                     $0.offset = offset
                     $0.length = UInt64(length)
                     $0.path = .init(path)
+                    $0.version = .init(version)
                 }))
         await stream.finish()
-        guard case .documentRead = response else { throw .unexpectedAnswer }
-        return stream
+        guard case .documentRead(let answer) = response else { throw .unexpectedAnswer }
+        return (stream, Array(answer.version))
     }
 
     /// What the node asks of this application, until the connection ends. To be iterated once.

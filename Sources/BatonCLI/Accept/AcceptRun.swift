@@ -94,11 +94,13 @@ struct AcceptRun: Sendable {
         return false
     }
 
-    /// Prints bytes of the document as they come.
+    /// Prints bytes of the document as they come, all of one version.
     private func printBytes(_ range: ByteRange) async throws {
+        var version: [UInt8] = []
         for piece in range.pieces {
-            let stream = try await client.openDocument(
-                ofHandoff: handoff.id, at: piece.lowerBound, length: piece.count, ofFile: file)
+            let stream: BatonTransport.Stream
+            (stream, version) = try await client.openDocument(
+                ofHandoff: handoff.id, at: piece.lowerBound, length: piece.count, ofFile: file, version: version)
             var count = 0
             do {
                 var buffer = try await stream.read()

@@ -26,9 +26,13 @@ extension ControlService {
         }
         let (end, overflow) = request.offset.addingReportingOverflow(request.length)
         let bytes = request.offset..<(overflow ? .max : end)
-        guard !request.path.isEmpty else { return FileRange(bytes: bytes) }
+        let version = FileVersion(bytes: request.version)
+        guard version != nil || request.version.isEmpty else {
+            throw HandoffError(.invalidRequest, "a version has \(FileVersion.byteCount) bytes")
+        }
+        guard !request.path.isEmpty else { return FileRange(bytes: bytes, version: version) }
         do {
-            return FileRange(bytes: bytes, path: try EntryPath(request.path))
+            return FileRange(bytes: bytes, path: try EntryPath(request.path), version: version)
         } catch {
             throw HandoffError(.invalidRequest, "“\(error.subject)” is no path of a file in a folder")
         }

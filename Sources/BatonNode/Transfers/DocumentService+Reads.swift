@@ -19,14 +19,14 @@ extension DocumentService {
     ) async throws(HandoffError) {
         let document = range.path.isRoot ? try await scan(path) : try await scan(range.path, in: path)
         // Of a folder one file was looked at, which is the document then.
-        let part = try DocumentPart(FileRange(bytes: range.bytes), of: document.tree)
+        let part = try DocumentPart(FileRange(bytes: range.bytes, version: range.version), of: document.tree)
         let reader: DocumentReader
         do {
             reader = try await DocumentReader.open(document, ranges: [part.chunks], pool: pool)
         } catch {
             throw HandoffError(error)
         }
-        try await stream.respond(.documentRead(.init()))
+        try await stream.respond(.documentRead(part.response))
         do {
             try await withStallWatch(stallDeadline) { watch in
                 var verifier = try part.verifier()
@@ -53,7 +53,7 @@ extension DocumentService {
     ) async throws(HandoffError) {
         let part = try DocumentPart(range, of: tree)
         guard !part.chunks.isEmpty else {
-            try await stream.respond(.documentRead(.init()))
+            try await stream.respond(.documentRead(part.response))
             return await stream.finish()
         }
         let origin = try await requestRanges(
@@ -65,7 +65,7 @@ extension DocumentService {
             }, open: 1, from: connection)
         await origin.finish()
         do {
-            try await stream.respond(.documentRead(.init()))
+            try await stream.respond(.documentRead(part.response))
             try await withStallWatch(stallDeadline) { try await relay(part, from: origin, to: stream, within: $0) }
             await stream.finish()
         } catch {
@@ -146,6 +146,8 @@ struct FileRange: Sendable {
     var bytes: Range<UInt64>
     /// Which file of a folder; the root is a document that is one file.
     var path = EntryPath.root
+    /// Of which version, where bytes before have been read; nil, the default, of whichever it is.
+    var version: FileVersion?
 }
 
 /// Bytes of a document that an application wants, and the chunks that hold them.
@@ -158,7 +160,8 @@ struct DocumentPart: Sendable {
     /// Of the file.
     let version: FileVersion
 
-    /// - Throws: `invalidRequest` for a folder, which has no bytes of its own, and a file that the document has not.
+    /// - Throws: `invalidRequest` for a folder, which has no bytes of its own, and a file that the document has not;
+    ///   `documentChanged` for another version than is wanted.
     init(_ wanted: FileRange, of tree: DocumentTree) throws(HandoffError) {
         guard let file = tree.file(at: wanted.path) else {
             throw HandoffError(
@@ -171,8 +174,17 @@ struct DocumentPart: Sendable {
         let bytes = wanted.bytes.clamped(to: 0..<UInt64(whole.count))
         self.tree = tree
         version = tree.entry(ofFile: file).file?.version ?? .none
+        guard wanted.version == nil || wanted.version == version else {
+            throw HandoffError(
+                .documentChanged, "“\(tree.label)” has changed since what stands before was read: read it anew")
+        }
         range = whole.lowerBound + bytes.lowerBound..<whole.lowerBound + bytes.upperBound
         chunks = tree.layout.chunks(covering: range)
+    }
+
+    /// What the application is answered before the bytes.
+    fileprivate var response: WireDocumentReadResponse {
+        .with { if version != .none { $0.version = Data(version.bytes) } }
     }
 
     /// Which bytes of a chunk are wanted, counted from its start.
