@@ -1,7 +1,7 @@
 /// The signatures of what the other device has, made to be looked up: which of its bytes are these?
 ///
 /// At most `PieceSignature.limit` entries of 32 bytes, and a table of 4 bytes for twice as many: ``memoryBound``, up to
-/// which it grows with what came. The other device chooses the digests, so the place in the table depends on a random
+/// which it grows with what came. The other device chooses digests and lengths, so the place in the table depends on a random
 /// number of this process too (`Hasher`), and nobody can make all of them collide. A value; copies share their memory.
 public struct SignatureIndex: Sendable {
     /// A run of bytes in one of the other device's files.
@@ -105,6 +105,8 @@ public struct SignatureIndex: Sendable {
     private func place(of digest: PieceDigest, _ length: Int) -> Int {
         var hasher = Hasher()
         hasher.combine(digest)
+        // The same digest can be said of every length.
+        hasher.combine(length)
         var place = hasher.finalize() & (table.count - 1)
         while true {
             let number = table[place]

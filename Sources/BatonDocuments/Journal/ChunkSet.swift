@@ -33,20 +33,18 @@ struct ChunkSet: Sendable, Hashable {
 
     /// Takes chunks away; those that are not there change nothing.
     mutating func remove(_ chunks: Range<UInt64>) {
-        ranges = ranges.flatMap { range in
-            guard range.overlaps(chunks) else { return [range] }
-            let before = range.lowerBound..<max(range.lowerBound, chunks.lowerBound)
-            let after = min(range.upperBound, chunks.upperBound)..<range.upperBound
-            return [before, after].filter { !$0.isEmpty }
-        }
+        let touched = indices(overlapping: chunks)
+        guard let first = ranges[touched].first, let last = ranges[touched].last else { return }
+        let before = first.lowerBound..<max(first.lowerBound, chunks.lowerBound)
+        let after = min(last.upperBound, chunks.upperBound)..<last.upperBound
+        ranges.replaceSubrange(touched, with: [before, after].filter { !$0.isEmpty })
     }
 
     /// What is not there of `chunks`, rising, at most `limit` ranges of it.
     func missing(in chunks: Range<UInt64>, limit: Int = .max) -> [Range<UInt64>] {
         var missing: [Range<UInt64>] = []
         var next = chunks.lowerBound
-        for range in ranges where range.upperBound > next && missing.count < limit {
-            guard range.lowerBound < chunks.upperBound else { break }
+        for range in ranges[indices(overlapping: chunks)] where missing.count < limit {
             if next < range.lowerBound { missing.append(next..<range.lowerBound) }
             next = range.upperBound
         }
@@ -61,7 +59,7 @@ struct ChunkSet: Sendable, Hashable {
 
     /// Whether any of these chunks is there.
     func containsAny(_ chunks: Range<UInt64>) -> Bool {
-        !chunks.isEmpty && missing(in: chunks) != [chunks]
+        !indices(overlapping: chunks).isEmpty
     }
 
     /// The chunks of another version of a document that are of files of the same version, as numbered there.
@@ -87,8 +85,7 @@ struct ChunkSet: Sendable, Hashable {
 
     /// What is there of `chunks`, rising.
     func present(in chunks: Range<UInt64>) -> [Range<UInt64>] {
-        ranges[max(0, position(of: chunks.lowerBound) - 1)...].prefix { $0.lowerBound < chunks.upperBound }
-            .map { $0.clamped(to: chunks) }.filter { !$0.isEmpty }
+        ranges[indices(overlapping: chunks)].map { $0.clamped(to: chunks) }
     }
 
     /// Adds chunks behind all that are there.
@@ -113,6 +110,16 @@ struct ChunkSet: Sendable, Hashable {
             if containsAny(before.layout.chunks(ofFile: file)) { paths.insert(path.bytes) }
         }
         return paths
+    }
+
+    /// Which ranges have something of `chunks`: found without a look at the others, of which a folder can have one for each
+    /// second file.
+    private func indices(overlapping chunks: Range<UInt64>) -> Range<Int> {
+        guard let last = chunks.last else { return 0..<0 }
+        let end = position(of: last)
+        var start = position(of: chunks.lowerBound)
+        if start > 0, ranges[start - 1].upperBound > chunks.lowerBound { start -= 1 }
+        return start..<end
     }
 
     /// How many ranges begin at or before a chunk.

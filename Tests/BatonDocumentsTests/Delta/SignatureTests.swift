@@ -123,6 +123,18 @@ struct SignatureTests {
         #expect(index.match(PieceDigest(high: 77 << 48, low: .max), length: 5000)?.offset == 77 * 5000)
     }
 
+    /// Nor do lengths of one digest.
+    @Test func chosenLengthsDoNotCollide() throws {
+        let size = try #require(PieceSize(average: 4 << 20))
+        var index = SignatureIndex(size: size)
+        let digest = PieceDigest(high: 1, low: 2)
+        let start = ContinuousClock.now
+        let lengths = (0..<PieceSignature.limit).map { size.minimum + $0 }
+        try index.append(batch(lengths) { _ in digest }, basis: 0)
+        #expect(ContinuousClock.now - start < .seconds(30))
+        #expect(index.match(digest, length: size.minimum + 1)?.offset == UInt64(size.minimum))
+    }
+
     @Test func readerStopsAtTheLimit() throws {
         let folder = try ScratchFolder()
         let file = try SystemCalls.open(folder.makeFile("one", [1]), 0)
