@@ -42,6 +42,23 @@ struct HandoffAttacks {
         }
     }
 
+    /// A page opens in the user's browser, with what that is logged in to, and nobody looked at its address: user interface
+    /// misrepresentation of critical information (CWE-451).
+    @Test("A web page in the place of the document that was accepted")
+    func pageForDocument() async throws {
+        let accepted = WireActivitySummary.with {
+            ($0.type, $0.title, $0.kind) = ("com.adobe.pdf", "report", .document)
+        }
+        let plan = Handoff.Plan(
+            activity: accepted, origin: PeerName(id: "hostile", name: "laptop"), candidates: [], destination: nil)
+        await attack("what was accepted as a document comes as an activity with a page") { defence in
+            var sent = accepted
+            (sent.kind, sent.hasWebPage_p) = (.application, true)
+            return Outcome(succeeds: (try? plan.requireAccepted(sent, staysDocument: defence.isOn)) != nil)
+        }
+        try plan.requireAccepted(accepted)
+    }
+
     /// Between the list that the user sees and the one that his node asks for when he accepts: by its title a document is the
     /// same as a file of a shared folder, and may have a hidden name.
     @Test("A document that is called otherwise as soon as it is accepted", arguments: ["tax.pdf", ".profile"])

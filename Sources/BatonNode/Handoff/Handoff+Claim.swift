@@ -28,7 +28,7 @@ extension Handoff {
                 guard error.code == .noSuchActivity else { throw error }
                 let current = try await offered(on: connection).first
                 guard plan.takesReplacement, replacements < Self.replacementBound, let newest = current,
-                    newest.type == plan.activity.type, newest.kind != .document,
+                    newest.type == plan.activity.type, newest.kind != .document, plan.activity.kind != .document,
                     TeamTag(newest.teamTag) == TeamTag(plan.activity.teamTag)
                 else { throw HandoffError(noLongerOfferedBy: plan.origin.name, now: current) }
                 replacements += 1
@@ -81,12 +81,8 @@ extension Handoff {
 
     /// What has come has to be what the user accepted and an application was chosen for.
     private func requireAccepted(_ summary: WireActivitySummary) throws(HandoffError) {
-        let accepted = plan.activity
-        guard summary.type == accepted.type, TeamTag(summary.teamTag) == TeamTag(accepted.teamTag) else {
-            throw HandoffError(
-                .refused, "\(plan.origin.name) sent an activity of another type or team than it had announced.")
-        }
-        guard summary.version != accepted.version, let continuing else { return }
+        try plan.requireAccepted(summary)
+        guard summary.version != plan.activity.version, let continuing else { return }
         try continuing.application.versions.require(summary, of: plan.origin.name, by: continuing.application.name)
     }
 

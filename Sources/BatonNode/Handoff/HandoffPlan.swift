@@ -38,5 +38,21 @@ extension Handoff {
         var takesReplacement = false
         /// Older copies of the document on this device: what they have is not sent.
         var copies: [FilePath] = []
+
+        /// What has come has to be of the type, the team and the kind of what was accepted.
+        ///
+        /// - Parameter staysDocument: false only where a test of attacks sees what one would be given in its place.
+        /// - Throws: `refused`.
+        func requireAccepted(_ summary: WireActivitySummary, staysDocument: Bool = true) throws(HandoffError) {
+            guard summary.type == activity.type, TeamTag(summary.teamTag) == TeamTag(activity.teamTag) else {
+                throw HandoffError(
+                    .refused, "\(origin.name) sent an activity of another type or team than it had announced.")
+            }
+            // Saving can make a document of anything, and nothing else of a document: whoever accepted one looked at no page,
+            // which would be opened.
+            guard !staysDocument || activity.kind != .document || summary.kind == .document else {
+                throw HandoffError(.refused, "\(origin.name) had announced a document, and sent none.")
+            }
+        }
     }
 }
