@@ -29,8 +29,8 @@ struct BootID: Sendable, Hashable {
     /// The same of the file system that an open folder is on: a disk that was pulled out and put in again has lost what it
     /// had not taken.
     ///
-    /// Another mount namespace shows another number for the same file system, and before Linux 6.8 a number may come again
-    /// for another mount.
+    /// Another mount namespace shows another number for the same file system, and before Linux 6.8 none is certain: then no
+    /// two are the same.
     static func current(of folder: borrowing OwnedDescriptor) -> BootID {
         let mount = (try? SystemCalls.mount(of: folder)) ?? .random(in: 0 ... .max)
         return BootID(text: "\(current.text) \(mount)")

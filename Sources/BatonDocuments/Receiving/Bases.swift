@@ -21,7 +21,7 @@ public struct SignatureBatch: Sendable {
 final class Bases {
     /// The most bases: as many as there can be signatures, of which each has at least one.
     static let limit = PieceSignature.limit
-    /// How many parts of other versions are kept beside the new one, those in which most is: each takes the room of the whole
+    /// How many parts of other versions are kept beside the new one, the one in which most is and the newest: each takes the room of the whole
     /// document, and its origin can say as often as it likes that it has changed.
     static let staleLimit = 2
     private static let batchSize = 32 << 10
@@ -83,7 +83,7 @@ final class Bases {
         return size == 0 ? nil : PieceSize.forBases(totalSize: size, fileCount: sizes.count)
     }
 
-    /// Adds another part of the document, of another version or left over from the same one: first those in which most is
+    /// Adds another part of the document, of another version or left over from the same one: first the one in which most is
     /// (``UnfinishedDocument/fullness(at:)``). It is in use from then on, and goes with ``removeStale()``; beyond ``staleLimit`` at once.
     func add(_ unfinished: UnfinishedDocument, at place: PartPlace) {
         guard place.ledger.take(unfinished.record) else { return }

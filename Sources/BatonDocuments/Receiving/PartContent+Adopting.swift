@@ -143,7 +143,10 @@ extension PartContent {
             else { return nil }
             let chunks = tree.layout.chunks(ofFile: file)
             let moved = chunks.lowerBound + (chunk - old.layout.chunks(ofFile: number).lowerBound)
-            guard chunks.contains(moved), isThere(tree.layout.place(of: moved), checksum, in: folder, room) else {
+            // One that was cut is not read, which would give it its size again: it is asked for anew.
+            guard chunks.contains(moved), folder.isThere(file: file),
+                isThere(tree.layout.place(of: moved), checksum, in: folder, room)
+            else {
                 return nil
             }
             return moved

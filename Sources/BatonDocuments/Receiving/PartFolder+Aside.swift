@@ -46,7 +46,8 @@ extension PartFolder {
         }
     }
 
-    /// Puts aside what has a path that the document has not any more; where the kernel moves nothing between folders it stays.
+    /// Puts aside what has a path that the document has not any more; where the kernel moves nothing between folders it goes
+    /// with everything else of that kind.
     ///
     /// - Parameter aside: what it is called there.
     func putAside(

@@ -20,11 +20,13 @@ struct UnfinishedDocument: Sendable {
 }
 
 extension [UnfinishedDocument] {
-    /// Those in which most is first; of equal ones the one that was first stays so.
+    /// The one in which most is first, then the others as they were, the newest first: that may be nearer to what the document
+    /// is now.
     func fullestFirst(at place: PartPlace) -> [UnfinishedDocument] {
         guard count > 1 else { return self }
-        return map { (document: $0, fullness: $0.fullness(at: place)) }.enumerated()
-            .sorted { ($0.element.fullness, $1.offset) > ($1.element.fullness, $0.offset) }.map(\.element.document)
+        let fullness = map { $0.fullness(at: place) }
+        guard let most = fullness.max(), let fullest = fullness.firstIndex(of: most) else { return self }
+        return [self[fullest]] + self[..<fullest] + self[(fullest + 1)...]
     }
 }
 

@@ -20,9 +20,10 @@ struct ChunkCompression: ~Copyable {
 
         /// For the policy of plain chunks, or of the others: each hears of both, since both are the link's work.
         func outcome(ofDelta: Bool, waiting: Duration) -> CompressionPolicy.Outcome {
-            .init(
-                contentSize: contentSize, wireSize: wireSize, compressing: ofDelta == isDelta ? compressing : nil,
-                waiting: waiting)
+            ofDelta == isDelta
+                ? .init(contentSize: contentSize, wireSize: wireSize, compressing: compressing, waiting: waiting)
+                // What was sent for it counts, and not whether that was compressed.
+                : .init(contentSize: wireSize, wireSize: wireSize, compressing: nil, waiting: waiting)
         }
     }
 

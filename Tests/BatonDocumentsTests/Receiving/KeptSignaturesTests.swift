@@ -284,7 +284,7 @@ struct KeptSignaturesTests {
             return told
         }
         let tree = try DocumentFixture.tree(9 << 20)
-        let atOnce = try told(Bases(of: tree))
+        let atOnce = try told(Bases(of: tree, longestSilence: .seconds(3600)))
         // Each step takes longer than that.
         let slowly = try told(Bases(of: tree, longestSilence: .zero))
         #expect(slowly.bytes == atOnce.bytes && atOnce.batches == 1)
