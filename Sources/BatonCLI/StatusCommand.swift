@@ -43,7 +43,8 @@ enum StatusRendering {
                 JSONValue.Member("peers", .integer(Int64(status.peers))),
                 JSONValue.Member("applications", .integer(Int64(status.applications))),
                 JSONValue.Member("handoff", .string(status.handoffIsOff ? "off" : "on")),
-            ] + problems.map { JSONValue.Member($0.0, .string($0.1)) }
+            ] + (status.hasTwin_p ? [JSONValue.Member("hasTwin", .boolean(true))] : [])
+                + problems.map { JSONValue.Member($0.0, .string($0.1)) }
         ).text
     }
 
@@ -64,6 +65,9 @@ enum StatusRendering {
             + problem(
                 "handoff     ", status.handoffProblem.isEmpty ? "" : "off, because " + status.handoffProblem,
                 "until it is mended, or `baton handoff on`, nothing is offered or listed")
+            + problem(
+                "account     ", status.hasTwin_p ? "another machine runs with a copy of this one's account folder" : "",
+                "other devices hear that one: `baton account leave` on one of the two, and `join` again")
             + problem("policy      ", status.policyProblem, AcceptPolicyFile.meaningOfMistake)
             + problem("shared      ", status.sharedRootsProblem, "until it is mended, no folder is shared")
     }

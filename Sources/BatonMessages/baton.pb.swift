@@ -1430,6 +1430,9 @@ public nonisolated struct WireContinuationStreamRequest: Sendable {
   /// from the node to the offering application: which device opens it
   public var device: String = String()
 
+  /// likewise: it has shown that it is this one, whatever it calls itself
+  public var deviceID: String = String()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -1590,6 +1593,9 @@ public nonisolated struct WireStatusResponse: Sendable {
 
   /// what is wrong with the file of shared folders, of which there are none then
   public var sharedRootsProblem: String = String()
+
+  /// another machine announces itself as this device, with a copy of its account folder
+  public var hasTwin_p: Bool = false
 
   /// what is wrong with the accept policy, which then asks about everything
   public var policyProblem: String = String()
@@ -4819,7 +4825,7 @@ nonisolated extension WireDocumentRangesResponse: SwiftProtobuf.Message, SwiftPr
 
 nonisolated extension WireContinuationStreamRequest: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".ContinuationStreamRequest"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}claim_id\0\u{3}activity_id\0\u{1}device\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{3}claim_id\0\u{3}activity_id\0\u{1}device\0\u{3}device_id\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4830,6 +4836,7 @@ nonisolated extension WireContinuationStreamRequest: SwiftProtobuf.Message, Swif
       case 1: try { try decoder.decodeSingularBytesField(value: &self.claimID) }()
       case 2: try { try decoder.decodeSingularBytesField(value: &self.activityID) }()
       case 3: try { try decoder.decodeSingularStringField(value: &self.device) }()
+      case 4: try { try decoder.decodeSingularStringField(value: &self.deviceID) }()
       default: break
       }
     }
@@ -4845,6 +4852,9 @@ nonisolated extension WireContinuationStreamRequest: SwiftProtobuf.Message, Swif
     if !self.device.isEmpty {
       try visitor.visitSingularStringField(value: self.device, fieldNumber: 3)
     }
+    if !self.deviceID.isEmpty {
+      try visitor.visitSingularStringField(value: self.deviceID, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -4852,6 +4862,7 @@ nonisolated extension WireContinuationStreamRequest: SwiftProtobuf.Message, Swif
     if lhs.claimID != rhs.claimID {return false}
     if lhs.activityID != rhs.activityID {return false}
     if lhs.device != rhs.device {return false}
+    if lhs.deviceID != rhs.deviceID {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -5099,7 +5110,7 @@ nonisolated extension WireStatusRequest: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".StatusResponse"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}port\0\u{1}responder\0\u{1}peers\0\u{1}offers\0\u{1}connections\0\u{3}process_id\0\u{3}handoff_is_off\0\u{1}applications\0\u{3}handoff_problem\0\u{3}shared_roots_problem\0\u{4},policy_problem\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}port\0\u{1}responder\0\u{1}peers\0\u{1}offers\0\u{1}connections\0\u{3}process_id\0\u{3}handoff_is_off\0\u{1}applications\0\u{3}handoff_problem\0\u{3}shared_roots_problem\0\u{3}has_twin\0\u{4}+policy_problem\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5119,6 +5130,7 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
       case 10: try { try decoder.decodeSingularUInt32Field(value: &self.applications) }()
       case 11: try { try decoder.decodeSingularStringField(value: &self.handoffProblem) }()
       case 12: try { try decoder.decodeSingularStringField(value: &self.sharedRootsProblem) }()
+      case 13: try { try decoder.decodeSingularBoolField(value: &self.hasTwin_p) }()
       case 56: try { try decoder.decodeSingularStringField(value: &self.policyProblem) }()
       default: break
       }
@@ -5162,6 +5174,9 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
     if !self.sharedRootsProblem.isEmpty {
       try visitor.visitSingularStringField(value: self.sharedRootsProblem, fieldNumber: 12)
     }
+    if self.hasTwin_p != false {
+      try visitor.visitSingularBoolField(value: self.hasTwin_p, fieldNumber: 13)
+    }
     if !self.policyProblem.isEmpty {
       try visitor.visitSingularStringField(value: self.policyProblem, fieldNumber: 56)
     }
@@ -5181,6 +5196,7 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.applications != rhs.applications {return false}
     if lhs.handoffProblem != rhs.handoffProblem {return false}
     if lhs.sharedRootsProblem != rhs.sharedRootsProblem {return false}
+    if lhs.hasTwin_p != rhs.hasTwin_p {return false}
     if lhs.policyProblem != rhs.policyProblem {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true

@@ -173,8 +173,8 @@ public actor Node {
             stallDeadline: limits.stallDeadline, leastProgress: limits.leastProgress,
             descriptions: budget.descriptions, olderCopies: budget.olderCopies, checks: seams.checks)
         let directory = PeerDirectory(
-            account: account, store: store, replayGuard: replayGuard, known: known, discovery: discovery,
-            storage: storage, on: loop, logger: logger)
+            account: account, epoch: epoch, store: store, replayGuard: replayGuard, known: known,
+            discovery: discovery, storage: storage, on: loop, logger: logger)
         let exchange = StateExchange(
             account: account, store: store, storage: storage, directory: directory,
             limits: limits, on: loop, logger: logger)

@@ -213,9 +213,11 @@ func record(_ strings: [[UInt8]]) -> [UInt8] {
     }
 
     @Test func strangersAndOneselfAreRejected() throws {
-        var sealer = try account.devices[0].makeSealer()
+        var sealer = try account.devices[0].makeSealer(unixTime: 1_760_000_123)
         let raw = record(try sealer.seal(content()))
-        #expect(throws: AdvertisementRejection.own) { try account.devices[0].makeOpener().open(raw) }
+        #expect(throws: AdvertisementRejection.own(epoch: 1_760_000_123)) {
+            try account.devices[0].makeOpener().open(raw)
+        }
         let stranger = try TestAccount(devices: 1)
         #expect(throws: AdvertisementRejection.unopenable) { try stranger.devices[0].makeOpener().open(raw) }
         let nobody = AdvertisementOpener(keys: [], ownDevice: account.devices[1].id)

@@ -339,6 +339,25 @@ struct DocumentLimitsTests {
         #expect(begin() == nil)
     }
 
+    @Test("So many batches of signatures in a row may be empty", arguments: [true, false])
+    func emptyBatches(areKept: Bool) throws {
+        var order = try #require(
+            try UpstreamSignatures(pieceSize: UInt64(PieceSize.smallest.average), areKept: areKept))
+        var signature: [UInt8] = []
+        PieceSignature(length: UInt32(PieceSize.smallest.maximum), digest: PieceDigest(high: 1, low: 2))
+            .append(to: &signature)
+        for _ in 0..<2 {
+            for _ in 0..<UpstreamSignatures.silenceBound {
+                let isEnd = try order.take(.signatures(.init()))
+                #expect(!isEnd)
+            }
+            _ = try order.take(.signatures(.with { $0.pieces = Data(signature) }))
+        }
+        for _ in 0..<UpstreamSignatures.silenceBound { _ = try order.take(.signatures(.init())) }
+        let error = #expect(throws: HandoffError.self) { _ = try order.take(.signatures(.init())) }
+        #expect(error?.code == .invalidRequest)
+    }
+
     @Test("The turns of devices that have gone are others', so many of them, and no device has two")
     func away() throws {
         let bound = AcceptanceQueue<Int>.awayBound

@@ -121,9 +121,17 @@ extension LabHandoffTests {
             try await eventually("both are waited for", within: .seconds(30)) {
                 nodes[0].errors.split(separator: "\n").count { $0.contains("stopped coming") } == 2
             }
-            let offer = try await lab.offer(4, try lab.document("letter", bytes: 1000, seed: 65).path)
-            try await offer.command.event("continued")
-            #expect(try lab.contents(of: scans).contains("letter"))
+            // For longer than the pause after which how far they had come is told again, though they are away.
+            let gone = ContinuousClock.now
+            var count = 0
+            while ContinuousClock.now - gone < .seconds(4) {
+                count += 1
+                let letter = "letter \(count)"
+                let offer = try await lab.offer(4, try lab.document(letter, bytes: 1000, seed: 65).path)
+                try await offer.command.event("continued")
+                #expect(try lab.contents(of: scans).contains(letter))
+                try await offer.command.end(by: SIGTERM)
+            }
         }
 
         @Test("What a user accepts is held against the rules as it is, and not as it was announced")

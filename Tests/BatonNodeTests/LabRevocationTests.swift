@@ -171,7 +171,6 @@ extension LabHandoffTests {
             #expect(try await device("phone", on: 2, lab) == nil)
         }
 
-        /// The user revokes on the laptop; the desktop only hears of it, in the middle of a stream with the lost device.
         @Test("A document of a device that is revoked meanwhile is not waited for")
         func amidADocument() async throws {
             let lab = try await HandoffLab(["laptop", "phone"])
@@ -191,6 +190,7 @@ extension LabHandoffTests {
             #expect(try lab.contents(of: folder).count == 1)
         }
 
+        /// The user revokes on the laptop; the desktop only hears of it, in the middle of a stream with the lost device.
         @Test("Who hears of a revocation from another device ends its connection with the revoked one within a second")
         func spreading() async throws {
             let lab = try await HandoffLab(["laptop", "desktop", "phone"])

@@ -227,6 +227,29 @@ extension LabHandoffTests {
             try await offer.command.end(by: SIGTERM)
         }
 
+        @Test("A node says so when another machine runs with a copy of its account folder")
+        func copiedFolder() async throws {
+            let lab = try await HandoffLab(["laptop", "clone"], members: 1)
+            defer { lab.down() }
+            let copy = try lab.destination("copy")
+            let copying = try lab.startProgram(1, ["sh", "-c", "cp -a \"$BATON_HOME/.\" \"$1\"", "sh", copy.path])
+            #expect(try await copying.end().status == 0, "\(copying.errors)")
+            let node = try await lab.startNode(1).command
+            let before = try await lab.run(1, "status")
+            #expect(!before.lines.contains { $0.hasPrefix("account ") }, "\(before.lines)")
+            // Epochs are seconds: its second run is in a later one than the other node's.
+            try await lab.startNode(2, home: copy).command.end(by: SIGTERM)
+            _ = try await lab.startNode(2, home: copy)
+            try await eventually("the first one says so", within: .seconds(30)) {
+                try await lab.run(1, "status").lines.contains {
+                    $0 == "account      another machine runs with a copy of this one's account folder"
+                }
+            }
+            #expect(node.errors.contains("with a copy of this one's account folder"))
+            // The others hear this one.
+            #expect(try await !lab.run(2, "status", home: copy).lines.contains { $0.hasPrefix("account ") })
+        }
+
         @Test("A command and the origin's node are killed, and what is offered again is accepted again: it comes once")
         func killedOnBothSides() async throws {
             let lab = try await HandoffLab()

@@ -78,14 +78,17 @@ package struct NodeWillSave: Sendable {
 package struct NodeStreamRequest: Sendable {
     /// The activity that it belongs to.
     package let activityID: [UInt8]
-    /// The device that opens it.
+    /// The device that opens it, as it calls itself.
     package let device: String
+    /// Its identifier.
+    package let deviceID: String
     /// Carries the bytes once it is accepted.
     package let stream: BatonTransport.Stream
 
     init(request: WireContinuationStreamRequest, stream: BatonTransport.Stream) {
         activityID = [UInt8](request.activityID)
         device = request.device
+        deviceID = request.deviceID
         self.stream = stream
     }
 

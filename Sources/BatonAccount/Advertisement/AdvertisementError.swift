@@ -51,8 +51,8 @@ public enum AdvertisementRejection: Error, Equatable, CustomStringConvertible {
     case malformed(AdvertisementField)
     /// It opened, but the device did not sign it.
     case badSignature
-    /// It is this device's own.
-    case own
+    /// It is this device's own, or of a device with a copy of its account folder: of an epoch that this device is not in.
+    case own(epoch: UInt64)
 
     /// Whether a member of the account made it, so that it is worth a line in the log.
     public var isByMember: Bool {

@@ -55,7 +55,7 @@ enum AdvertisementSeal {
                     || AdvertisementSeal.isValid(
                         signature: signature, salt: salt, plain: plain, publicKey: advertisement.publicKey)
             else { throw .badSignature }
-            guard advertisement.device != ownDevice else { throw .own }
+            guard advertisement.device != ownDevice else { throw .own(epoch: advertisement.epoch) }
             return advertisement
         }
     }

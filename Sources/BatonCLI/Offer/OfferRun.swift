@@ -179,7 +179,9 @@ struct OfferRun: Sendable {
                         continue
                     }
                     group.addTask {
-                        let served = await server.serve(request.stream, from: request.device) {
+                        let served = await server.serve(
+                            request.stream, from: request.device, identified: request.deviceID
+                        ) {
                             await reporter.note($0)
                         }
                         if isOnce, served { end.come() }

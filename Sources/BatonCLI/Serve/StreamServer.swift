@@ -10,7 +10,7 @@ actor StreamServer {
     static let boundOfDevice = bound / 2
 
     private let command: ServedCommand
-    /// How many commands run for each device that has any.
+    /// How many commands run for each device that has any, by its identifier: it calls itself as it likes.
     private var running: [String: Int] = [:]
 
     /// From here on the process ignores SIGPIPE: a command that reads no more shows as an error of the write.
@@ -21,12 +21,16 @@ actor StreamServer {
 
     /// Serves one stream until its command has ended.
     ///
-    /// - Parameter note: told how a command failed.
+    /// - Parameters:
+    ///   - name: what the device calls itself.
+    ///   - device: its identifier.
+    ///   - note: told how a command failed.
     /// - Returns: whether the command ran, and to its end.
     func serve(
-        _ stream: BatonTransport.Stream, from device: String, note: @Sendable (String) async -> Void
+        _ stream: BatonTransport.Stream, from name: String, identified device: String,
+        note: @Sendable (String) async -> Void
     ) async -> Bool {
-        let shown = SafeText.escaped(device)
+        let shown = SafeText.escaped(name)
         if let many = full(for: device) {
             await stream.fail(HandoffError(.limitExceeded, "\(many) commands run for streams there already: try later"))
             await note("a stream from \(shown) was refused: \(many) commands run already")

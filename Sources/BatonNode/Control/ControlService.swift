@@ -100,6 +100,7 @@ struct ControlService: Sendable {
         status.sharedRootsProblem = await files.currentProblem ?? ""
         status.applications = UInt32(await applications.count)
         status.policyProblem = await policy.currentProblem() ?? ""
+        status.hasTwin_p = await directory.hasTwin
         status.processID = UInt32(ProcessInfo.processInfo.processIdentifier)
         try await stream.respond(.status(status))
         await stream.finish()

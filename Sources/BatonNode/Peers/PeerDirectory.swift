@@ -27,8 +27,11 @@ actor PeerDirectory {
     private var replayGuard: ReplayGuard
     var table: PeerTable
     private var outdated: OutdatedDevices
-    /// See ``init(account:store:replayGuard:known:discovery:storage:believesOutdated:on:logger:)``.
+    /// See ``init(account:epoch:store:replayGuard:known:discovery:storage:believesOutdated:on:logger:)``.
     private let believesOutdated: Bool
+    private let epoch: UInt64
+    /// Another machine announces itself as this device, and began to do so after this one: the others hear that one.
+    private(set) var hasTwin = false
     private var lasting = LastingInstances()
     private var saved: KnownDevices
     private let (heard, hearing) = AsyncStream<OtherwiseKeyed>.makeStream(
@@ -40,13 +43,16 @@ actor PeerDirectory {
     private var reminder: BatonEventLoop.Timer?
     private var saveTimer: BatonEventLoop.Timer?
 
-    /// - Parameter believesOutdated: takes what is sealed with keys of an older generation for what the account's devices
+    /// - Parameters:
+    ///   - epoch: under which this device announces itself; the default is after all that another one could.
+    ///   - believesOutdated: takes what is sealed with keys of an older generation for what the account's devices
     ///   say. No program does; only the tests of attacks see what one would take.
     init(
-        account: CurrentAccount, store: AccountStore, replayGuard: ReplayGuard, known: KnownDevices,
-        discovery: ServiceDiscovery, storage: BlockingExecutor, believesOutdated: Bool = false, on loop: EventLoop,
-        logger: Logger
+        account: CurrentAccount, epoch: UInt64 = .max, store: AccountStore, replayGuard: ReplayGuard,
+        known: KnownDevices, discovery: ServiceDiscovery, storage: BlockingExecutor, believesOutdated: Bool = false,
+        on loop: EventLoop, logger: Logger
     ) {
+        self.epoch = epoch
         self.believesOutdated = believesOutdated
         outdated = OutdatedDevices(keys: account.value.currentKeys)
         self.loop = loop
@@ -186,6 +192,7 @@ actor PeerDirectory {
             opened = try opener.open(txt)
         } catch {
             if error.isByMember { logger.info("an advertisement of this account was refused: \(error)") }
+            if case .own(let other) = error, other > epoch { noteTwin() }
             return passOver(instance)
         }
         let current = account.value
@@ -229,6 +236,17 @@ actor PeerDirectory {
             hearing.yield(OtherwiseKeyed(device: device.description, lacksLists: lacksLists))
         }
         scheduleSave()
+    }
+
+    /// What was sealed and signed with this device's own keys, and later than this run began, another machine has made.
+    private func noteTwin() {
+        guard !hasTwin else { return }
+        hasTwin = true
+        logger.warning(
+            """
+            another machine runs with a copy of this one's account folder, and other devices hear that one: run `baton \
+            account leave` on one of the two and `baton account join` again
+            """)
     }
 
     /// An instance has shown nothing that counts: it is not heard for a while. One that shows a device goes on being heard,

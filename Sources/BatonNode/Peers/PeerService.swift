@@ -186,6 +186,7 @@ struct PeerService: Sendable {
                     .with {
                         $0.activityID = Data(activity.id.bytes)
                         $0.device = name
+                        $0.deviceID = device.id
                     }))
         }
         try await stream.respond(.continuationStream(.init()))

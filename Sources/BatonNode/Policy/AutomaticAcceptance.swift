@@ -154,6 +154,8 @@ actor AutomaticAcceptance {
     /// - Returns: whether it came to its end well.
     private func follow(_ handoff: Handoff, of device: DeviceID, _ what: String) async -> Bool {
         var isHere = false
+        // What was there when the device had gone; what is told again meanwhile is no news of it.
+        var bytesWhenGone: UInt64?
         for await event in handoff.events {
             switch event.kind {
             case .continued(let continued):
@@ -166,9 +168,12 @@ actor AutomaticAcceptance {
                 logger.notice("\(what) stopped coming, and goes on by itself: \(interruption.cause.message)")
                 guard interruption.waitsSeconds > 0 else { continue }
                 // Others are not to wait for a device that may be away for minutes.
+                bytesWhenGone = interruption.keptBytes
                 queue.leave(device)
                 startNext()
-            case .progress:
+            case .progress(let report):
+                guard let bytes = bytesWhenGone, report.bytes != bytes else { continue }
+                bytesWhenGone = nil
                 queue.comeBack(device)
             case .willContinue, .payload, .choose, nil:
                 break

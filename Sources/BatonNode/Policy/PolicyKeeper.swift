@@ -45,13 +45,16 @@ actor PolicyKeeper {
     private func look() {
         // Before the reading: what is written meanwhile is read the next time.
         let version = ConfigurationFile.Version(of: path)
-        guard version != self.version else { return }
+        // What went wrong with reading may pass by itself.
+        guard version != self.version || problem != nil else { return }
+        let before = problem
         let isFirst = self.version == nil
         self.version = version
         let (policy, error) = AcceptPolicyFile.inForce(path, userHome: userHome, after: self.policy)
         self.policy = policy
         problem = error.map { "\(path): \($0)" }
         if let error {
+            guard problem != before else { return }
             logger.warning("accept policy: \(path): \(error); \(AcceptPolicyFile.meaningOfMistake)")
         } else if !isFirst || !policy.rules.isEmpty {
             logger.notice("accept policy: \(policy.rules.count) rules")

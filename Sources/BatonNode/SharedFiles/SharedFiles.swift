@@ -42,7 +42,8 @@ actor SharedFiles {
     var roots: SharedRoots {
         // Before the reading: what is written meanwhile is read the next time.
         let version = ConfigurationFile.Version(of: path)
-        guard version != self.version else { return known }
+        // What went wrong with reading may pass by itself.
+        guard version != self.version || problem != nil else { return known }
         self.version = version
         do {
             known = try SharedRootsFile.read(path, userHome: userHome)
@@ -52,6 +53,7 @@ actor SharedFiles {
             }
         } catch {
             known = SharedRoots()
+            guard problem != "\(path): \(error)" else { return known }
             problem = "\(path): \(error)"
             logger.warning("shared folders: \(path): \(error); until it is mended, no folder is shared")
         }

@@ -28,6 +28,8 @@ public enum SharedRootsFile {
     public static func add(
         _ name: String, _ folder: FilePath, to path: FilePath, userHome: FilePath?
     ) throws(ConfigurationError) {
+        // What is wrong with the file is said before a folder is made for it.
+        _ = try ConfigurationFile.contents(of: path)
         let lock = try lock(path)
         defer { withExtendedLifetime(lock) {} }
         var content = try ConfigurationFile.contents(of: path) ?? []
@@ -48,6 +50,7 @@ public enum SharedRootsFile {
     public static func remove(
         _ name: String, from path: FilePath, userHome: FilePath?
     ) throws(ConfigurationError) -> Bool {
+        guard try ConfigurationFile.contents(of: path) != nil else { return false }
         let lock = try lock(path)
         defer { withExtendedLifetime(lock) {} }
         guard let content = try ConfigurationFile.contents(of: path) else { return false }

@@ -51,6 +51,10 @@ struct UpstreamSignatures {
     private(set) var index: SignatureIndex?
     /// How many came, kept or not.
     private var count = 0
+    /// Batches in a row without any: the other device reads on, and says so once a second.
+    private var silence = 0
+    /// The most of them: an hour of a disk that gives next to nothing.
+    static let silenceBound = 3600
 
     /// - Returns: `nil` where no signatures come (a piece size of 0).
     /// - Throws: `invalidRequest` for a size that pieces cannot have.
@@ -85,6 +89,10 @@ struct UpstreamSignatures {
     }
 
     private mutating func take(_ pieces: [UInt8], basis: Int) throws(HandoffError) {
+        silence = pieces.isEmpty ? silence + 1 : 0
+        guard silence <= Self.silenceBound else {
+            throw HandoffError(.invalidRequest, "signatures are promised and do not come")
+        }
         guard index != nil else {
             // As many as would be kept, so that nobody goes on for ever.
             count += pieces.count / PieceSignature.byteCount

@@ -26,10 +26,9 @@ struct ServedProcessTests {
             let server = StreamServer(command: try ServedCommand(line, throughShell: throughShell))
             node = try ScriptedNode { request, stream, _ in
                 guard case .continuationStream = request else { return }
-                _ = await server.serve(stream, from: devices[asked.add(1, ordering: .relaxed).oldValue % devices.count])
-                {
-                    notes.add($0)
-                }
+                let device = devices[asked.add(1, ordering: .relaxed).oldValue % devices.count]
+                // All call themselves alike.
+                _ = await server.serve(stream, from: "desktop", identified: device) { notes.add($0) }
             }
             self.notes = notes
             connection = try await Connection.connect(
