@@ -67,8 +67,8 @@ static inline int baton_open_within(int folder, const char *name, uint64_t flags
     return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
 }
 
-/// statx(2), whose header clashes with sys/stat.h: which mount an open file was opened through, as a number that is never
-/// used again while the system runs (STATX_MNT_ID_UNIQUE). -ENOTSUP before Linux 6.8, whose numbers come again.
+/// statx(2), whose header clashes with sys/stat.h: which mount an open file was opened through. The number is never used
+/// again while the system runs since Linux 6.8 (STATX_MNT_ID_UNIQUE), and mostly at once before.
 static inline int baton_mount(int file, uint64_t *mount) {
     struct {
         uint32_t mask;
@@ -79,7 +79,7 @@ static inline int baton_mount(int file, uint64_t *mount) {
     memset(&status, 0, sizeof status);
     const int result = baton_result(syscall(SYS_statx, file, "", 0x1000 /* AT_EMPTY_PATH */, 0x4000u, &status));
     *mount = status.mount;
-    return result < 0 ? result : status.mask & 0x4000u ? 0 : -ENOTSUP;
+    return result;
 }
 
 /// epoll(7), whose header would define the types of threads here as well. The kernel's struct, packed on x86-64 alone.

@@ -1,4 +1,5 @@
 import BatonEventLoop
+import Glibc
 import SystemPackage
 
 /// What an unfinished document is: what has to be the same for a transfer to go on with it.
@@ -16,7 +17,7 @@ struct JournalHeader: Sendable {
 /// One run of this system, from its start to its end, and of a file system in it, from its mounting on: what was written
 /// in it and is not on the disk yet, the kernel has.
 struct BootID: Sendable, Hashable {
-    /// As the kernel writes it: 36 characters, and the number of the mount.
+    /// As the kernel writes it: 36 characters, and the numbers of the mount and of the disk.
     let text: String
 
     /// The present run; a value that is never the same twice where the kernel does not tell.
@@ -29,11 +30,24 @@ struct BootID: Sendable, Hashable {
     /// The same of the file system that an open folder is on: a disk that was pulled out and put in again has lost what it
     /// had not taken.
     ///
-    /// Another mount namespace shows another number for the same file system, and before Linux 6.8 none is certain: then no
-    /// two are the same.
+    /// Another mount namespace shows another number for the same mount. Before Linux 6.8 the number comes again, and only
+    /// another disk shows, which a disk that was put in again is (`diskseq` of sysfs, since Linux 5.15).
     static func current(of folder: borrowing OwnedDescriptor) -> BootID {
         let mount = (try? SystemCalls.mount(of: folder)) ?? .random(in: 0 ... .max)
-        return BootID(text: "\(current.text) \(mount)")
+        return BootID(text: "\(current.text) \(mount) \(disk(of: folder))")
+    }
+
+    /// The number of the disk, or of the one that a partition is on; empty where there is none.
+    private static func disk(of folder: borrowing OwnedDescriptor) -> String {
+        guard let device = (try? SystemCalls.status(of: folder))?.st_dev else { return "" }
+        // makedev(3)
+        let (major, minor) = (device >> 8 & 0xFFF | device >> 32 & ~0xFFF, device & 0xFF | device >> 12 & ~0xFF)
+        for file in ["diskseq", "../diskseq"] {
+            let path = FilePath("/sys/dev/block/\(major):\(minor)/\(file)")
+            guard let bytes = try? SystemCalls.contents(of: path, limit: 32) else { continue }
+            return String(decoding: bytes.prefix { $0 > 0x20 }, as: UTF8.self)
+        }
+        return ""
     }
 }
 
