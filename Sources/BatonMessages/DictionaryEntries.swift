@@ -55,13 +55,20 @@ extension WireValue {
             for element in list.elements { try element.requireKeys(atMost: bound, isHashed: true) }
         case .dictionary(let dictionary):
             try dictionary.requireKeys(atMost: bound, isHashed: isHashed)
-        case .null, .boolean, .integer, .unsignedInteger, .real, .data, .date, .uuid, nil:
+        case .real(let number), .date(let number):
+            // One equals nothing, itself included: a set of them compares each with all others.
+            guard !isHashed || !number.isNaN else { throw .noNumber }
+        case .null, .boolean, .integer, .unsignedInteger, .data, .uuid, nil:
             break
         }
     }
 }
 
 extension HandoffError {
+    fileprivate static var noNumber: HandoffError {
+        HandoffError(.invalidRequest, "the user info has a number in a set that is none (NaN)")
+    }
+
     fileprivate static func expensive(_ bound: Int) -> HandoffError {
         HandoffError(.invalidRequest, "the user info has a key, or a text in a set, of more than \(bound) bytes")
     }

@@ -133,6 +133,23 @@ struct MessageAttacks {
         #expect((try? OfferedActivity.requireFitting(userInfo(bound + 1))) == nil)
     }
 
+    /// One NaN equals nothing and has the hash of all others: each that comes into a set is compared with all before.
+    @Test("Numbers in a set that are none", arguments: [true, false])
+    func noNumbers(isDate: Bool) throws {
+        func userInfo(_ number: Double) -> WireDictionaryValue {
+            .with { info in
+                info.pairs = [
+                    .with {
+                        $0.key = "k"
+                        $0.value.set.elements = [.with { if isDate { $0.date = number } else { $0.real = number } }]
+                    }
+                ]
+            }
+        }
+        try OfferedActivity.requireFitting(userInfo(1))
+        #expect(throws: HandoffError.self) { try OfferedActivity.requireFitting(userInfo(.nan)) }
+    }
+
     /// "Billion laughs" needs references; without them a message can at most be as large as it is. What is over the bound
     /// for user info is refused although it fits in a message.
     @Test("User info over its bound")

@@ -75,6 +75,41 @@ import Testing
         #expect(pair.server.keyUpdates >= least)
     }
 
+    /// OpenSSL 3.0 takes any number of them, at some 10 µs each, before it gives back what was asked for.
+    @Test("Key updates without data end the session, where they are counted")
+    func keyUpdatesInAFlood() throws {
+        for isCounted in [true, false] {
+            var limits = TLSLimits()
+            if !isCounted { limits.lateMessages = .max }
+            let pair = try SessionPair(limits: limits).connected()
+            func update(times: Int) throws {
+                for _ in 0..<times {
+                    #expect(SSL_key_update(pair.client.pointer, SSL_KEY_UPDATE_NOT_REQUESTED) == 1)
+                    #expect(SSL_do_handshake(pair.client.pointer) == 1)
+                }
+                try pair.server.give(pair.client.takeOutput(1 << 18))
+            }
+            let bound = TLSLimits().lateMessages
+            // As many as may come, and as many again behind as much data.
+            for _ in 0..<2 {
+                try update(times: bound)
+                try pair.client.write([UInt8](repeating: 1, count: bound * TLSLimits.recordPayload / 2))
+                try pair.server.give(pair.client.takeOutput(1 << 20))
+                try pair.client.write([UInt8](repeating: 1, count: bound * TLSLimits.recordPayload / 2))
+                #expect(try pair.server.readAll().bytes.count == bound * TLSLimits.recordPayload / 2)
+                try pair.server.give(pair.client.takeOutput(1 << 20))
+                #expect(try pair.server.readAll().bytes.count == bound * TLSLimits.recordPayload / 2)
+            }
+            try update(times: bound + 1)
+            if isCounted {
+                let error = #expect(throws: TLSError.self) { _ = try pair.server.readAll() }
+                #expect(error?.code == .protocolViolation)
+            } else {
+                #expect(try pair.server.readAll().bytes.isEmpty)
+            }
+        }
+    }
+
     @Test func keyIsUpdatedAfterExactlyTheInterval() throws {
         var limits = TLSLimits()
         limits.keyUpdateInterval = 3 * 16384

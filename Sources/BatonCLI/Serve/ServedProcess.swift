@@ -170,16 +170,14 @@ struct ServedProcess {
         return .aborted
     }
 
+    /// - Parameter stream: of whose other side nothing is known: it may say nothing, and end nothing.
     private static func drain(_ stream: BatonTransport.Stream) async {
-        let end = ContinuousClock.now + lingering
-        do {
-            var spent: Buffer?
-            while let buffer = try await stream.read(reusing: spent) {
-                spent = buffer
-                if ContinuousClock.now > end { return await stream.reset(.noError) }
-            }
-        } catch {
-            return
+        let patience = Task {
+            try await Task.sleep(for: lingering)
+            await stream.reset(.noError)
         }
+        defer { patience.cancel() }
+        var spent: Buffer?
+        while let buffer = try? await stream.read(reusing: spent) { spent = buffer }
     }
 }

@@ -25,6 +25,10 @@ extension TLSContext {
             nil)
         let demand = checks.contains(.account) ? SSL_VERIFY_FAIL_IF_NO_PEER_CERT : 0
         SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER | demand, nil)
+        // SSL_CTX_set_msg_callback(3): every message, and more than messages.
+        SSL_CTX_set_msg_callback(pointer) { isSent, _, type, _, _, ssl, _ in
+            if isSent == 0, type == SSL3_RT_HANDSHAKE { TLSSession.noteHandshakeMessage(ssl) }
+        }
         SSL_CTX_set_cert_verify_callback(pointer, { store, _ in TLSSession.judgeCertificate(store) }, nil)
     }
 

@@ -17,6 +17,11 @@ public struct TLSLimits: Sendable, Hashable {
     /// KiB: 2^22 records, where AES-GCM's bound is 2^24.5 (RFC 8446, section 5.5). Rounded up to whole records.
     var keyUpdateInterval: UInt64 = 64 << 30
 
+    /// Messages of the handshake that may come behind it, without data: key updates, tickets. Default 32; each record of
+    /// data gives one back. A peer that sends nothing else would have this one work, at 27 bytes a message, and no limit of
+    /// what is above TLS would see it.
+    var lateMessages = 32
+
     /// The smallest value of either bound: two whole records.
     public static let minimumBuffer = 2 * maximumRecord
 

@@ -19,6 +19,9 @@ final class MemoryBIO {
     /// The network has ended: when the bytes are used up, reading is an end of file and not a "come again".
     var hasEnded = false
 
+    /// Nothing more is read: the session has failed in the middle of a call.
+    var isStopped = false
+
     /// What TLS wants to send is dropped: a stranger gets no byte.
     var isMuted = false
 
@@ -73,7 +76,7 @@ final class MemoryBIO {
         }
         BIO_meth_set_read(method) { bio, target, count in
             shim_BIO_clear_retry_flags(bio)
-            guard let owner = owner(of: bio), let target, count > 0 else { return 0 }
+            guard let owner = owner(of: bio), let target, count > 0, !owner.isStopped else { return 0 }
             let taken = owner.read(into: UnsafeMutableRawBufferPointer(start: target, count: Int(count)))
             if taken > 0 { return Int32(taken) }
             if owner.hasEnded { return 0 }

@@ -83,7 +83,10 @@ extension TLSSession {
         var count = 0
         ErrorQueue.clear()
         let result = SSL_read_ex(pointer, base, target.count, &count)
-        if result == 1 { return .bytes(count) }
+        if result == 1 {
+            noteData(count)
+            return .bytes(count)
+        }
         if SSL_get_error(pointer, result) == SSL_ERROR_ZERO_RETURN { return .closed }
         try settle(result)
         return .incomplete

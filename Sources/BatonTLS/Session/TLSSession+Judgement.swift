@@ -37,6 +37,29 @@ extension TLSSession {
         return admission != nil
     }
 
+    /// A message of the handshake has come; behind the handshake those are counted.
+    static func noteHandshakeMessage(_ ssl: OpaquePointer?) {
+        guard let session = session(of: ssl), session.isComplete else { return }
+        guard session.lateMessages > 0 else {
+            session.verdict = TLSError(
+                .protocolViolation, "The peer sends more messages of the handshake than records of data.")
+            // OpenSSL reads on until data comes, whatever this callback finds; so there is nothing more to be read.
+            session.bio.isStopped = true
+            return
+        }
+        session.lateMessages -= 1
+    }
+
+    /// Data has come.
+    func noteData(_ count: Int) {
+        dataOfLateMessage += count
+        let records = dataOfLateMessage / TLSLimits.recordPayload
+        guard records > 0 else { return }
+        dataOfLateMessage %= TLSLimits.recordPayload
+        let limit = context.limits.lateMessages
+        lateMessages += min(records, limit - lateMessages)
+    }
+
     private func rawExtension(_ type: some BinaryInteger) -> UnsafeBufferPointer<UInt8>? {
         var bytes: UnsafePointer<UInt8>?
         var count = 0

@@ -54,6 +54,10 @@ public final class TLSSession {
     var bytesUntilKeyUpdate: UInt64
     /// How often the sending key was replaced.
     var keyUpdates = 0
+    /// How many messages of the handshake may come before more data does (``TLSLimits/lateMessages``).
+    var lateMessages: Int
+    /// Bytes of data that came since one was given back.
+    var dataOfLateMessage = 0
 
     /// The name that the client sent in the server name extension (RFC 6066), as it came: a server session has it from
     /// the ClientHello on, before anything of it is verified. Nil when there was none, or it was not one ASCII host name.
@@ -117,6 +121,7 @@ public final class TLSSession {
         self.bio = bio
         pointer = ssl
         bytesUntilKeyUpdate = context.limits.keyUpdateInterval
+        lateMessages = context.limits.lateMessages
         SSL_set_bio(ssl, bio.pointer, bio.pointer)  // takes the one reference for both directions
         // Unretained: the callbacks run only inside calls of this object, and deinit frees the SSL.
         SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque())

@@ -96,6 +96,21 @@ struct ServedProcessTests {
         #expect(await eventually { road.notes.text.contains("status 4") })
     }
 
+    @Test("who neither sends nor ends to a command that has exited keeps no stream of the offering application")
+    func silent() async throws {
+        let road = try await Road("exit 0")
+        let held = Mutex<[BatonTransport.Stream]>([])
+        // More than can be open at once.
+        for number in 0..<Limits().openStreams + 8 {
+            let isOpened = await eventually {
+                guard let stream = try? await road.open() else { return false }
+                held.withLock { $0.append(stream) }
+                return (try? await Self.readAll(stream)) == []
+            }
+            try #require(isOpened, "stream \(number)")
+        }
+    }
+
     @Test("an abort ends the command and what it started, also after the input's end", arguments: [false, true])
     func abort(isInputEnded: Bool) async throws {
         let road = try await Road("echo $$; sleep 1000 & wait")
