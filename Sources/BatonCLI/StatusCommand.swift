@@ -67,7 +67,8 @@ enum StatusRendering {
                 "until it is mended, or `baton handoff on`, nothing is offered or listed")
             + problem(
                 "account     ", status.hasTwin_p ? "another machine runs with a copy of this one's account folder" : "",
-                "other devices hear that one: `baton account leave` on one of the two, and `join` again")
+                "other devices hear that one: `baton account leave` and `join` on one of the two, then start this node anew"
+            )
             + problem("policy      ", status.policyProblem, AcceptPolicyFile.meaningOfMistake)
             + problem("shared      ", status.sharedRootsProblem, "until it is mended, no folder is shared")
     }

@@ -13,12 +13,12 @@ enum SystemCalls {
         return status
     }
 
-    /// The number of the mount through which a file or folder was opened.
-    static func mount(of file: borrowing OwnedDescriptor) throws(Errno) -> UInt64 {
-        let number = file.rawValue
-        var mount: UInt64 = 0
-        try kernel { baton_mount(number, &mount) }
-        return mount
+    /// The number of the mount through which a file or folder was opened, and whether no other one ever has it.
+    static func mount(of file: borrowing OwnedDescriptor) throws(Errno) -> (number: UInt64, isUnique: Bool) {
+        let descriptor = file.rawValue
+        var number: UInt64 = 0
+        let isUnique = try kernel { baton_mount(descriptor, &number) } == 1
+        return (number, isUnique)
     }
 
     /// What `stat` says about a path; links are followed.

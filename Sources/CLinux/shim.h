@@ -68,7 +68,7 @@ static inline int baton_open_within(int folder, const char *name, uint64_t flags
 }
 
 /// statx(2), whose header clashes with sys/stat.h: which mount an open file was opened through. The number is never used
-/// again while the system runs since Linux 6.8 (STATX_MNT_ID_UNIQUE), and mostly at once before.
+/// again while the system runs since Linux 6.8 (STATX_MNT_ID_UNIQUE), and mostly at once before; 1 says the former.
 static inline int baton_mount(int file, uint64_t *mount) {
     struct {
         uint32_t mask;
@@ -79,7 +79,7 @@ static inline int baton_mount(int file, uint64_t *mount) {
     memset(&status, 0, sizeof status);
     const int result = baton_result(syscall(SYS_statx, file, "", 0x1000 /* AT_EMPTY_PATH */, 0x4000u, &status));
     *mount = status.mount;
-    return result;
+    return result < 0 ? result : (status.mask & 0x4000u) != 0;
 }
 
 /// epoll(7), whose header would define the types of threads here as well. The kernel's struct, packed on x86-64 alone.

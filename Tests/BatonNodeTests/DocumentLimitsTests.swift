@@ -356,6 +356,9 @@ struct DocumentLimitsTests {
         for _ in 0..<UpstreamSignatures.silenceBound { _ = try order.take(.signatures(.init())) }
         let error = #expect(throws: HandoffError.self) { _ = try order.take(.signatures(.init())) }
         #expect(error?.code == .invalidRequest)
+        // Nor is less than one something.
+        var cut = try #require(try UpstreamSignatures(pieceSize: UInt64(PieceSize.smallest.average), areKept: areKept))
+        #expect(throws: HandoffError.self) { _ = try cut.take(.signatures(.with { $0.pieces = Data([1]) })) }
     }
 
     @Test("The turns of devices that have gone are others', so many of them, and no device has two")

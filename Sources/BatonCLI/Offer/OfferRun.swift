@@ -180,7 +180,8 @@ struct OfferRun: Sendable {
                     }
                     group.addTask {
                         let served = await server.serve(
-                            request.stream, from: request.device, identified: request.deviceID
+                            request.stream, from: request.device,
+                            identified: request.deviceID.isEmpty ? request.device : request.deviceID
                         ) {
                             await reporter.note($0)
                         }

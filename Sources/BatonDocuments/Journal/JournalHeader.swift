@@ -30,16 +30,20 @@ struct BootID: Sendable, Hashable {
     /// The same of the file system that an open folder is on: a disk that was pulled out and put in again has lost what it
     /// had not taken.
     ///
-    /// Another mount namespace shows another number for the same mount. Before Linux 6.8 the number comes again, and only
-    /// another disk shows, which a disk that was put in again is (`diskseq` of sysfs, since Linux 5.15).
+    /// Another mount namespace shows another number for the same mount. Before Linux 6.8 the number comes again, and the
+    /// disk's tells more: one that was put in again has another (`diskseq` of sysfs, since Linux 5.15). Where there is
+    /// neither, as on Btrfs, no two runs are the same.
     static func current(of folder: borrowing OwnedDescriptor) -> BootID {
-        let mount = (try? SystemCalls.mount(of: folder)) ?? .random(in: 0 ... .max)
-        return BootID(text: "\(current.text) \(mount) \(disk(of: folder))")
+        let (mount, disk) = (try? SystemCalls.mount(of: folder), disk(of: folder))
+        guard let mount, mount.isUnique || disk != nil else {
+            return BootID(text: "\(current.text) unknown \(UInt64.random(in: 0 ... .max))")
+        }
+        return BootID(text: "\(current.text) \(mount.number) \(disk ?? "")")
     }
 
-    /// The number of the disk, or of the one that a partition is on; empty where there is none.
-    private static func disk(of folder: borrowing OwnedDescriptor) -> String {
-        guard let device = (try? SystemCalls.status(of: folder))?.st_dev else { return "" }
+    /// The number of the disk, or of the one that a partition is on; nil where there is none.
+    static func disk(of folder: borrowing OwnedDescriptor) -> String? {
+        guard let device = (try? SystemCalls.status(of: folder))?.st_dev else { return nil }
         // makedev(3)
         let (major, minor) = (device >> 8 & 0xFFF | device >> 32 & ~0xFFF, device & 0xFF | device >> 12 & ~0xFF)
         for file in ["diskseq", "../diskseq"] {
@@ -47,7 +51,7 @@ struct BootID: Sendable, Hashable {
             guard let bytes = try? SystemCalls.contents(of: path, limit: 32) else { continue }
             return String(decoding: bytes.prefix { $0 > 0x20 }, as: UTF8.self)
         }
-        return ""
+        return nil
     }
 }
 

@@ -136,8 +136,6 @@ actor AccountSearch {
             // Nor does it shorten the search for those who can tell it.
             return
         }
-        // Somebody else had all of it.
-        if outcome.untaken?.device.revision == outcome.account.state.revision { outcome.untaken = nil }
         // Whoever was revoked has only keys of before, and does not shorten the search for those who know that.
         if !isTimeUp, generation == newest {
             timer?.schedule(at: min(max(.now + Self.grace, settled), deadline).nanoseconds)

@@ -245,7 +245,7 @@ actor PeerDirectory {
         logger.warning(
             """
             another machine runs with a copy of this one's account folder, and other devices hear that one: run `baton \
-            account leave` on one of the two and `baton account join` again
+            account leave` on one of the two and `baton account join` again, then start the other one's node anew
             """)
     }
 

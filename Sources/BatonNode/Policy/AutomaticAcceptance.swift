@@ -172,7 +172,10 @@ actor AutomaticAcceptance {
                 queue.leave(device)
                 startNext()
             case .progress(let report):
-                guard let bytes = bytesWhenGone, report.bytes != bytes else { continue }
+                // Nor is what had come before news of it.
+                guard let bytes = bytesWhenGone, report.bytes != bytes, report.bytes > report.resumedBytes else {
+                    continue
+                }
                 bytesWhenGone = nil
                 queue.comeBack(device)
             case .willContinue, .payload, .choose, nil:

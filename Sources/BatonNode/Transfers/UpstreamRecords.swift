@@ -89,6 +89,9 @@ struct UpstreamSignatures {
     }
 
     private mutating func take(_ pieces: [UInt8], basis: Int) throws(HandoffError) {
+        guard pieces.count.isMultiple(of: PieceSignature.byteCount) else {
+            throw HandoffError(.invalidRequest, "a signature is cut")
+        }
         silence = pieces.isEmpty ? silence + 1 : 0
         guard silence <= Self.silenceBound else {
             throw HandoffError(.invalidRequest, "signatures are promised and do not come")

@@ -119,6 +119,10 @@ struct PowerCutTests {
         let destination = fixture.folder
         do {
             let mounted = try disk.mount(at: destination)
+            // A disk has a number, which another one has not.
+            let number = try #require(BootID.disk(of: try DestinationFolder(destination).file))
+            let other = BootID.disk(of: try DestinationFolder(fixture.scratch.path).file)
+            #expect(!number.isEmpty && number != other)
             try await fixture.receive([0..<5])
             _ = consume mounted
         }
