@@ -179,6 +179,7 @@ struct OfferRun: Sendable {
                         continue
                     }
                     group.addTask {
+                        // A node that ran before this command was updated tells no identifier.
                         let served = await server.serve(
                             request.stream, from: request.device,
                             identified: request.deviceID.isEmpty ? request.device : request.deviceID

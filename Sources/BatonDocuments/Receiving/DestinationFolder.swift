@@ -122,16 +122,9 @@ public final class DestinationFolder: Sendable {
 
     /// Where a name in the folder is, by the user's path; where that leads to another folder by now, by this one's own.
     func path(of label: DocumentLabel) -> FilePath {
-        let folder = isAtPath ? path : Self.place(of: file) ?? path
+        let folder = SystemCalls.leads(path, to: file) == true ? path : Self.place(of: file) ?? path
         guard let component = label.component else { return folder }
         return folder.appending(component)
-    }
-
-    private var isAtPath: Bool {
-        guard let there = try? SystemCalls.status(at: path), let own = try? SystemCalls.status(of: file) else {
-            return false
-        }
-        return there.st_ino == own.st_ino && there.st_dev == own.st_dev
     }
 
     /// Where an open folder is now, without links; nil where nobody can tell.

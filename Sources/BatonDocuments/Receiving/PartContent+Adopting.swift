@@ -91,11 +91,9 @@ extension PartContent {
                 !verified.missing(in: tree.layout.chunks(ofFile: file), limit: 1).isEmpty
             }
             for file in changed {
-                if !hasRoom && folder.isRewritable(file: file) {
-                    remnants.insert(file)
-                } else if try folder.putAside(file: file) {
-                    remnants.insert(file)
-                }
+                let staysInPlace = !hasRoom && folder.isRewritable(file: file)
+                let isWrittenOver = staysInPlace ? true : try folder.putAside(file: file)
+                if isWrittenOver { remnants.insert(file) }
             }
         } catch {
             // It is as good as it was.

@@ -80,7 +80,8 @@ final class DocumentFiles: Sendable {
         switch root {
         case .file: return
         case .folder(let folder):
-            var wasTouched = isReplaced(folder)
+            // One that was moved away is the one that was offered still.
+            var wasTouched = SystemCalls.leads(path, to: folder) == false
             for index in 0..<tree.entryCount {
                 if try !isUntouched(tree[index], in: folder) { wasTouched = true }
             }
@@ -91,14 +92,6 @@ final class DocumentFiles: Sendable {
             now?.entryCount == tree.entryCount
             && (0..<tree.entryCount).allSatisfy { now?[$0].path == tree[$0].path && now?[$0].kind == tree[$0].kind }
         guard isSame else { throw DocumentError(.sourceChanged, tree.label.description) }
-    }
-
-    /// Whether the path leads to something else by now. A folder that was moved away is the one that was offered still.
-    private func isReplaced(_ folder: borrowing OwnedDescriptor) -> Bool {
-        guard let there = try? SystemCalls.status(at: path), let own = try? SystemCalls.status(of: folder) else {
-            return false
-        }
-        return there.st_ino != own.st_ino || there.st_dev != own.st_dev
     }
 
     /// - Returns: whether nothing has come or gone in it, where it is a folder.

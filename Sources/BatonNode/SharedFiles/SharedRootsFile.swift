@@ -50,6 +50,7 @@ public enum SharedRootsFile {
     public static func remove(
         _ name: String, from path: FilePath, userHome: FilePath?
     ) throws(ConfigurationError) -> Bool {
+        // No folder is made to remove nothing from.
         guard try ConfigurationFile.contents(of: path) != nil else { return false }
         let lock = try lock(path)
         defer { withExtendedLifetime(lock) {} }

@@ -92,6 +92,16 @@ extension TLSSession {
         return .incomplete
     }
 
+    /// Data has come, which gives back messages of the handshake that may come (``TLSLimits/lateMessages``).
+    private func noteData(_ count: Int) {
+        dataOfLateMessage += count
+        let records = dataOfLateMessage / TLSLimits.recordPayload
+        guard records > 0 else { return }
+        dataOfLateMessage %= TLSLimits.recordPayload
+        let limit = context.limits.lateMessages
+        lateMessages += min(records, limit - lateMessages)
+    }
+
     // MARK: - From the owner
 
     /// How many bytes of plaintext ``write(_:)`` takes now, before the ciphertext is at ``TLSLimits/bufferedOutput``.

@@ -1,6 +1,6 @@
 import COpenSSL
 
-/// What OpenSSL asks in the middle of a handshake. Reached through the SSL's data, which each session sets to itself.
+/// What OpenSSL asks and tells in the middle of a call. Reached through the SSL's data, which each session sets to itself.
 extension TLSSession {
     private static func session(of ssl: OpaquePointer?) -> TLSSession? {
         guard let ssl, let data = SSL_get_ex_data(ssl, 0) else { return nil }
@@ -48,16 +48,6 @@ extension TLSSession {
             return
         }
         session.lateMessages -= 1
-    }
-
-    /// Data has come.
-    func noteData(_ count: Int) {
-        dataOfLateMessage += count
-        let records = dataOfLateMessage / TLSLimits.recordPayload
-        guard records > 0 else { return }
-        dataOfLateMessage %= TLSLimits.recordPayload
-        let limit = context.limits.lateMessages
-        lateMessages += min(records, limit - lateMessages)
     }
 
     private func rawExtension(_ type: some BinaryInteger) -> UnsafeBufferPointer<UInt8>? {

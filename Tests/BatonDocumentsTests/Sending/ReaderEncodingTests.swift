@@ -132,6 +132,20 @@ struct ReaderEncodingTests {
         #expect(pool.lentCount == 0)
     }
 
+    /// A writer that waits for all of a document, and what it has of it.
+    private func writer(
+        of document: ScannedDocument, against old: [UInt8]
+    ) async throws -> (DocumentWriter, SignatureIndex) {
+        let copy = try fixture.scratch.makeFile("older", old)
+        let writer = try await DocumentWriter.create(
+            document.tree, from: DocumentFixture.origin, in: try DestinationFolder(fixture.folder),
+            ledger: fixture.ledger, against: [copy])
+        try await writer.begin(try await writer.missing())
+        var index = SignatureIndex(size: try #require(try await writer.pieceSize()))
+        while let batch = try await writer.nextSignatures() { try index.append(batch.bytes, basis: batch.basis) }
+        return (writer, index)
+    }
+
     @Test("What the other device has an older copy of crosses as what differs")
     func delta() async throws {
         var generator = SeededGenerator(seed: .random(in: 0 ... .max))
@@ -140,13 +154,7 @@ struct ReaderEncodingTests {
         content.insert(1, at: 0)
         for _ in 0..<3 { generator.edit(&content) }
         let document = try source(content)
-        let copy = try fixture.scratch.makeFile("older", old)
-        let writer = try await DocumentWriter.create(
-            document.tree, from: DocumentFixture.origin, in: try DestinationFolder(fixture.folder),
-            ledger: fixture.ledger, against: [copy])
-        try await writer.begin(try await writer.missing())
-        var index = SignatureIndex(size: try #require(try await writer.pieceSize()))
-        while let batch = try await writer.nextSignatures() { try index.append(batch.bytes, basis: batch.basis) }
+        let (writer, index) = try await self.writer(of: document, against: old)
         let reader = try await DocumentReader.open(document, pool: pool)
         await reader.take(.init(signatures: index))
         let wire = try await pump(reader, to: writer)
@@ -188,13 +196,7 @@ struct ReaderEncodingTests {
         for chunk in 0..<count { old += content[chunk << 20..<chunk << 20 + known] }
         old += content[(count << 20)...]
         let document = try source(content)
-        let copy = try fixture.scratch.makeFile("older", old)
-        let writer = try await DocumentWriter.create(
-            document.tree, from: DocumentFixture.origin, in: try DestinationFolder(fixture.folder),
-            ledger: fixture.ledger, against: [copy])
-        try await writer.begin(try await writer.missing())
-        var index = SignatureIndex(size: try #require(try await writer.pieceSize()))
-        while let batch = try await writer.nextSignatures() { try index.append(batch.bytes, basis: batch.basis) }
+        let (writer, index) = try await self.writer(of: document, against: old)
         let reader = try await DocumentReader.open(document, pool: pool)
         let link = SimulatedLink()
         await reader.take(.init(signatures: index, takesCompressed: true), now: { link.now })
