@@ -2103,8 +2103,8 @@ public nonisolated struct WireAcceptRequest: Sendable {
   /// Nobody named the activity: where the device no longer offers it, what it offers now is meant.
   public var orNewest: Bool = false
 
-  /// What the user was shown and has said yes to; not set: nothing. A document that is called otherwise by now is not what
-  /// he named: noSuchActivity.
+  /// What the user was shown and has said yes to; not set: nothing. What is of another kind by now, or a document that is
+  /// called otherwise, is not what he named: noSuchActivity.
   public var shownTitle: String {
     get {_shownTitle ?? String()}
     set {_shownTitle = newValue}

@@ -64,20 +64,33 @@ struct HandoffAttacks {
     @Test("A document that is called otherwise as soon as it is accepted", arguments: ["tax.pdf", ".profile"])
     func renamed(title: String) async throws {
         let origin = PeerName(id: "hostile", name: "laptop")
-        let offered = WireActivitySummary.with { ($0.title, $0.kind) = (title, .document) }
-        func isTaken(asShown shown: (title: String, kind: WireActivityKind)?) -> Bool {
-            let request = WireAcceptRequest.with {
-                if let shown { ($0.shownTitle, $0.shownKind) = shown }
-            }
-            return (try? ControlService.require(offered, of: origin, asShownIn: request)) != nil
+        func isTaken(
+            _ kind: WireActivityKind, asShown shown: (title: String, kind: WireActivityKind),
+            without off: ControlService.ShownChecks = []
+        ) -> Bool {
+            let offered = WireActivitySummary.with { ($0.title, $0.kind) = (title, kind) }
+            let request = WireAcceptRequest.with { ($0.shownTitle, $0.shownKind) = shown }
+            return
+                (try? ControlService.require(
+                    offered, of: origin, asShownIn: request, checks: .all.subtracting(off))) != nil
         }
         await attack("what was shown as the document report.pdf is \(title)") { defence in
-            Outcome(succeeds: isTaken(asShown: defence.isOn ? ("report.pdf", .document) : nil))
+            Outcome(
+                succeeds: isTaken(
+                    .document, asShown: ("report.pdf", .document), without: defence.isOn ? [] : .title))
         }
         await attack("what was shown as a note called so is the document \(title)") { defence in
-            Outcome(succeeds: isTaken(asShown: defence.isOn ? (title, .application) : nil))
+            Outcome(
+                succeeds: isTaken(.document, asShown: (title, .application), without: defence.isOn ? [] : .kind))
         }
-        #expect(isTaken(asShown: (title, .document)))
+        for kind in [WireActivityKind.web, .application] {
+            await attack("what was shown as the document \(title) is of kind \(kind), with a page that is opened") {
+                defence in
+                Outcome(succeeds: isTaken(kind, asShown: (title, .document), without: defence.isOn ? [] : .kind))
+            }
+        }
+        #expect(isTaken(.document, asShown: (title, .document)))
+        #expect(isTaken(.web, asShown: ("a title of before", .web)))
     }
 
     /// The names of the other suite once more, all the way from the manifest to the disk.
