@@ -13,7 +13,8 @@ import Testing
 final class AutomaticAcceptanceTests {
     private let folder = FileManager.default.temporaryDirectory.path + "/baton-acceptance-\(UUID().uuidString)"
     private let parts: NodeParts
-    private let acceptance: AutomaticAcceptance
+    private let makeAcceptance: (HandoffDeadlines) -> AutomaticAcceptance
+    private let handoffs = HandoffTable()
     private let log = LineRecorder()
     private var rules: String { folder + "/accept-policy" }
     /// Where is noted what a rule has begun to take over.
@@ -24,22 +25,32 @@ final class AutomaticAcceptanceTests {
         let rules = folder + "/accept-policy"
         try Self.write("accept to=\(folder)\n", to: rules)
         parts = try NodeParts(TestAccount(devices: 4))
-        // Time for what happens meanwhile, also on a busy machine.
-        var deadlines = HandoffDeadlines()
-        deadlines.rest = .seconds(30)
         let storage = try BlockingExecutor(name: "rules")
         let logger = Logger(label: "test") { [log] _ in log }
-        acceptance = AutomaticAcceptance(
-            policy: PolicyKeeper(path: FilePath(rules), userHome: nil, on: storage, logger: logger),
-            taken: TakenActivities(path: folder + "/taken", on: storage), directory: parts.directory,
-            connections: parts.connections, exchange: parts.exchange, documents: parts.documents,
-            handoffs: HandoffTable(), applications: parts.applications,
-            handoffSwitch: HandoffSwitchKeeper(path: folder + "/handoff", on: storage, logger: logger),
-            files: parts.files, deadlines: deadlines, bound: NodeLimits().acceptedWaiting, on: parts.loop,
-            logger: logger)
+        let policy = PolicyKeeper(path: FilePath(rules), userHome: nil, on: storage, logger: logger)
+        let taken = TakenActivities(path: folder + "/taken", on: storage)
+        let handoffSwitch = HandoffSwitchKeeper(path: folder + "/handoff", on: storage, logger: logger)
+        makeAcceptance = { [parts, handoffs] deadlines in
+            AutomaticAcceptance(
+                policy: policy, taken: taken, directory: parts.directory, connections: parts.connections,
+                exchange: parts.exchange, documents: parts.documents, handoffs: handoffs,
+                applications: parts.applications, handoffSwitch: handoffSwitch, files: parts.files,
+                deadlines: deadlines, bound: NodeLimits().acceptedWaiting, on: parts.loop, logger: logger)
+        }
     }
 
     deinit { try? FileManager.default.removeItem(atPath: folder) }
+
+    /// What follows the rules, until it is cancelled.
+    ///
+    /// - Parameter rest: time for what happens meanwhile, also on a busy machine.
+    private func start(rest: Duration = .seconds(30)) -> Task<Void, Never> {
+        var deadlines = HandoffDeadlines()
+        deadlines.rest = rest
+        deadlines.opening = .milliseconds(300)
+        let acceptance = makeAcceptance(deadlines)
+        return Task { await acceptance.run() }
+    }
 
     private static func write(_ text: String, to path: String) throws {
         // Whoever reads them finds the old rules or the new ones, and nothing between.
@@ -67,7 +78,7 @@ final class AutomaticAcceptanceTests {
     /// The device's first document does not come, so that its second one waits.
     @Test("What has waited for its turn is held against the rules that are there then")
     func changedRules() async throws {
-        let running = Task { [acceptance] in await acceptance.run() }
+        let running = start()
         let device = parts.account.devices[1]
         await parts.directory.prove(device.id.description)
         try await announce(device)
@@ -96,7 +107,7 @@ final class AutomaticAcceptanceTests {
 
     @Test("A rule holds for devices that a connection has shown, and for others as soon as one has")
     func proved() async throws {
-        let running = Task { [acceptance] in await acceptance.run() }
+        let running = start()
         let (announced, shown) = (parts.account.devices[1], parts.account.devices[2])
         await parts.directory.prove(shown.id.description)
         try await announce(announced)
@@ -105,6 +116,54 @@ final class AutomaticAcceptanceTests {
         #expect(takenFrom() == [shown.id.description])
         await parts.directory.prove(announced.id.description)
         try await eventually("the rule holds for the other by now") { takenFrom().contains(announced.id.description) }
+        running.cancel()
+        await running.value
+        await parts.directory.stop()
+    }
+
+    @Test("What a rule accepts while too many are under way has its turn again")
+    func noPlace() async throws {
+        var others: [Handoff] = []
+        for _ in 0..<HandoffTable.bound {
+            others.append(parts.handoff())
+            try await handoffs.insert(others[others.count - 1])
+        }
+        let running = start(rest: .milliseconds(100))
+        let device = parts.account.devices[1]
+        await parts.directory.prove(device.id.description)
+        try await announce(device)
+        try await eventually("it waits") { log.lines.count { $0.contains(" waits: ") } > 1 }
+        #expect(takenFrom().isEmpty)
+        for other in others { await handoffs.remove(other) }
+        try await eventually("its turn has come") { takenFrom() == [device.id.description] }
+        running.cancel()
+        await running.value
+        await parts.directory.stop()
+    }
+
+    /// A file system in a program's hands that never answers, as a network drive that is away.
+    @Test("A rule whose folder hangs stops no other rule", .enabled(if: geteuid() == 0, "it needs root to mount"))
+    func hangingFolder() async throws {
+        let hanging = folder + "/hanging"
+        try FileManager.default.createDirectory(atPath: hanging, withIntermediateDirectories: false)
+        let server = try FileDescriptor.open("/dev/fuse", .readWrite)
+        defer { umount2(hanging, 2) }
+        // What waits for an answer is told that there will be none.
+        defer { try? server.close() }
+        let options = "fd=\(server.rawValue),rootmode=40000,user_id=0,group_id=0"
+        try #require(mount("baton-test", hanging, "fuse", 0, options) == 0)
+        let devices = parts.account.devices[1...]
+        let first = devices.prefix(2).map { "accept device=\($0.id) to=\(hanging)\n" }.joined()
+        try Self.write(first + "accept to=\(folder)\n", to: rules)
+        let running = start()
+        for device in devices {
+            await parts.directory.prove(device.id.description)
+            try await announce(device)
+        }
+        try await eventually("the third has its turn") { takenFrom() == [devices[3].id.description] }
+        try await eventually("it is said what hangs") {
+            log.lines.count { $0.contains("did not open within") } == 2
+        }
         running.cancel()
         await running.value
         await parts.directory.stop()

@@ -10,4 +10,6 @@ package struct HandoffDeadlines: Sendable {
     /// How long a device has no turn after something of it was not taken over by a rule: what it offers and does not give
     /// costs no more than a few lines of the log.
     package var rest = Duration.seconds(10)
+    /// How long the folder of a rule may take to open: one on a network drive that is away may take for ever.
+    package var opening = Duration.seconds(10)
 }

@@ -171,7 +171,7 @@ private struct RuleParser {
         case _: return nil
         }
         let (bytes, overflow) = whole.multipliedReportingOverflow(by: multiplier)
-        let (sum, excess) = bytes.addingReportingOverflow(multiplier / 1000 * thousandths)
+        let (sum, excess) = bytes.addingReportingOverflow(multiplier * thousandths / 1000)
         return overflow || excess ? nil : sum
     }
 

@@ -19,6 +19,15 @@ actor AutomaticAcceptance {
     /// Documents that are fetched at once.
     static let concurrency = 2
 
+    /// What became of a document that a rule accepts.
+    private enum Outcome {
+        /// It is here, or no rule's any more.
+        case done
+        case failed
+        /// There was no place for it: it has its turn again.
+        case waits
+    }
+
     private struct Candidate {
         let peer: Peer
         let summary: WireActivitySummary
@@ -45,6 +54,8 @@ actor AutomaticAcceptance {
     private var announced = SeenActivities()
     private var queue: AcceptanceQueue<Candidate>
     private var fullness = RepeatedWarning()
+    /// Folders of rules that are being opened: each by one thread at the most, however long that is blocked.
+    private var opening: [FilePath: Task<DestinationFolder, any Error>] = [:]
 
     /// - Parameter bound: see ``NodeLimits/acceptedWaiting``.
     init(
@@ -92,26 +103,26 @@ actor AutomaticAcceptance {
             Task { await exchange.inform(peer.device.description) }
             return
         }
-        let candidate = Candidate(peer: peer, summary: summary, subject: subject)
-        guard queue.enter(candidate, of: peer.device) else {
-            if let unsaid = fullness.note(at: .now) {
-                logger.warning(
-                    "accept policy: “\(summary.title)” from \(peer.name) is left to you: too many wait already",
-                    metadata: unsaid > 0 ? ["leftSinceLastSaid": "\(unsaid)"] : nil)
-            }
-            return
-        }
+        enter(Candidate(peer: peer, summary: summary, subject: subject))
         startNext()
+    }
+
+    private func enter(_ candidate: Candidate) {
+        guard !queue.enter(candidate, of: candidate.peer.device), let unsaid = fullness.note(at: .now) else { return }
+        logger.warning(
+            "accept policy: “\(candidate.summary.title)” from \(candidate.peer.name) is left to you: too many wait already",
+            metadata: unsaid > 0 ? ["leftSinceLastSaid": "\(unsaid)"] : nil)
     }
 
     private func startNext() {
         while let candidate = queue.begin() {
             Task {
                 let device = candidate.peer.device
-                let isHere = await take(candidate)
-                queue.end(device, rests: !isHere)
+                let outcome = await take(candidate)
+                queue.end(device, rests: outcome != .done)
+                if outcome == .waits { enter(candidate) }
                 startNext()
-                guard !isHere else { return }
+                guard outcome != .done else { return }
                 try? await Task.sleep(for: deadlines.rest)
                 queue.wake(device)
                 startNext()
@@ -119,36 +130,70 @@ actor AutomaticAcceptance {
         }
     }
 
-    /// - Returns: whether it is here now.
-    private func take(_ candidate: Candidate) async -> Bool {
+    private func take(_ candidate: Candidate) async -> Outcome {
         let (peer, summary) = (candidate.peer, candidate.summary)
         // The user may have changed the rules while it waited for its turn.
         let policy = await policy.current()
-        guard let (rule, place) = policy.acceptance(of: candidate.subject) else { return true }
+        guard let id = ActivityID(summary.id), let (rule, place) = policy.acceptance(of: candidate.subject) else {
+            return .done
+        }
         let what = "accept policy, line \(rule.line): “\(summary.title)” from \(peer.name)"
+        let handoff: Handoff
         do {
-            let destination = try await documents.openDestination(place)
-            guard let id = ActivityID(summary.id), try await taken.insert(id, of: peer.device.description) else {
-                return true
-            }
-            logger.notice("\(what) is taken over into \(place)")
-            let handoff = Handoff(
+            handoff = Handoff(
                 Handoff.Plan(
                     activity: summary, origin: peer.peerName, candidates: policy.candidates(for: candidate.subject),
-                    destination: destination, rule: rule),
+                    destination: try await open(place), rule: rule),
                 connections: connections, documents: documents, applications: applications, files: files,
                 deadlines: deadlines)
-            try await handoffs.insert(handoff)
-            let task = handoff.start()
-            await handoffs.setTask(task, of: handoff)
-            let isHere = await follow(handoff, of: peer.device, what)
-            await task.value
-            await handoffs.remove(handoff)
-            return isHere
         } catch {
             logger.warning("\(what) was not taken over: \(error)")
-            return false
+            return .failed
         }
+        do {
+            try await handoffs.insert(handoff)
+        } catch {
+            logger.notice("\(what) waits: \(error)")
+            return .waits
+        }
+        let outcome: Outcome
+        do {
+            if try await taken.insert(id, of: peer.device.description) {
+                logger.notice("\(what) is taken over into \(place)")
+                let task = handoff.start()
+                await handoffs.setTask(task, of: handoff)
+                outcome = await follow(handoff, of: peer.device, what) ? .done : .failed
+                await task.value
+            } else {
+                outcome = .done
+            }
+        } catch {
+            logger.warning("\(what) was not taken over: \(error)")
+            outcome = .failed
+        }
+        await handoffs.remove(handoff)
+        return outcome
+    }
+
+    /// Opens the folder of a rule, and waits no longer than ``HandoffDeadlines/opening``.
+    private func open(_ place: FilePath) async throws(HandoffError) -> DestinationFolder {
+        let name = NameDisplay.escaped(place.bytes)
+        return try await withDeadline(deadlines.opening, "the folder '\(name)' did not open") {
+            try await self.openInTurn(place)
+        }
+    }
+
+    private func openInTurn(_ place: FilePath) async throws -> DestinationFolder {
+        while let earlier = opening[place] {
+            _ = try? await earlier.valueUnlessCancelled
+            try Task.checkCancellation()
+        }
+        let task = Task<DestinationFolder, any Error> {
+            defer { opening[place] = nil }
+            return try await documents.openDestination(place)
+        }
+        opening[place] = task
+        return try await task.valueUnlessCancelled
     }
 
     /// - Returns: whether it came to its end well.
