@@ -27,37 +27,48 @@ extension WireDictionaryValue {
     ///
     /// - Throws: ``HandoffError`` with `invalidRequest`.
     public func requireCheapKeys() throws(HandoffError) {
-        try requireKeys(atMost: Self.keyBound)
+        try requireCheap(HashedLimits())
     }
 
-    /// - Parameter bound: the most bytes of what is hashed; tests of attacks see what the number is good for.
-    package func requireKeys(atMost bound: Int) throws(HandoffError) {
-        try requireKeys(atMost: bound, isHashed: false)
+    /// What may be hashed of user info. Other than the default only where tests of attacks see what one is good for.
+    package struct HashedLimits: Sendable {
+        /// The most bytes of a text.
+        package var text = WireDictionaryValue.keyBound
+        /// Whether a number has to be one: NaN equals nothing, itself included, so that a set of them compares each with
+        /// all others.
+        package var areNumbers = true
+
+        package init() {}
     }
 
-    fileprivate func requireKeys(atMost bound: Int, isHashed: Bool) throws(HandoffError) {
+    package func requireCheap(_ limits: HashedLimits) throws(HandoffError) {
+        try requireCheap(limits, isHashed: false)
+    }
+
+    fileprivate func requireCheap(_ limits: HashedLimits, isHashed: Bool) throws(HandoffError) {
         for pair in pairs {
-            guard pair.key.utf8.count <= bound else { throw .expensive(bound) }
-            try pair.value.requireKeys(atMost: bound, isHashed: isHashed)
+            guard pair.key.utf8.count <= limits.text else { throw .expensive(limits.text) }
+            try pair.value.requireCheap(limits, isHashed: isHashed)
         }
     }
 }
 
 extension WireValue {
     /// - Parameter isHashed: it is in a set.
-    fileprivate func requireKeys(atMost bound: Int, isHashed: Bool) throws(HandoffError) {
+    fileprivate func requireCheap(
+        _ limits: WireDictionaryValue.HashedLimits, isHashed: Bool
+    ) throws(HandoffError) {
         switch kind {
         case .string(let text), .url(let text):
-            guard !isHashed || text.utf8.count <= bound else { throw .expensive(bound) }
+            guard !isHashed || text.utf8.count <= limits.text else { throw .expensive(limits.text) }
         case .array(let list):
-            for element in list.elements { try element.requireKeys(atMost: bound, isHashed: isHashed) }
+            for element in list.elements { try element.requireCheap(limits, isHashed: isHashed) }
         case .set(let list):
-            for element in list.elements { try element.requireKeys(atMost: bound, isHashed: true) }
+            for element in list.elements { try element.requireCheap(limits, isHashed: true) }
         case .dictionary(let dictionary):
-            try dictionary.requireKeys(atMost: bound, isHashed: isHashed)
+            try dictionary.requireCheap(limits, isHashed: isHashed)
         case .real(let number), .date(let number):
-            // One equals nothing, itself included: a set of them compares each with all others.
-            guard !isHashed || !number.isNaN else { throw .noNumber }
+            guard !isHashed || !limits.areNumbers || !number.isNaN else { throw .noNumber }
         case .null, .boolean, .integer, .unsignedInteger, .data, .uuid, nil:
             break
         }

@@ -22,18 +22,64 @@ struct AccountAttacks {
         }
     }
 
-    /// Looks for the account key in every place where it could stand, as bytes and as text.
-    private func findKey(in loot: [[UInt8]], of id: AccountID) -> AccountKey? {
-        for file in loot where file.count >= AccountKey.secretCount {
-            for start in 0...(file.count - AccountKey.secretCount) {
-                let secret = Array(file[start..<(start + AccountKey.secretCount)])
-                guard let key = AccountKey(secret: secret.withUnsafeBytes { SecretBytes(copying: $0) }) else {
-                    continue
+    /// What makes devices of an account, in some form in which it could stand on a disk.
+    private enum Find: Equatable {
+        case key(AccountKey)
+        /// What all secrets of the account are derived from, or the seed of its authority's key: as good as the account key.
+        case equivalent
+    }
+
+    /// Looks for what makes devices of an account in every place where it could stand: the account key as bytes, in
+    /// hexadecimal digits and as people type it, and what is derived from it and as good as it.
+    private func find(in loot: [[UInt8]], of account: Account) -> Find? {
+        func key(_ secret: [UInt8]) -> Find? {
+            guard let key = AccountKey(secret: secret.withUnsafeBytes { SecretBytes(copying: $0) }),
+                AccountSecrets(key).accountID == account.id
+            else { return nil }
+            return .key(key)
+        }
+        let authority = CertificateProfile.publicKey(ofAuthority: account.identity.authorityCertificate)
+        func derived(_ bytes: [UInt8]) -> Find? {
+            let secret = bytes.withUnsafeBytes { SecretBytes(copying: $0) }
+            let id = SecretDerivation.expand(secret, "account-id").withUnsafeBytes { Array($0.prefix(8)) }
+            let publicKey = try? CertificateProfile.signingKey(secret).publicKey.rawRepresentation
+            let isSeed = publicKey.map { Array($0) == authority } ?? false
+            let isRoot = id == withUnsafeBytes(of: account.id.rawValue.bigEndian) { Array($0) }
+            return isSeed || isRoot ? .equivalent : nil
+        }
+        for file in loot {
+            let text = String(decoding: file, as: UTF8.self)
+            for word in text.split(whereSeparator: { !$0.isASCII || $0.isWhitespace || $0 == "\"" }) {
+                let bytes = Array(word.utf8).withUnsafeBytes { SecretBytes(copying: $0) }
+                if let typed = try? AccountKey(parsing: bytes), AccountSecrets(typed).accountID == account.id {
+                    return .key(typed)
                 }
-                if AccountSecrets(key).accountID == id { return key }
+                let pairs = stride(from: 0, to: word.count, by: 2).map { word.dropFirst($0).prefix(2) }
+                if let found = key(pairs.compactMap { UInt8($0, radix: 16) }) { return found }
+            }
+            for start in file.indices {
+                if let found = key(Array(file[start...].prefix(AccountKey.secretCount))) { return found }
+                guard file.count - start >= 32 else { continue }
+                if let found = derived(Array(file[start..<(start + 32)])) { return found }
             }
         }
         return nil
+    }
+
+    /// The forms in which a device that keeps what it must not could have it.
+    private enum Form: CaseIterable {
+        case bytes, digits, text, pseudoRandomKey, authoritySeed
+
+        func written(_ key: AccountKey) -> [UInt8] {
+            func bytes(_ secret: SecretBytes) -> [UInt8] { secret.withUnsafeBytes { Array($0) } }
+            return switch self {
+            case .bytes: [1, 2, 3] + bytes(key.secret) + [4]
+            case .digits: Array("key: \(bytes(key.secret).map { String(format: "%02x", $0) }.joined())\n".utf8)
+            case .text: bytes(key.formatted()) + [10]
+            case .pseudoRandomKey: bytes(SecretDerivation.extract(key.secret, salt: Array("baton/1".utf8)))
+            case .authoritySeed: [1, 2, 3] + bytes(AccountSecrets(key).certificateAuthoritySeed)
+            }
+        }
     }
 
     /// Stealing the folder must not make the thief a maker of devices: 1Password's and Signal's threat models name it;
@@ -42,18 +88,21 @@ struct AccountAttacks {
     func enrolment() async throws {
         let account = try TestAccount(devices: 2)
         let (stolen, other) = (account.devices[0], account.devices[1])
-        /// Enrols a device with the account key where that is in a copy of the folder, else with a key that the thief makes.
-        func enrol(withKeyInFolder isWritten: Bool = false) throws -> (device: Account, hasFoundKey: Bool) {
+        /// Enrols a device with what makes devices where a copy of the folder has that, else with a key that the thief makes.
+        ///
+        /// - Parameter form: that of the account key, in a copy that has it.
+        func enrol(withKey form: Form? = nil) throws -> (device: Account, found: Find?) {
             let thief = try Scratch()
             let copy = FilePath(thief.url.appendingPathComponent("account").path)
             try FileManager.default.copyItem(atPath: stolen.store.folder.string, toPath: copy.string)
-            if isWritten {
-                let secret = account.key.secret.withUnsafeBytes { Data($0) }
-                try secret.write(to: URL(fileURLWithPath: copy.appending("account-key").string))
+            if let form {
+                try Data(form.written(account.key)).write(
+                    to: URL(fileURLWithPath: copy.appending("left-over").string))
             }
-            let key = try findKey(in: loot(copy), of: stolen.account.id)
+            let found = try find(in: loot(copy), of: stolen.account)
             let fresh = AccountStore(folder: FilePath(thief.url.appendingPathComponent("new").path))
-            return (try fresh.join(key ?? AccountKey()), key != nil)
+            let key: AccountKey? = if case .key(let key)? = found { key } else { nil }
+            return (try fresh.join(key ?? AccountKey()), found)
         }
         try await attack("a device that a thief of the folder enrols with the key that he finds, or with his own") {
             defence in
@@ -61,15 +110,21 @@ struct AccountAttacks {
             return try other.admits(
                 enrolled.device.identity.tlsMaterial, checks: defence.isOn ? .all : .all.subtracting(.account))
         }
-        // No code writes the key, so that there is nothing to switch off: a device that had written it stands in.
-        func findAndEnrol(withKeyInFolder isWritten: Bool) throws -> Outcome {
-            let enrolled = try enrol(withKeyInFolder: isWritten)
-            return enrolled.hasFoundKey ? try other.admits(enrolled.device.identity.tlsMaterial) : .refused
+        // No code writes it, so that there is nothing to switch off: a device that had written it stands in.
+        func findAndEnrol(withKey form: Form? = nil) throws -> Outcome {
+            let enrolled = try enrol(withKey: form)
+            return switch enrolled.found {
+            case .key: try other.admits(enrolled.device.identity.tlsMaterial)
+            case .equivalent: .succeeded
+            case nil: .refused
+            }
         }
-        try await attack("the account key, looked for in all that is in a stolen folder") {
-            try findAndEnrol(withKeyInFolder: false)
-        } against: {
-            try findAndEnrol(withKeyInFolder: true)
+        for form in Form.allCases {
+            try await attack("the account key (\(form)), looked for in all that is in a stolen folder") {
+                try findAndEnrol()
+            } against: {
+                try findAndEnrol(withKey: form)
+            }
         }
     }
 

@@ -120,9 +120,10 @@ struct MessageAttacks {
         await attack("user info with \(isKey ? "a key" : "a text in a set") of 40,000 bytes") { defence in
             let bytes = try? WireRequest.with { $0.offer.userInfo = userInfo(40_000) }.serializedBytes() as [UInt8]
             guard case .offer(let offer)? = try? WireRequest.decode(bytes ?? []) else { return .refused }
-            let bound = defence.isOn ? WireDictionaryValue.keyBound : .max
+            var limits = WireDictionaryValue.HashedLimits()
+            if !defence.isOn { limits.text = .max }
             do {
-                try OfferedActivity.requireFitting(offer.userInfo, keyBound: bound)
+                try OfferedActivity.requireFitting(offer.userInfo, hashed: limits)
             } catch {
                 return .refused
             }
@@ -135,19 +136,33 @@ struct MessageAttacks {
 
     /// One NaN equals nothing and has the hash of all others: each that comes into a set is compared with all before.
     @Test("Numbers in a set that are none", arguments: [true, false])
-    func noNumbers(isDate: Bool) throws {
-        func userInfo(_ number: Double) -> WireDictionaryValue {
+    func noNumbers(isDate: Bool) async throws {
+        func userInfo(_ element: WireValue) -> WireDictionaryValue {
             .with { info in
                 info.pairs = [
                     .with {
                         $0.key = "k"
-                        $0.value.set.elements = [.with { if isDate { $0.date = number } else { $0.real = number } }]
+                        $0.value.set.elements = [element]
                     }
                 ]
             }
         }
-        try OfferedActivity.requireFitting(userInfo(1))
-        #expect(throws: HandoffError.self) { try OfferedActivity.requireFitting(userInfo(.nan)) }
+        func number(_ number: Double) -> WireValue {
+            .with { if isDate { $0.date = number } else { $0.real = number } }
+        }
+        let elements: [(name: String, value: WireValue)] = [
+            ("itself", number(.nan)), ("in an array", .with { $0.array.elements = [number(.nan)] }),
+            ("in a dictionary", .with { $0.dictionary = .with { $0.entries = ["k": number(.nan)] } }),
+        ]
+        for element in elements {
+            await attack("a set of \(isDate ? "dates" : "numbers") that are none, each \(element.name)") { defence in
+                var limits = WireDictionaryValue.HashedLimits()
+                limits.areNumbers = defence.isOn
+                return Outcome(
+                    succeeds: (try? OfferedActivity.requireFitting(userInfo(element.value), hashed: limits)) != nil)
+            }
+        }
+        try OfferedActivity.requireFitting(userInfo(number(1)))
     }
 
     /// "Billion laughs" needs references; without them a message can at most be as large as it is. What is over the bound

@@ -134,14 +134,15 @@ extension OfferedActivity {
     /// Refuses user info that is too large for a handoff, or made to cost its reader more than its writer.
     ///
     /// - Parameters:
-    ///   - keyBound: the most bytes of what is hashed; tests of attacks see what the numbers are good for.
+    ///   - hashed: what may be hashed of it; tests of attacks see what the numbers are good for.
     ///   - bound: the most bytes in all.
     /// - Returns: the user info as it travels.
     @discardableResult
     static func requireFitting(
-        _ userInfo: WireDictionaryValue, keyBound: Int = WireDictionaryValue.keyBound, bound: Int = userInfoBound
+        _ userInfo: WireDictionaryValue, hashed: WireDictionaryValue.HashedLimits = .init(),
+        bound: Int = userInfoBound
     ) throws(HandoffError) -> [UInt8] {
-        try userInfo.requireKeys(atMost: keyBound)
+        try userInfo.requireCheap(hashed)
         let encoded: [UInt8]
         do {
             encoded = try userInfo.serializedBytes()
