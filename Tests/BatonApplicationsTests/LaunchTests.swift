@@ -272,6 +272,10 @@ struct OpeningTests {
         try desk.folder.program("bin/xdg-open", "echo \"$1\" > \"$HOME/../asked\"; echo end >> \"$HOME/../asked\"")
         try await desk.launcher().open(url: "https://example.org/@a/K\u{F6}ln\u{202E}?b@c")
         #expect(try await desk.written("asked") == ["https://example.org/@a/K%C3%B6ln%E2%80%AE?b@c", "end"])
+        try await desk.launcher().open(url: "http://example.org/?a={\"b\"}|<c>`d`\\^[1]%41")
+        try await eventually("the other is opened") {
+            desk.folder.read("asked") == "http://example.org/?a=%7B%22b%22%7D%7C%3Cc%3E%60d%60%5C%5E[1]%41\nend\n"
+        }
     }
 
     @Test("files and folders are opened; what is not there, is a device or would be started is not")
@@ -283,7 +287,13 @@ struct OpeningTests {
         #expect(try await desk.written("asked").first == file.string)
         let program = try desk.folder.program("hello.txt", "true")
         let entry = try desk.folder.write("[Desktop Entry]", to: "hello.desktop")
-        for path in [FilePath("/nonexistent/file"), "/dev/null", "relative", program, entry] {
+        let archive = try desk.folder.write("x", to: "hello.Jar")
+        let unnamed = try desk.folder.write("[Desktop Entry]", to: "hello")
+        try desk.folder.program(
+            "bin/xdg-mime",
+            "[ \"$1 $2\" = 'query filetype' ] && grep -q Desktop \"$3\" && echo 'application/x-desktop; charset=us-ascii'"
+        )
+        for path in [FilePath("/nonexistent/file"), "/dev/null", "relative", program, entry, archive, unnamed] {
             do {
                 try await desk.launcher().open(file: path)
                 Issue.record("\(path) was opened")

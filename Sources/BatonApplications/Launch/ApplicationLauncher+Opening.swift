@@ -8,7 +8,8 @@ extension ApplicationLauncher {
 
     /// Opens a web page in the user's default browser.
     ///
-    /// What is not ASCII is escaped, so that nothing in the address shows as something else.
+    /// What is not ASCII, or has no place in an address, is escaped, so that nothing in it shows as something else and
+    /// no program between here and the browser takes it for its own.
     ///
     /// - Parameter url: http or https, without a name or password before its host, which would hide where it leads.
     public func open(url: String) async throws(LaunchError) {
@@ -28,11 +29,11 @@ extension ApplicationLauncher {
         try await open(Self.escaped(url))
     }
 
-    /// Source: RFC 3987, 3.1.
+    /// Source: RFC 3987, 3.1, and RFC 3986, appendix A, which has a use for every other character of ASCII.
     private static func escaped(_ url: String) -> String {
         var escaped = ""
         for byte in url.utf8 {
-            if byte < 0x80 {
+            if byte < 0x80, !"\"<>\\^`{|}".utf8.contains(byte) {
                 escaped.unicodeScalars.append(Unicode.Scalar(byte))
             } else {
                 escaped += "%" + String(byte, radix: 16, uppercase: true)
@@ -54,11 +55,44 @@ extension ApplicationLauncher {
             throw LaunchError(.notOpenable, "\(file) is neither a file nor a folder")
         }
         let isExecutable = !status.permissions.isDisjoint(with: [.ownerExecute, .groupExecute, .otherExecute])
-        guard status.type == .directory || !isExecutable && file.extension != "desktop" else {
-            throw LaunchError(.notOpenable, "\(file) is a program: look at it, and start it yourself")
+        if status.type == .regular {
+            let isProgram = isExecutable ? true : await wouldStart(file)
+            guard !isProgram else {
+                throw LaunchError(.notOpenable, "\(file) is a program: look at it, and start it yourself")
+            }
         }
         try await open(file.string)
     }
+
+    /// Whether what opens a file that has no execute bit would run it: an entry of the desktop, or what there may be an
+    /// interpreter for.
+    ///
+    /// `xdg-mime` answers as `xdg-open` decides, which looks at the first bytes where the name says nothing; the name is
+    /// asked as well, since each desktop has an order of its own.
+    private func wouldStart(_ file: FilePath) async -> Bool {
+        if let suffix = file.extension, Self.programExtensions.contains(suffix.lowercased()) { return true }
+        guard let path = try? search.find("xdg-mime") else { return false }
+        let answer = await ShortProcess.run(
+            path, ["query", "filetype", file.string], environment: environment, within: answerTime)
+        guard let answer, answer.hasSucceeded else { return false }
+        // `file`, which answers where there is no database of types, adds parameters.
+        let type = answer.output.prefix { $0 != ";" && !$0.isWhitespace }
+        return Self.programTypes.contains(type.lowercased())
+    }
+
+    private static let programExtensions: Set<String> = [
+        "appimage", "bat", "cmd", "com", "desktop", "exe", "jar", "jnlp", "kdelnk", "lnk", "msi",
+    ]
+
+    /// Source: shared-mime-info, freedesktop.org.xml, and the names that `file` has for the same.
+    private static let programTypes: Set<String> = [
+        "application/java-archive", "application/vnd.appimage", "application/vnd.microsoft.portable-executable",
+        "application/x-bat", "application/x-desktop", "application/x-dosexec", "application/x-executable",
+        "application/x-iso9660-appimage", "application/x-java", "application/x-java-applet",
+        "application/x-java-archive", "application/x-java-jnlp-file", "application/x-ms-dos-executable",
+        "application/x-ms-shortcut", "application/x-msdownload", "application/x-msdos-program", "application/x-msi",
+        "application/x-pie-executable", "application/x-sharedlib",
+    ]
 
     /// What people call the browser that ``open(url:)`` opens; `nil` where the desktop does not say.
     public func defaultBrowserName() async -> String? {
