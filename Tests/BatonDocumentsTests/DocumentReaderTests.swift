@@ -116,7 +116,7 @@ struct DocumentReaderTests {
         let source = try source(DocumentFixture.content(4 << 20, seed: 12))
         try apply(change, to: source.path)
         let code = await DocumentFixture.code { _ = try await DocumentReader.open(source, pool: pool) }
-        #expect(code == (change == .removed ? .missing : .sourceChanged))
+        #expect(code == .sourceChanged)
         #expect(DocumentFixture.openFiles(in: scratch.path).isEmpty)
     }
 

@@ -114,15 +114,22 @@ extension LabHandoffTests {
 
             // Written to while it is sent, and cut short.
             let changed = try lab.destination("changed")
-            for change in ["grows", "is edited", "shrinks"] {
+            for change in ["grows", "is edited", "is missing for a moment", "shrinks"] {
                 let before = try await lab.sentBytes(1)
                 let accepting = try await halfWay(lab, changed, beyond: Self.size / 2)
+                if change == "is missing for a moment" {
+                    // As a program saves that puts the old one aside first.
+                    let old = document.appendingPathExtension("old")
+                    try FileManager.default.moveItem(at: document, to: old)
+                    try await accepting.event("interrupted") { $0.code == "documentChanged" }
+                    try FileManager.default.copyItem(at: old, to: document)
+                }
                 let file = try FileHandle(forWritingTo: document)
                 switch change {
                 case "grows":
                     try file.seekToEnd()
                     try file.write(contentsOf: Data("more".utf8))
-                case "is edited":
+                case "is edited", "is missing for a moment":
                     try file.seek(toOffset: 1000)
                     try file.write(contentsOf: Data("other".utf8))
                 default:

@@ -22,7 +22,7 @@ final class DocumentFiles: Sendable {
 
     /// Opens the folder of a document, where it is one.
     ///
-    /// - Throws: `missing`, `unreadable`, `sourceChanged` where it is no folder any more.
+    /// - Throws: `unreadable`, `sourceChanged` where it is no folder any more, or not there: another may be about to come.
     init(_ document: ScannedDocument) throws(DocumentError) {
         tree = document.tree
         path = document.path
@@ -33,7 +33,7 @@ final class DocumentFiles: Sendable {
         do {
             root = .folder(try SystemCalls.open(path, O_RDONLY | O_DIRECTORY))
         } catch {
-            guard error != .notDirectory else {
+            guard error != .notDirectory, error != .noSuchFileOrDirectory else {
                 throw DocumentError(.sourceChanged, tree.label.description, underlyingError: error)
             }
             throw DocumentError(openingFailed: error, path)
@@ -42,8 +42,7 @@ final class DocumentFiles: Sendable {
 
     /// Opens a file as it is now, which its version tells: no link is followed, and nothing but a file is kept open.
     ///
-    /// - Throws: `missing` where the document itself is gone, `sourceChanged` where there is no such file in it any more,
-    ///   `unreadable`, `readFailed`.
+    /// - Throws: `sourceChanged` where there is no such file any more, `unreadable`, `readFailed`.
     func open(file index: Int) throws(DocumentError) -> OpenedFile {
         let entry = tree.entry(ofFile: index).path
         let name = tree.displayed(entry)
@@ -57,8 +56,6 @@ final class DocumentFiles: Sendable {
             return try OpenedFile(file, called: name)
         } catch let error as DocumentError {
             throw error
-        } catch let error as Errno where error == .noSuchFileOrDirectory && entry.isRoot {
-            throw DocumentError(.missing, name, underlyingError: error)
         } catch let error as Errno {
             let code: DocumentError.Code =
                 error == .permissionDenied || error == .notPermitted

@@ -43,6 +43,9 @@ struct DocumentService: Sendable {
     var descriptions: SharedPart?
     /// See ``BufferLimits/olderCopies``; `nil` bounds them by the number of transfers alone.
     var olderCopies: SharedPart?
+    /// How long a document that was offered may be missing before it counts as gone. A program that saves may take the old
+    /// file away before the new one has its name.
+    var absence = Duration.seconds(2)
     /// What is looked at of what is received.
     var checks = ReceivingChecks.all
 
@@ -63,7 +66,8 @@ struct DocumentService: Sendable {
         }
     }
 
-    /// Looks at a file or folder of this device, and at all that is in it. Ends early when the task is cancelled.
+    /// Looks at a file or folder of this device that was offered, and at all that is in it; for ``absence`` at the longest
+    /// where it is missing. Ends early when the task is cancelled.
     ///
     /// - Parameters:
     ///   - device: who asks; `nil`: an application of this user.
@@ -72,8 +76,9 @@ struct DocumentService: Sendable {
         _ path: FilePath, for device: PeerName? = nil, calledInErrors name: String? = nil
     ) async throws(HandoffError) -> ScannedDocument {
         let room = descriptions?.room(of: device?.id ?? Self.applications)
+        let absence = absence
         return try await Self.looking(calledInErrors: name) { (inspector) throws(DocumentError) in
-            try await inspector.scan(path, room)
+            try await inspector.scan(path, room, awaitedFor: absence)
         }
     }
 
@@ -128,6 +133,9 @@ struct DocumentService: Sendable {
 
 /// Looks at files on a thread of its own, because a dead network file system blocks.
 private actor DocumentInspector {
+    /// Between two looks at what is missing.
+    private static let pause = Duration.milliseconds(50)
+
     private nonisolated let executor: BlockingExecutor
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -139,8 +147,22 @@ private actor DocumentInspector {
         try DocumentSource.survey(path, room: room)
     }
 
-    func scan(_ path: FilePath, _ room: GrowingRoom?) throws(DocumentError) -> ScannedDocument {
-        try DocumentScan.scan(path, room: room)
+    func scan(
+        _ path: FilePath, _ room: GrowingRoom?, awaitedFor time: Duration
+    ) async throws(DocumentError) -> ScannedDocument {
+        let end = ContinuousClock.now + time
+        while true {
+            do {
+                return try DocumentScan.scan(path, room: room)
+            } catch {
+                guard error.code == .missing, ContinuousClock.now < end else { throw error }
+            }
+            do {
+                try await Task.sleep(for: Self.pause)
+            } catch {
+                throw DocumentError(.cancelled, NameDisplay.escaped(path.bytes))
+            }
+        }
     }
 
     /// Nil where the folder has no such file, or it is behind a link.
