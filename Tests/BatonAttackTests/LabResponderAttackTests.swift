@@ -211,6 +211,32 @@ extension LabAttackTests {
             _ = try await tap.end()
         }
 
+        @Test("A record that is longer than any device's is not kept until it is refused")
+        func longRecord() async throws {
+            let lab = try await HandoffLab(["laptop", "stranger"], members: 1)
+            defer { lab.down() }
+            let probe = try lab.startProgram(1, [Lab.product("discovery-probe"), "--verdict", "keep"])
+            try await probe.program.line { $0.contains(#""state":"running""#) }
+            try lab.lab.command("avahi", "2", "stop")
+            // The strings of a record that is as long as may be, and of one that is longer by a byte.
+            for (length, expected) in [(1200, 1200), (1201, 0)] {
+                var (strings, left) = ("", length)
+                while left > 0 {
+                    let count = min(left, 256) - 1
+                    strings += String(format: "%02x", count) + String(repeating: "61", count: count)
+                    left -= count + 1
+                }
+                let flooder = try lab.startProgram(
+                    2, ["python3", "-c", HostilePrograms.flooder, "10.77.0.2", "0", "1", strings])
+                try await probe.program.line { line in
+                    line.contains(#""event":"record""#)
+                        && line.contains(#""txt":"\#(strings.prefix(2 * expected))""#)
+                }
+                try await flooder.end(by: SIGKILL)
+            }
+            probe.program.send("quit")
+        }
+
         /// Fills fresh memory with a pattern, so that what the library leaves uninitialised is found.
         private static let perturbed = ["env", "MALLOC_PERTURB_=90", "GLIBC_TUNABLES=glibc.malloc.tcache_count=0"]
 

@@ -33,6 +33,8 @@ extension ServiceDiscovery {
     /// A query shows or no longer shows a record.
     func read(_ text: [UInt8], of name: String, on interface: UInt32, isAdded: Bool) {
         guard var query = queries[name] else { return }
+        // Nobody here can have written a longer one: it is refused like an empty one, and waits nowhere until then.
+        let text = text.count > TextRecord.maximumLength ? [] : text
         let outcome =
             isAdded
             ? query.history.add(text, interfaceIndex: interface)
