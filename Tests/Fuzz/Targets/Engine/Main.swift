@@ -16,7 +16,7 @@ private let targets: [any FuzzTarget.Type] = [
     RevocationTarget.self, JoiningTarget.self, LocalRequestTarget.self, DocumentTarget.self,
     ChunkRecordsTarget.self, TreeTarget.self, JournalTarget.self, DeltaTarget.self, UpstreamTarget.self,
     CompressionTarget.self, NamesTarget.self, SharedFilesTarget.self, ManifestTarget.self, TLSTarget.self,
-    CertificateTarget.self, CMSTarget.self, SiteAssociationTarget.self, ResponseTarget.self,
+    TLSClientTarget.self, CertificateTarget.self, CMSTarget.self, SiteAssociationTarget.self, ResponseTarget.self,
 ]
 
 nonisolated(unsafe) private var chosen: any FuzzTarget.Type = SessionTarget.self  // reason: set once, before the engine

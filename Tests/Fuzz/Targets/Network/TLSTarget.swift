@@ -102,9 +102,7 @@ enum TLSTarget: FuzzTarget {
         return gate
     }
 
-    private static func makeContext(
-        _ identity: DeviceIdentity, gate: @escaping TLSContext.Gate
-    ) throws -> TLSContext {
+    static func makeContext(_ identity: DeviceIdentity, gate: TLSContext.Gate? = nil) throws -> TLSContext {
         let material = identity.tlsMaterial
         let tls = try material.certificate.withUnsafeBytes { certificate in
             try material.authorityCertificate.withUnsafeBytes { authority in
