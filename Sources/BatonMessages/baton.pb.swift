@@ -1974,6 +1974,10 @@ public nonisolated struct WireOfferEvent: Sendable {
     set {kind = .withdrawn(newValue)}
   }
 
+  /// Of `taken`, `progress`, `continued` and `failed`: which taking over it is about. The same device may take an activity
+  /// over more than once, and several devices may have one name. The node counts them from 1; 0: it is about none.
+  public var claim: UInt64 = 0
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public nonisolated enum OneOf_Kind: Equatable, Sendable {
@@ -5764,7 +5768,7 @@ nonisolated extension WireOfferResponse: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireOfferEvent: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".OfferEvent"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}taken\0\u{1}progress\0\u{1}continued\0\u{1}failed\0\u{1}withdrawn\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}taken\0\u{1}progress\0\u{1}continued\0\u{1}failed\0\u{1}withdrawn\0\u{1}claim\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5837,6 +5841,7 @@ nonisolated extension WireOfferEvent: SwiftProtobuf.Message, SwiftProtobuf._Mess
           self.kind = .withdrawn(v)
         }
       }()
+      case 6: try { try decoder.decodeSingularUInt64Field(value: &self.claim) }()
       default: break
       }
     }
@@ -5870,11 +5875,15 @@ nonisolated extension WireOfferEvent: SwiftProtobuf.Message, SwiftProtobuf._Mess
     }()
     case nil: break
     }
+    if self.claim != 0 {
+      try visitor.visitSingularUInt64Field(value: self.claim, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   public static func ==(lhs: WireOfferEvent, rhs: WireOfferEvent) -> Bool {
     if lhs.kind != rhs.kind {return false}
+    if lhs.claim != rhs.claim {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

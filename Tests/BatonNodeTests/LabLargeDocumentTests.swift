@@ -206,6 +206,9 @@ struct LabLargeDocumentTests {
                 FileManager.default.contentsEqual(
                     atPath: folder.appendingPathComponent(name).path, andPath: document.path))
         }
+        // All that is told of what was taken over once is told of one claim.
+        let told = offers[0].events.filter { ["taken", "progress", "continued"].contains($0.event) }.map(\.claim)
+        #expect(told.count > 2 && Set(told).count == 1 && !told.contains(nil), "\(told)")
         for offer in offers { try await offer.end(by: SIGTERM) }
     }
 

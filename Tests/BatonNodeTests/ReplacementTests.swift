@@ -94,6 +94,27 @@ struct ReplacementTests {
         await node.close()
     }
 
+    @Test("What becomes of an activity that one device takes over twice is told by the claim")
+    func twice() async throws {
+        let loop = EventLoop(name: "offers")
+        let offers = try Self.offers(on: loop)
+        let (node, application) = try await connectedPair(on: loop)
+        let activity = try OfferedActivity(.with { $0.type = "org.example.note" }, document: nil)
+        let events = try await offers.offer(activity, from: node)
+        let desktop = PeerName(id: "d", name: "desktop")
+        let first = try await offers.claim(activity.id, by: desktop).claim
+        let second = try await offers.claim(activity.id, by: desktop).claim
+        try await offers.setContinued(second, by: desktop)
+        await offers.report(.progress(.init()), of: try offers.claim(first, of: desktop))
+        await offers.release(first, by: desktop)
+        await offers.withdraw(activity.id)
+        var told: [UInt64] = []
+        for await event in events { told.append(event.claim) }
+        #expect(told == [1, 2, 2, 1, 1, 0])
+        await application.close()
+        await node.close()
+    }
+
     @Test("What was withdrawn while a device takes it over hears what becomes of that, and ends then")
     func overtaken() async throws {
         let loop = EventLoop(name: "offers")

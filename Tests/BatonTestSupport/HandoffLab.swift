@@ -329,7 +329,7 @@ public struct HostCommand: Sendable {
 public struct LabEvent: Decodable, Sendable {
     public var event, time, id, kind, type, title, device, deviceID, since, path, code, message: String?
     public var webPageURL, responder, bottleneck: String?
-    public var size, bytes, total, resumed, rate: UInt64?
+    public var size, bytes, total, resumed, rate, claim: UInt64?
     public var port, peers: Int?
 
     /// Nothing at all.

@@ -9,8 +9,7 @@ import SystemPackage
 actor OfferReporter {
     private let isJSON: Bool
     private let progress: ProgressLine
-    /// By device.
-    private var told: [String: ProgressMembers] = [:]
+    private var transfers = OfferTransfers()
 
     init(isJSON: Bool, progress: ProgressLine = ProgressLine()) {
         self.isJSON = isJSON
@@ -43,60 +42,56 @@ actor OfferReporter {
         try emit("willSave", [Self.device(device)])
     }
 
-    func taken(_ event: WireOfferEvent.Taken) async throws {
+    func taken(_ event: WireOfferEvent.Taken, claim: UInt64) async throws {
+        let name = await name(of: claim, by: event.device)
         if isJSON {
-            try emit("taken", Self.members(event))
+            try emit("taken", Self.members(event, claim))
         } else {
-            await progress.say("\(SafeText.escaped(event.device)) takes it")
+            await progress.say("\(name) takes it")
         }
     }
 
-    func progressed(_ event: WireProgressReport) async throws {
+    func progressed(_ event: WireProgressReport, claim: UInt64) async throws {
+        let name = await name(of: claim, by: event.device)
         if isJSON {
             let now = Instant(nanoseconds: MonotonicClock.nanoseconds())
             try emit(
-                "progress",
-                [Self.device(event.device)] + told[event.device, default: ProgressMembers()].members(event, now: now))
+                "progress", Self.device(event.device, claim) + transfers.members(event, claim: claim, now: now))
         } else {
-            await progress.update(
-                SafeText.escaped(event.device), bytes: event.bytes, total: event.total, bottleneck: event.bottleneck)
+            await progress.update(name, bytes: event.bytes, total: event.total, bottleneck: event.bottleneck)
         }
     }
 
-    func continued(_ event: WireOfferEvent.Taken) async throws {
-        let device = SafeText.escaped(event.device)
-        await progress.remove(device)
-        told[event.device] = nil
+    func continued(_ event: WireOfferEvent.Taken, claim: UInt64) async throws {
+        let name = await end(of: claim, by: event.device)
         if isJSON {
-            try emit("continued", Self.members(event))
+            try emit("continued", Self.members(event, claim))
         } else {
             let size = event.bytes > 0 ? " (\(HumanUnits.bytes(event.bytes)))" : ""
-            await progress.say("continued by \(device)\(size)")
+            await progress.say("continued by \(name)\(size)")
         }
     }
 
-    func failed(_ failure: WireFailure) async throws {
+    func failed(_ failure: WireFailure, claim: UInt64) async throws {
         let error = CommandError(HandoffError(failure))
-        let device = SafeText.escaped(failure.device)
-        await progress.remove(device)
-        told[failure.device] = nil
+        let name = await end(of: claim, by: failure.device)
         if isJSON {
             try emit(
                 "failed",
-                [
-                    Self.device(failure.device), JSONValue.Member("code", .string(error.code)),
+                Self.device(failure.device, claim) + [
+                    JSONValue.Member("code", .string(error.code)),
                     JSONValue.Member("message", .string(failure.message)),
                 ])
         } else {
-            let name = device.isEmpty ? "a device" : device
-            await progress.say("\(name) did not get it: \(SafeText.sentence(failure.message))")
+            let who = name.isEmpty ? "a device" : name
+            await progress.say("\(who) did not get it: \(SafeText.sentence(failure.message))")
         }
     }
 
     /// The node has stopped, and the next one is waited for.
     func nodeLost() async throws {
         await progress.removeAll()
-        told = [:]
+        transfers = OfferTransfers()
         if isJSON {
             try emit("nodeLost", [])
         } else {
@@ -118,14 +113,33 @@ actor OfferReporter {
         await progress.say(text)
     }
 
+    /// What a transfer is called here, from now on.
+    private func name(of claim: UInt64, by device: String) async -> String {
+        let (name, forgotten) = transfers.name(of: claim, by: device)
+        if let forgotten { await progress.remove(forgotten) }
+        return name
+    }
+
+    /// What a transfer was called that is over; its line goes.
+    private func end(of claim: UInt64, by device: String) async -> String {
+        let name = await name(of: claim, by: device)
+        transfers.end(of: claim, by: device)
+        await progress.remove(name)
+        return name
+    }
+
+    /// Nodes that ran before this command was updated tell of no claim.
+    private static func device(_ name: String, _ claim: UInt64) -> [JSONValue.Member] {
+        [device(name)] + (claim > 0 ? [JSONValue.Member("claim", .count(claim))] : [])
+    }
+
     private static func device(_ name: String) -> JSONValue.Member {
         JSONValue.Member("device", .string(name))
     }
 
-    private static func members(_ event: WireOfferEvent.Taken) -> [JSONValue.Member] {
-        [
-            device(event.device), JSONValue.Member("deviceID", .string(event.deviceID)),
-            JSONValue.Member("bytes", .count(event.bytes)),
+    private static func members(_ event: WireOfferEvent.Taken, _ claim: UInt64) -> [JSONValue.Member] {
+        device(event.device, claim) + [
+            JSONValue.Member("deviceID", .string(event.deviceID)), JSONValue.Member("bytes", .count(event.bytes)),
         ]
     }
 

@@ -147,17 +147,17 @@ struct OfferRun: Sendable {
         for try await event in offer.events {
             switch event.kind {
             case .taken(let taken):
-                try await reporter.taken(taken)
+                try await reporter.taken(taken, claim: event.claim)
             case .progress(let progress):
-                try await reporter.progressed(progress)
+                try await reporter.progressed(progress, claim: event.claim)
             case .continued(let taken):
-                try await reporter.continued(taken)
+                try await reporter.continued(taken, claim: event.claim)
                 // With streams, what the other side wants comes only now: its first stream ends the offer.
                 if isOnce, server == nil { end.come() }
             case .failed(let failure) where failure.code == .nodeStopping && !end.hasCome:
                 return false
             case .failed(let failure):
-                try await reporter.failed(failure)
+                try await reporter.failed(failure, claim: event.claim)
             case .withdrawn:
                 return true
             case nil:

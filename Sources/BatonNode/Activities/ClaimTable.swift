@@ -25,6 +25,8 @@ struct ClaimTable {
     /// A claim that went although its holder had said neither that it took the activity over nor that this failed.
     struct Loss {
         let claim: ClaimID
+        /// ``Claim/number``.
+        let number: UInt64
         let activity: ActivityID
         /// What the activity's application is to be told, with the holder's name.
         let error: HandoffError
@@ -161,7 +163,7 @@ struct ClaimTable {
         guard !claim.isContinued, !claim.hasFailed else { return }
         losses.append(
             Loss(
-                claim: id, activity: claim.activity.id,
+                claim: id, number: claim.number, activity: claim.activity.id,
                 error: HandoffError(code, message, device: claim.device.name)))
     }
 
@@ -178,7 +180,7 @@ struct Claim: Sendable {
     fileprivate(set) var activity: OfferedActivity
     /// The holder.
     let device: PeerName
-    /// Rises with every claim that is made.
+    /// Rises with every claim that is made, from 1 on: applications are told which one an event is about.
     let number: UInt64
     /// The holder has said that it took the activity over.
     var isContinued = false

@@ -39,16 +39,24 @@ extension Offers {
         defer { watching?.cancel() }
         do throws(HandoffError) {
             let state = try await handedOverState(of: offer, for: claim, of: device)
-            guard claims.claims[claim] != nil else { throw HandoffError.claimGone }
+            guard let number = claims.claims[claim]?.number else { throw HandoffError.claimGone }
             // It may have been withdrawn, or switched off, while its application saved.
             _ = try self.offer(id)
             claims.setState(state, of: claim)
-            offer.events.yield(.with { $0.taken = device.taken() })
+            offer.events.yield(
+                .with {
+                    $0.taken = device.taken()
+                    $0.claim = number
+                })
             return (claim, state.payload)
         } catch {
             // Of a claim that went meanwhile its application was told why.
-            if claims.setFailed(claim, by: device) != nil {
-                offer.events.yield(.with { $0.failed = error.concerning(device).failure })
+            if let failed = claims.setFailed(claim, by: device) {
+                offer.events.yield(
+                    .with {
+                        $0.failed = error.concerning(device).failure
+                        $0.claim = failed.number
+                    })
             }
             claims.release(claim, by: device)
             // The application may have said where the document was; that is for this device's user alone.
@@ -81,15 +89,14 @@ extension Offers {
         let claim = try claim(id, of: device)
         // It may be said again, such as on another connection; the application is told once.
         guard claims.setContinued(id) else { return }
-        report(
-            .continued(device.taken(bytes: claim.document?.tree.size ?? 0, state: claim.state)), of: claim.activity.id)
+        report(.continued(device.taken(bytes: claim.document?.tree.size ?? 0, state: claim.state)), of: claim)
         settle()
     }
 
     /// What a claim was made for has failed: its application is told once, however many things fail.
     func fail(_ id: ClaimID, by device: PeerName, with error: HandoffError) {
         guard let claim = claims.setFailed(id, by: device) else { return }
-        report(.failed(error.concerning(device).failure), of: claim.activity.id)
+        report(.failed(error.concerning(device).failure), of: claim)
         settle()
     }
 

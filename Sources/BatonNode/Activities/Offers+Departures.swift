@@ -29,7 +29,7 @@ extension Offers {
     func settle() {
         claims.expire(now: .now)
         for loss in claims.takeLosses() {
-            report(.failed(loss.error.failure), of: loss.activity)
+            report(.failed(loss.error.failure), of: loss.activity, claim: loss.number)
             saves[loss.activity]?.remove(loss.claim, because: HandoffError(loss.error.code, loss.error.message))
         }
         for (id, offer) in departed where !claims.isUnsettled(id, now: .now) {

@@ -257,9 +257,20 @@ actor Offers {
     }
 
     /// Tells the application what became of its activity on another device.
-    func report(_ event: WireOfferEvent.OneOf_Kind, of id: ActivityID) {
+    ///
+    /// - Parameter claim: the number of that device's claim; 0 where it is about none.
+    func report(_ event: WireOfferEvent.OneOf_Kind, of id: ActivityID, claim: UInt64 = 0) {
         let offer = offers.first { $0.activity.id == id } ?? endings[id] ?? departed[id]
-        offer?.events.yield(.with { $0.kind = event })
+        offer?.events.yield(
+            .with {
+                $0.kind = event
+                $0.claim = claim
+            })
+    }
+
+    /// Tells the application of a claimed activity what becomes of that claim.
+    func report(_ event: WireOfferEvent.OneOf_Kind, of claim: Claim) {
+        report(event, of: claim.activity.id, claim: claim.number)
     }
 }
 

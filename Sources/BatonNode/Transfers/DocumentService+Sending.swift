@@ -226,7 +226,7 @@ extension DocumentService {
         let latest = LatestProgress()
         latest.set(progress)
         let repeating = Task { [offers] in
-            await latest.repeatWhileStill { await offers.report(.progress($0), of: claim.activity.id) }
+            await latest.repeatWhileStill { await offers.report(.progress($0), of: claim) }
         }
         let result: Result<SignatureIndex?, HandoffError>
         do throws(HandoffError) {
@@ -295,14 +295,14 @@ extension DocumentService {
     ) async throws(HandoffError) {
         let latest = LatestProgress()
         let repeating = Task { [offers] in
-            await latest.repeatWhileStill { await offers.report(.progress($0), of: claim.activity.id) }
+            await latest.repeatWhileStill { await offers.report(.progress($0), of: claim) }
         }
         do {
             while let received = try await upstream.report(deadline: Self.commitDeadline) {
                 report.bottleneckThere = Bottleneck(rawValue: UInt8(clamping: received.bottleneck)) ?? .unknown
                 let progress = report.progress(bytes: received.verifiedBytes, device: claim.device.name)
                 latest.set(progress)
-                await offers.report(.progress(progress), of: claim.activity.id)
+                await offers.report(.progress(progress), of: claim)
                 if received.committed { break }
             }
         } catch {

@@ -482,6 +482,52 @@ struct HandoffTests {
         #expect(events[2]["device"] == "desktop")
     }
 
+    @Test("what two devices of one name make of an offer is told apart", arguments: [false, true])
+    func sameName(isJSON: Bool) async throws {
+        let node = try ScriptedNode { request, stream, _ in
+            guard case .offer = request else { throw HandoffError(.unsupported, "not in this script") }
+            try await stream.respond(.offer(.with { $0.activityID = Data(count: 16) }))
+            let taken = WireOfferEvent.Taken.with { $0.device = "ubuntu" }
+            let progress = WireProgressReport.with {
+                $0.device = "ubuntu"
+                $0.total = 10
+            }
+            let failure = HandoffError(.destinationFull, "the disk is full", device: "ubuntu").failure
+            let events: [(WireOfferEvent.OneOf_Kind, UInt64)] = [
+                (.taken(taken), 7), (.taken(taken), 9), (.progress(progress), 9), (.progress(progress), 7),
+                (.failed(failure), 9), (.continued(taken), 7),
+            ]
+            for (kind, claim) in events {
+                try await stream.send(
+                    record: WireOfferEvent.with {
+                        $0.kind = kind
+                        $0.claim = claim
+                    })
+            }
+            while try await stream.read() != nil {}
+            try await stream.send(record: WireOfferEvent.with { $0.withdrawn = .init() })
+            await stream.finish()
+        }
+        let arguments = ["offer", "--type", "org.example.a", "--once"] + (isJSON ? ["--json"] : [])
+        let result = try await BuiltCommand.run(arguments, home: node.folder)
+        #expect(result.status == 0, "\(result.errors)")
+        guard isJSON else {
+            let lines = result.errors.split(separator: "\n").dropFirst()
+            #expect(
+                lines == [
+                    "ubuntu takes it", "ubuntu (2) takes it", "ubuntu (2) did not get it: the disk is full",
+                    "continued by ubuntu", "withdrawn",
+                ])
+            return
+        }
+        let events = try result.output.split(separator: "\n").map { try JSONParser.parse(String($0)) }
+        #expect(
+            events.dropFirst().map { $0["event"] } == [
+                "taken", "taken", "progress", "progress", "failed", "continued", "withdrawn",
+            ])
+        #expect(events.compactMap { $0["claim"] } == [7, 9, 9, 7, 9, 7].map { JSONValue.integer($0) })
+    }
+
     @Test("SIGTERM, SIGINT and SIGHUP withdraw", arguments: [Signal.terminate, .interrupt, .terminalClosed])
     func signals(_ signal: Signal) async throws {
         let withdrawn = Mutex(false)

@@ -383,6 +383,63 @@ struct ProgressLineTests {
         #expect(try Self.shown(text) == ["report is taken", ""])
     }
 
+    @Test("two transfers of one name have a line each, with a rate, and the end of one leaves the other's")
+    func sameName() async throws {
+        let screen = Screen()
+        let reporter = OfferReporter(isJSON: false, progress: Self.line(screen, isTerminal: true, width: 100))
+        var text = ""
+        func report(_ claim: UInt64, _ megabytes: UInt64) async throws -> [String] {
+            screen.advance(milliseconds: 500)
+            try await reporter.progressed(
+                .with {
+                    $0.device = "ubuntu"
+                    $0.bytes = megabytes << 20
+                    $0.total = 100 << 20
+                }, claim: claim)
+            text += screen.take()
+            return try Self.shown(text)
+        }
+        for second in 0...9 as ClosedRange<UInt64> {
+            _ = try await report(7, 80 + second)
+            let lines = try await report(9, 10 + 2 * second)
+            guard second > 3 else { continue }
+            try #require(lines.count == 2, "\(lines)")
+            #expect(lines[0].hasPrefix("ubuntu      ") && lines[1].hasPrefix("ubuntu (2)  "), "\(lines)")
+            for line in lines { #expect(line.contains(/MiB of 100 MiB, [\d.]+ [KM]iB\/s, .* left/), "\(lines)") }
+        }
+        try await reporter.continued(.with { $0.device = "ubuntu" }, claim: 7)
+        let left = try await report(9, 30)
+        #expect(left.count == 2 && left[0] == "continued by ubuntu" && left[1].hasPrefix("ubuntu (2)  "), "\(left)")
+    }
+
+    @Test("of two transfers of one name JSON has the rate of each; so many are known, and those last heard of")
+    func sameNameInJSON() throws {
+        var transfers = OfferTransfers()
+        func rate(of claim: UInt64, _ bytes: UInt64, _ seconds: UInt64) -> JSONValue? {
+            _ = transfers.name(of: claim, by: "ubuntu")
+            let event = WireProgressReport.with {
+                ($0.device, $0.bytes, $0.total) = ("ubuntu", bytes, 100_000_000)
+            }
+            let members = transfers.members(event, claim: claim, now: Instant(nanoseconds: seconds * 1_000_000_000))
+            return JSONValue.object(members)["rate"]
+        }
+        for second in 0...5 as ClosedRange<UInt64> {
+            let rates = [rate(of: 7, 80_000_000 + second * 1_000_000, second), rate(of: 9, second * 2_000_000, second)]
+            if second > 1 { #expect(rates == [.integer(1_000_000), .integer(2_000_000)]) }
+        }
+        // A name that is free again is given again, and one that a device really has is nobody else's.
+        #expect(transfers.name(of: 10, by: "ubuntu (2)").name == "ubuntu (2) (2)")
+        transfers.end(of: 7, by: "renamed")
+        #expect(transfers.name(of: 11, by: "ubuntu").name == "ubuntu")
+        #expect(transfers.name(of: 9, by: "renamed").name == "ubuntu (2)")
+        // Of a node that tells no claim.
+        for _ in 1...2 { #expect(transfers.name(of: 0, by: "phone").name == "phone") }
+        for number in 0..<OfferTransfers.bound - 4 {
+            #expect(transfers.name(of: 100 + UInt64(number), by: "tablet").forgotten == nil)
+        }
+        #expect(transfers.name(of: 1000, by: "tablet").forgotten == "ubuntu (2) (2)")
+    }
+
     @Test("elsewhere there is a plain line every five seconds")
     func plain() async {
         let screen = Screen()
