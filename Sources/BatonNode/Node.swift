@@ -171,7 +171,8 @@ public actor Node {
         let documents = DocumentService(
             offers: offers, pool: budget.documents, ledger: ledger, limit: sending,
             stallDeadline: limits.stallDeadline, leastProgress: limits.leastProgress,
-            descriptions: budget.descriptions, olderCopies: budget.olderCopies, checks: seams.checks)
+            descriptions: budget.descriptions, olderCopies: budget.olderCopies, previews: budget.previews,
+            checks: seams.checks)
         let directory = PeerDirectory(
             account: account, epoch: epoch, store: store, replayGuard: replayGuard, known: known,
             discovery: discovery, storage: storage, on: loop, logger: logger)

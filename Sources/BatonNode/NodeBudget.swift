@@ -50,9 +50,12 @@ struct BufferLimits: Sendable {
     var deviceRequests = Part(reserved: 9 << 20, ceiling: 18 << 20)
     /// The same of this user's applications. Reserved by default: 64 KiB for each of 144 connections. At most 24 MiB.
     var applicationRequests = Part(reserved: 9 << 20, ceiling: 24 << 20)
-    /// Documents on their way: see ``BatonDocuments/BufferPool``. Reserved by default: 15 buffers, of which one device can
-    /// hold ten. At most 24 MiB.
-    var documents = Part(reserved: 16 << 20, ceiling: 24 << 20)
+    /// Documents on their way: see ``BatonDocuments/BufferPool``. Reserved by default: 12 buffers, of which one device can
+    /// hold nine (``NodeLimits/transfersPerDevice``). At most 22, which three devices can hold that stand still.
+    var documents = Part(reserved: 13 << 20, ceiling: 23 << 20)
+    /// What applications look at of documents: whoever waits for it does not wait for devices that stand still with
+    /// documents. Reserved by default: two buffers, which is what one device can hold. At most 8 MiB.
+    var previews = Part(reserved: 3 << 20, ceiling: 8 << 20)
     /// What is in documents, while it is looked at, told, or held by a claim: the greatest takes 28 MiB. Each device has
     /// half of what there is when it asks, this user's applications together as much as one device. By default 44 MiB,
     /// and at most 64.
@@ -70,6 +73,7 @@ struct NodeBudget: Sendable {
     let devices: ReceiveBudget
     let applications: ReceiveBudget
     let documents: BufferPool
+    let previews: BufferPool
     let descriptions: SharedPart
     let olderCopies: SharedPart
     let streams: ByteBudget.Part
@@ -94,6 +98,7 @@ struct NodeBudget: Sendable {
             limits.buffers.applications, limits.buffers.applicationRequests, connections: limits.localConnections,
             .local)
         documents = BufferPool(part: part(limits.buffers.documents))
+        previews = BufferPool(part: part(limits.buffers.previews))
         descriptions = SharedPart(part(limits.buffers.descriptions))
         olderCopies = SharedPart(part(limits.buffers.olderCopies))
         streams = part(limits.buffers.streams)

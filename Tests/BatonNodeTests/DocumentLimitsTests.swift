@@ -181,6 +181,48 @@ struct DocumentLimitsTests {
         await offers.withdrawAll()
     }
 
+    @Test("What an application looks at comes at once, though documents that stand still hold all of their buffers")
+    func previewBesideDocuments() async throws {
+        let account = try TestAccount(devices: 1)
+        let parts = try NodeParts(account)
+        let (service, size) = (parts.documents, 3 << 20)
+        let source = account.root.appending("film")
+        #expect(FileManager.default.createFile(atPath: source.string, contents: Data(repeating: 1, count: size)))
+        let (node, application) = try await connectedPair(on: parts.loop)
+        let activity = try OfferedActivity(
+            .with { $0.type = "org.example.film" }, document: try DocumentSource.survey(source))
+        let events = try await parts.offers.offer(activity, from: node)
+        let (claim, _) = try await parts.offers.claim(activity.id, by: desktop)
+        await parts.offers.setDocument(try await service.scan(source), of: claim)
+        var held: [Buffer] = []
+        while let buffer = service.pool.acquireIfAvailable() { held.append(buffer) }
+
+        let (near, far) = try await connectedPair(on: parts.loop)
+        let asked = try await near.open([1])
+        let incoming = try #require(await far.incoming.makeAsyncIterator().next())
+        await asked.finish()
+        let sending = Task { [desktop] in
+            let request = WireDocumentRangesRequest.with {
+                $0.ranges = [WireChunkRange(0..<3)]
+                $0.preview = true
+            }
+            try await service.send(request, of: claim, to: desktop, on: incoming.stream)
+        }
+        let received = Lock(0)
+        let reading = Task {
+            while let buffer = try await asked.read() { received.withLock { $0 += buffer.count } }
+        }
+        await #expect(throws: Never.self) {
+            try await eventually("all of it came") { received.withLock { $0 } > size }
+        }
+        for buffer in held { service.pool.release(buffer) }
+        try await sending.value
+        try await reading.value
+        withExtendedLifetime(events) {}
+        for connection in [near, far, node, application] { await connection.close() }
+        await parts.offers.withdrawAll()
+    }
+
     @Test("So many activities offered")
     func offers() async throws {
         let loop = EventLoop(name: "offers")

@@ -102,11 +102,12 @@ extension DocumentService {
         } else {
             try await limit.begin(for: device, claim: claimID) { await stream.reset(.cancelled) }
         }
+        let pool = request.preview ? previews ?? self.pool : self.pool
         do {
-            let reader = try await open(document, ranges, isExcerpt: request.preview)
+            let reader = try await open(document, ranges, isExcerpt: request.preview, pool)
             try await stream.respond(.documentRanges(.with { $0.chunkSize = UInt32(ChunkLayout.chunkSize) }))
             if request.preview {
-                await show(reader, on: stream)
+                await show(reader, pool, on: stream)
             } else {
                 // Where there is none the document is sent whole.
                 let room = olderCopies?.room(of: device.id)
@@ -152,7 +153,7 @@ extension DocumentService {
     }
 
     private func open(
-        _ document: ScannedDocument, _ ranges: [Range<UInt64>], isExcerpt: Bool
+        _ document: ScannedDocument, _ ranges: [Range<UInt64>], isExcerpt: Bool, _ pool: BufferPool
     ) async throws(HandoffError) -> DocumentReader {
         do {
             return try await DocumentReader.open(document, ranges: ranges, isExcerpt: isExcerpt, pool: pool)
@@ -162,13 +163,14 @@ extension DocumentService {
     }
 
     /// Sends what an application looks at meanwhile: nobody is told of it.
-    private func show(_ reader: DocumentReader, on stream: BatonTransport.Stream) async {
+    private func show(_ reader: DocumentReader, _ pool: BufferPool, on stream: BatonTransport.Stream) async {
         // What fails has aborted the stream, which is all that who looks is told.
         let report = TransferReport(of: reader.document.tree.size)
         // Somebody waits for it now; a document in full has time.
         await stream.setWeight(Limits.heaviest)
         try? await withStallWatch(stallDeadline) {
-            try await pump(reader, to: stream, buffers: Self.buffersOfPreview, report: report, within: $0)
+            try await pump(
+                reader, SendingBuffers(of: pool, atMost: Self.buffersOfPreview), to: stream, report: report, within: $0)
         }
         await reader.close()
     }
@@ -188,7 +190,9 @@ extension DocumentService {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
                     try await withStallWatch(stallDeadline) {
-                        try await pump(reader, to: stream, report: report, within: $0)
+                        try await pump(
+                            reader, SendingBuffers(of: pool, atMost: Self.buffersOfTransfer), to: stream,
+                            report: report, within: $0)
                     }
                 }
                 group.addTask { try await follow(upstream, report, of: claim) }
@@ -243,11 +247,10 @@ extension DocumentService {
     /// Hands chunk after chunk to the stream while the disk reads the next, on the reader's own thread; aborts the stream
     /// before it throws.
     private func pump(
-        _ reader: isolated DocumentReader, to stream: BatonTransport.Stream, buffers count: Int = buffersOfTransfer,
+        _ reader: isolated DocumentReader, _ buffers: consuming SendingBuffers, to stream: BatonTransport.Stream,
         report: TransferReport, within watch: StallWatch
     ) async throws(HandoffError) {
         let unread: StaticString = "the other side did not read"
-        var buffers = SendingBuffers(of: pool, atMost: count)
         var waited = LinkWait()
         var times = DocumentReader.Times()
         let loop = stream.connection.loop
@@ -261,7 +264,7 @@ extension DocumentService {
                 do {
                     _ = try reader.read(into: buffer, telling: report.bottleneckHere, linkWait: waited.whole)
                 } catch {
-                    pool.release(buffer)
+                    buffers.giveBack(buffer)
                     throw error
                 }
                 buffers.add(buffer)

@@ -46,6 +46,8 @@ struct DocumentService: Sendable {
     /// How long a document that was offered may be missing before it counts as gone. A program that saves may take the old
     /// file away before the new one has its name.
     var absence = Duration.seconds(2)
+    /// See ``BufferLimits/previews``; with `nil` previews take the buffers of documents.
+    var previews: BufferPool?
     /// What is looked at of what is received.
     var checks = ReceivingChecks.all
 

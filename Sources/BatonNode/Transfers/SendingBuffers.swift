@@ -18,7 +18,7 @@ struct SendingBuffers: ~Copyable {
         self.limit = limit
     }
 
-    /// An empty buffer, for the caller to hand to ``add(_:)`` or to give back.
+    /// An empty buffer, for the caller to hand to ``add(_:)`` or ``giveBack(_:)``.
     ///
     /// - Parameter drain: waits until no more than so many bytes of this transfer are queued.
     mutating func next(
@@ -31,6 +31,9 @@ struct SendingBuffers: ~Copyable {
         }
         return try await pool.acquire()
     }
+
+    /// Takes a buffer back that was not queued.
+    func giveBack(_ buffer: Buffer) { pool.release(buffer) }
 
     /// Takes note of a buffer that is queued behind the others.
     mutating func add(_ buffer: Buffer) {

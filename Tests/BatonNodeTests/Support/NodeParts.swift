@@ -44,7 +44,8 @@ struct NodeParts {
         let budget = NodeBudget(limits)
         documents = DocumentService(
             offers: offers, pool: budget.documents,
-            ledger: try PartFileLedger(stateFolder: account.root.appending("parts")), limit: TransferLimit())
+            ledger: try PartFileLedger(stateFolder: account.root.appending("parts")), limit: TransferLimit(),
+            previews: budget.previews)
         discovery = ServiceDiscovery(loop: loop, executor: try BlockingExecutor(name: "discovery"))
         directory = PeerDirectory(
             account: current, store: device.store, replayGuard: replayGuard, known: known, discovery: discovery,
