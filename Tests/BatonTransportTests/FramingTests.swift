@@ -165,4 +165,18 @@ struct FramingTests {
         while let buffer = state.next() { again.append(ObjectIdentifier(buffer)) }
         #expect(Set(again) == Set(read.map(ObjectIdentifier.init)))
     }
+
+    @Test("Messages that come now and then take small buffers, and what comes faster than it is read takes large ones")
+    func smallBuffers() throws {
+        let state = StreamState(isLocal: true)
+        for _ in 0..<5 {
+            pattern(100).withUnsafeBytes { state.append($0) }
+            let buffer = try #require(state.next())
+            #expect(buffer.count == 100 && buffer.capacity == 32 << 10)
+        }
+        pattern(100_000).withUnsafeBytes { state.append($0) }
+        var capacities: [Int] = []
+        while let buffer = state.next() { capacities.append(buffer.capacity) }
+        #expect(capacities == [32 << 10, 1 << 20])
+    }
 }

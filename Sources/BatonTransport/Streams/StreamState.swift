@@ -6,8 +6,9 @@ import DequeModule
 ///
 /// Confined to its connection's actor.
 final class StreamState {
-    /// Size of the buffers that collect received bytes; the first of a stream is small, because most streams are.
-    private static let firstCapacity = 32 << 10
+    /// Size of the buffers that collect received bytes. While the reader leaves nothing behind they are small: most streams
+    /// are, and on others a message comes now and then.
+    private static let smallCapacity = 32 << 10
     private static let capacity = 1 << 20
     /// Buffers that are kept to be filled again: as many as are under way when a document is written to a disk.
     private static let spareBound = 4
@@ -87,8 +88,8 @@ final class StreamState {
     }
 
     private func makeBuffer() -> Buffer {
-        guard hasReceived else { return Buffer(capacity: Self.firstCapacity) }
-        guard let frames else { return Buffer(capacity: Self.capacity) }
+        guard hasReceived else { return Buffer(capacity: Self.smallCapacity) }
+        guard let frames else { return Buffer(capacity: received.isEmpty ? Self.smallCapacity : Self.capacity) }
         let (size, aligned) = (frames.recordSize, frames.alignedByte)
         // What ends with its first record needs one buffer.
         guard size >= Self.capacity, arrived >= size else { return Buffer(capacity: size, alignedByte: aligned) }
