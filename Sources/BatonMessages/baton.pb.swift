@@ -1204,6 +1204,9 @@ public nonisolated struct WireDocumentManifestResponse: Sendable {
   /// the same for where it is on the origin, whatever file is there
   public var placeIdentity: Data = Data()
 
+  /// 16 bytes, the same for as long as every file has the same version; empty: it does not say
+  public var version: Data = Data()
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
@@ -1287,7 +1290,8 @@ public nonisolated struct WireDocumentRangesRequest: Sendable {
   /// chunks may come as zstd
   public var takesCompressed: Bool = false
 
-  /// with preview: of the file that the chunks are of; where it has another one now, none come
+  /// With preview of the file that the chunks are of, else of the document, as the manifest told it. Refused with
+  /// DOCUMENT_CHANGED where the claim's last manifest has told another one; empty: of whichever it is.
   public var version: Data = Data()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()
@@ -4372,7 +4376,7 @@ nonisolated extension WireDocumentManifestRequest: SwiftProtobuf.Message, SwiftP
 
 nonisolated extension WireDocumentManifestResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".DocumentManifestResponse"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entries\0\u{3}total_size\0\u{3}left_out\0\u{3}document_url\0\u{3}file_identity\0\u{3}place_identity\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}entries\0\u{3}total_size\0\u{3}left_out\0\u{3}document_url\0\u{3}file_identity\0\u{3}place_identity\0\u{1}version\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -4386,6 +4390,7 @@ nonisolated extension WireDocumentManifestResponse: SwiftProtobuf.Message, Swift
       case 4: try { try decoder.decodeSingularStringField(value: &self.documentURL) }()
       case 5: try { try decoder.decodeSingularBytesField(value: &self.fileIdentity) }()
       case 6: try { try decoder.decodeSingularBytesField(value: &self.placeIdentity) }()
+      case 7: try { try decoder.decodeSingularBytesField(value: &self.version) }()
       default: break
       }
     }
@@ -4410,6 +4415,9 @@ nonisolated extension WireDocumentManifestResponse: SwiftProtobuf.Message, Swift
     if !self.placeIdentity.isEmpty {
       try visitor.visitSingularBytesField(value: self.placeIdentity, fieldNumber: 6)
     }
+    if !self.version.isEmpty {
+      try visitor.visitSingularBytesField(value: self.version, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -4420,6 +4428,7 @@ nonisolated extension WireDocumentManifestResponse: SwiftProtobuf.Message, Swift
     if lhs.documentURL != rhs.documentURL {return false}
     if lhs.fileIdentity != rhs.fileIdentity {return false}
     if lhs.placeIdentity != rhs.placeIdentity {return false}
+    if lhs.version != rhs.version {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -286,18 +286,21 @@ struct DocumentReadTests {
         }
         let (described, now) = (try tree([("b", 2), ("c", 3)]), try tree([("a", 1), ("b", 2), ("c", 3)]))
         let part = try DocumentPart(FileRange(bytes: 0..<10, path: EntryPath(Array("b".utf8))), of: described)
-        let request = WireDocumentRangesRequest.with {
+        var request = WireDocumentRangesRequest.with {
             $0.preview = true
             $0.version = Data(part.version.bytes)
+            $0.ranges = [WireChunkRange(part.chunks)]
         }
         #expect(part.chunks == 0..<1)
-        try DocumentService.requireVersion(of: request, [part.chunks], in: described)
-        let error = #expect(throws: HandoffError.self) {
-            try DocumentService.requireVersion(of: request, [part.chunks], in: now)
+        try DocumentService.requireVersion(of: request, in: described)
+        // Where there are not as many chunks any more, it has changed as well.
+        for now in [now, try tree([])] {
+            let error = #expect(throws: HandoffError.self) { try DocumentService.requireVersion(of: request, in: now) }
+            #expect(error?.code == .documentChanged)
         }
-        #expect(error?.code == .documentChanged)
         // Where the file is now, it is the same.
-        try DocumentService.requireVersion(of: request, [1..<2], in: now)
+        request.ranges = [WireChunkRange(1..<2)]
+        try DocumentService.requireVersion(of: request, in: now)
     }
 
     @Test("Of a damaged chunk nothing reaches the application, and what came before it does")

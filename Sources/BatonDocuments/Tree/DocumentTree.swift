@@ -50,6 +50,17 @@ public struct DocumentTree: Sendable {
         return low < files.count && entry(ofFile: low).path == path ? low : nil
     }
 
+    /// Which state of its files it is: the same for as long as each has the same version. All of them are looked at.
+    public var version: FileVersion {
+        var writer = FieldWriter()
+        for file in files {
+            let version = entries[Int(file)].version
+            for half in [version.high, version.low] { writer.append(half) }
+        }
+        let checksum = writer.bytes.withUnsafeBytes { ChunkChecksum(of: $0) }
+        return FileVersion(high: checksum.high, low: checksum.low)
+    }
+
     /// Whether a file of the layout has holes, told without an allocation. The file has to exist.
     func isSparse(file: Int) -> Bool { entries[entryIndex(ofFile: file)].shape == .sparseFile }
 
@@ -205,7 +216,7 @@ private struct PackedEntry: Sendable {
     private let nameStart: UInt32
     private let seconds: Int64
     private let size: UInt64
-    private let version: FileVersion
+    let version: FileVersion
 
     init(_ entry: DocumentEntry, _ names: inout [UInt8]) {
         nameStart = UInt32(names.count)

@@ -12,6 +12,8 @@ struct DocumentDescription: Sendable {
     let tree: DocumentTree
     /// Which of its origin's documents it is.
     var identity = DocumentIdentity.unknown
+    /// Which state of it, as its origin tells that; none where it does not.
+    var version = FileVersion.none
     /// What devices call it that share its folder; empty where it is in none.
     var sharedURL = ""
 }
@@ -77,8 +79,8 @@ extension DocumentService {
             do {
                 begin(try await writer.hasChanged())
                 return try await receive(
-                    into: writer, requiringAll: order.folder.checks.contains(.whole), from: connection, claim: claim,
-                    progress: progress)
+                    description.version, into: writer, requiringAll: order.folder.checks.contains(.whole),
+                    from: connection, claim: claim, progress: progress)
             } catch {
                 if await writer.hasMisbuilt { order.trust.end() }
                 await writer.end()
@@ -139,6 +141,7 @@ extension DocumentService {
                     tree: try await DocumentTree.received(
                         stream.records(of: WireDocumentEntry.self), room: room, checks: checks),
                     identity: DocumentIdentity(file: manifest.fileIdentity, place: manifest.placeIdentity),
+                    version: FileVersion(bytes: manifest.version) ?? .none,
                     sharedURL: manifest.documentURL)
             } catch let error as DocumentError {
                 await stream.reset(.protocolError)
@@ -163,9 +166,11 @@ extension DocumentService {
         return stream
     }
 
+    /// Receives what is missing of one version, which each request names: the document may be described anew meanwhile, to
+    /// an application that reads a range of it.
     private func receive(
-        into writer: DocumentWriter, requiringAll: Bool, from connection: Connection, claim: ClaimID,
-        progress: @escaping @Sendable (WireProgressReport) -> Void
+        _ version: FileVersion, into writer: DocumentWriter, requiringAll: Bool, from connection: Connection,
+        claim: ClaimID, progress: @escaping @Sendable (WireProgressReport) -> Void
     ) async throws -> [UInt8] {
         let resumed = try await writer.progress().verifiedByteCount
         let report = TransferReport(of: writer.tree.size)
@@ -180,6 +185,7 @@ extension DocumentService {
                     $0.ranges = missing.map(WireChunkRange.init)
                     $0.pieceSize = UInt64(pieceSize?.average ?? 0)
                     $0.takesCompressed = true
+                    if version != .none { $0.version = Data(version.bytes) }
                 }, open: NodeLimits.openRanges.lowerBound, from: connection)
             do {
                 if pieceSize != nil {

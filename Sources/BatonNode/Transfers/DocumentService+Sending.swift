@@ -60,6 +60,7 @@ extension DocumentService {
                     $0.documentURL = place?.text ?? ""
                     $0.fileIdentity = Data(document.identity.file)
                     $0.placeIdentity = Data(document.identity.place)
+                    $0.version = Data(document.tree.version.bytes)
                 }))
         var index = 0
         while index < document.tree.entryCount {
@@ -95,8 +96,8 @@ extension DocumentService {
         guard let document = claim.document else {
             throw HandoffError(.invalidRequest, "the document's manifest has to be asked for first")
         }
+        try Self.requireVersion(of: request, in: document.tree)
         let ranges = try Self.ranges(of: request, in: document.tree.layout)
-        try Self.requireVersion(of: request, ranges, in: document.tree)
         if request.preview {
             try await limit.begin(for: device, .preview)
         } else {
@@ -318,19 +319,31 @@ extension DocumentService {
         await repeating.value
     }
 
-    /// Whoever reads one file of a folder counts chunks as it was described to them, which may be long ago.
+    /// Whoever asks counts chunks as the document was described to them, which may be long ago: of another version they
+    /// would be other bytes, or none.
     ///
+    /// - Parameter tree: what the document was described as last.
     /// - Throws: `documentChanged`.
     static func requireVersion(
-        of request: WireDocumentRangesRequest, _ ranges: [Range<UInt64>], in tree: DocumentTree
+        of request: WireDocumentRangesRequest, in tree: DocumentTree
     ) throws(HandoffError) {
         guard !request.version.isEmpty else { return }
-        for range in ranges where !range.isEmpty {
-            let files = tree.layout.place(of: range.lowerBound).file...tree.layout.place(of: range.upperBound - 1).file
-            guard files.allSatisfy({ tree.entry(ofFile: $0).file?.version.bytes == [UInt8](request.version) }) else {
-                throw HandoffError(.documentChanged, "“\(tree.label)” has changed since it was described")
-            }
+        let version = [UInt8](request.version)
+        let isSame =
+            request.preview
+            ? request.ranges.allSatisfy { isOf(version, $0, in: tree) } : tree.version.bytes == version
+        guard isSame else {
+            throw HandoffError(.documentChanged, "“\(tree.label)” has changed since it was described")
         }
+    }
+
+    /// Whether all files that chunks are of have this version.
+    private static func isOf(_ version: [UInt8], _ range: WireChunkRange, in tree: DocumentTree) -> Bool {
+        guard range.count > 0 else { return true }
+        let (end, overflow) = range.first.addingReportingOverflow(range.count)
+        guard !overflow, end <= tree.layout.chunkCount else { return false }
+        let files = tree.layout.place(of: range.first).file...tree.layout.place(of: end - 1).file
+        return files.allSatisfy { tree.entry(ofFile: $0).file?.version.bytes == version }
     }
 
     /// Rising or not, each has to be there.

@@ -1,0 +1,147 @@
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTestSupport
+import BatonTransport
+import FoundationEssentials
+import SwiftProtobuf
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+@testable import BatonNode
+
+/// A document that changes and is described anew on the same claim, as for an application that reads a range of it, while
+/// somebody fetches what was described before.
+@Suite("Versions of a document that is fetched", .timeLimit(.minutes(3)))
+struct DocumentVersionTests {
+    enum Change: CaseIterable {
+        case sameSize, larger, smaller, inFolder
+    }
+
+    /// A device that offers a document, and one that has claimed it: both are this one.
+    private struct Scene {
+        let device = PeerName(id: "other-device", name: "other")
+        let parts: NodeParts
+        let document: FilePath
+        /// The file that is changed.
+        let file: FilePath
+        let claim: ClaimID
+        let near: Connection
+        private let far: Connection
+        private let application: (Connection, Connection)
+        private let serving: Task<Void, Never>
+        let inbox: FilePath
+
+        init(isFolder: Bool, _ content: [UInt8]) async throws {
+            parts = try NodeParts(TestAccount(devices: 1))
+            let root = parts.account.root
+            inbox = root.appending("inbox")
+            document = root.appending("image")
+            try FileManager.default.createDirectory(atPath: inbox.string, withIntermediateDirectories: true)
+            if isFolder {
+                try FileManager.default.createDirectory(atPath: document.string, withIntermediateDirectories: true)
+                try Data(content).write(to: URL(filePath: document.appending("first").string))
+            }
+            file = isFolder ? document.appending("second") : document
+            try Data(content).write(to: URL(filePath: file.string))
+            application = try await connectedPair(on: parts.loop)
+            let activity = try OfferedActivity(
+                .with { $0.type = "org.example.image" }, document: .survey(document))
+            _ = try await parts.offers.offer(activity, from: application.0)
+            claim = try await parts.offers.claim(activity.id, by: device).claim
+            let service = PeerService(
+                offers: parts.offers, documents: parts.documents, exchange: parts.exchange,
+                streams: ByteBudget(bytes: 4 << 20).part(reserved: 0, ceiling: 4 << 20))
+            (near, far) = try await connectedPair(on: parts.loop)
+            serving = Task { [far, device] in
+                for await incoming in far.incoming {
+                    Task { await service.serve(incoming, from: device, on: far) }
+                }
+            }
+        }
+
+        func close() async {
+            for connection in [near, far, application.0, application.1] { await connection.close() }
+            await serving.value
+            await parts.offers.withdrawAll()
+        }
+
+        func describe() async throws -> DocumentDescription {
+            try await parts.documents.describe(from: near, claim: claim)
+        }
+
+        func fetch(_ description: DocumentDescription) async throws(HandoffError) {
+            let folder = try await parts.documents.openDestination(inbox)
+            let order = DocumentOrder(title: "image", origin: device.id, folder: folder)
+            _ = try await parts.documents.fetch(description, for: order, from: near, claim: claim) { _ in }
+        }
+
+        /// Receives the first chunk, and leaves it for whoever goes on.
+        func begin(_ description: DocumentDescription) async throws {
+            let writer = try await DocumentWriter.create(
+                description.tree, from: device.id, in: try await DestinationFolder.open(inbox),
+                ledger: parts.documents.ledger, identity: description.identity)
+            try await writer.begin([0..<1])
+            let pool = BufferPool()
+            let reader = try await DocumentReader.open(try DocumentScan.scan(document), ranges: [0..<1], pool: pool)
+            while let records = try await reader.next() {
+                try await writer.write(records.buffer)
+                pool.release(records.buffer)
+            }
+            await reader.close()
+            #expect(await writer.end() > 0)
+        }
+
+        /// Writes to the file until that shows.
+        func edit(_ content: [UInt8]) async throws {
+            let before = try DocumentScan.scan(file).tree[0].file?.version
+            try await eventually("the edit shows") {
+                let writing = try FileDescriptor.open(file, .writeOnly, options: .truncate)
+                try writing.closeAfter { _ = try writing.writeAll(content) }
+                return try DocumentScan.scan(file).tree[0].file?.version != before
+            }
+        }
+
+        func arrived() -> [UInt8]? {
+            let place = file == document ? inbox.appending("image") : inbox.appending("image").appending("second")
+            return FileManager.default.contents(atPath: place.string).map { Array($0) }
+        }
+    }
+
+    @Test("What arrives is one version of the document, however it was described meanwhile", arguments: Change.allCases)
+    func describedAnew(_ change: Change) async throws {
+        var generator = SeededGenerator(seed: 83)
+        let size = 2 * ChunkLayout.chunkSize + 1000
+        let scene = try await Scene(isFolder: change == .inFolder, generator.bytes(size))
+        let described = try await scene.describe()
+        try await scene.begin(described)
+        let content =
+            switch change {
+            case .sameSize, .inFolder: generator.bytes(size)
+            case .larger: generator.bytes(size + 3 * ChunkLayout.chunkSize)
+            case .smaller: generator.bytes(1000)
+            }
+        try await scene.edit(content)
+        let now = try await scene.describe()
+        let error = await #expect(throws: HandoffError.self) { try await scene.fetch(described) }
+        #expect(error?.code == .documentChanged)
+        #expect(scene.arrived() == nil)
+        try await scene.fetch(now)
+        #expect(scene.arrived() == content)
+        await scene.close()
+    }
+
+    @Test("A document that is described anew and has not changed is fetched on")
+    func unchanged() async throws {
+        var generator = SeededGenerator(seed: 84)
+        let content = generator.bytes(2 * ChunkLayout.chunkSize + 1000)
+        let scene = try await Scene(isFolder: true, content)
+        let described = try await scene.describe()
+        try await scene.begin(described)
+        _ = try await scene.describe()
+        try await scene.fetch(described)
+        #expect(scene.arrived() == content)
+        await scene.close()
+    }
+}
