@@ -33,8 +33,9 @@ public struct PieceSize: Sendable, Hashable {
 
     /// The smallest size with which files of so many bytes together have at most `PieceSignature.limit` pieces.
     ///
-    /// Pieces of ordinary content are 1.1 times the average, so the limit is kept. Content that is cut more often (and
-    /// more than 256 GiB) reaches it before its end: the rest of the bases is then not used.
+    /// Pieces of ordinary content are 1.1 times the average, so the limit is kept. Content that is cut more often, more
+    /// than 256 GiB, and large files beside nearly as many small ones as there can be signatures reach it before their
+    /// end: the rest of the bases is then not used, which are the smallest of a folder.
     public static func forBases(totalSize: UInt64, fileCount: Int) -> PieceSize {
         let sizes = (smallest.exponent...largest.exponent).lazy.map(PieceSize.init(exponent:))
         let room = UInt64(max(0, PieceSignature.limit - max(0, fileCount)))

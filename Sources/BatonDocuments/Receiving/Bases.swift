@@ -15,9 +15,9 @@ public struct SignatureBatch: Sendable {
 /// What a document is built upon, as far as the other device has the same bytes: files of older copies, of parts of another
 /// version, and what was put aside. A file with holes is several bases, one for each stretch between them.
 ///
-/// At most ``limit`` bases, and one file of a folder open at a time. Until all is told, the signatures are held as well: 1.25
-/// MiB, with as many bases as there can be some 8 MiB, and twice as much while they are read or written. Belongs to one
-/// thread, which reads them.
+/// At most ``limit`` bases, of many files the largest, and one file of a folder open at a time. Until all is told, the
+/// signatures are held as well: 1.25 MiB, with as many bases as there can be some 8 MiB, and twice as much while they are
+/// read or written. Belongs to one thread, which reads them.
 final class Bases {
     /// The most bases: as many as there can be signatures, of which each has at least one.
     static let limit = PieceSignature.limit
@@ -115,20 +115,21 @@ final class Bases {
     }
 
     /// Adds what had another path: each counts for the whole document, first those that have the size of a file that is
-    /// needed.
+    /// needed, and of both the largest.
     private func addMoved(in folder: BasisFolder, where isNeeded: (Int) -> Bool) {
         var wanted = Set<UInt64>()
         for file in 0..<tree.layout.fileCount where isNeeded(file) { wanted.insert(tree.layout.size(ofFile: file)) }
         guard !wanted.isEmpty, let names = try? SystemCalls.names(in: folder.descriptor, atLeast: Self.limit) else {
             return
         }
-        var (fitting, others): ([[UInt8]], [[UInt8]]) = ([], [])
-        for name in names where AsideName.isOfMoved(name) {
-            let size = (try? SystemCalls.status(ofName: name, in: folder.descriptor))?.st_size ?? 0
-            if wanted.contains(UInt64(clamping: size)) { fitting.append(name) } else { others.append(name) }
-        }
+        let sized = names.filter(AsideName.isOfMoved).map { name in
+            let status = try? SystemCalls.status(ofName: name, in: folder.descriptor)
+            return (size: UInt64(clamping: status?.st_size ?? 0), name: name)
+        }.sorted { $0.size > $1.size }
+        let fitting = sized.filter { wanted.contains($0.size) }
+        let others = sized.filter { !wanted.contains($0.size) }
         let number = roots.count
-        let moved = fitting + others
+        let moved = (fitting + others).map(\.name)
         roots.append(.moved(folder, moved))
         for file in moved.indices where sizes.count < Self.limit { add(file, in: number) }
     }
@@ -137,9 +138,15 @@ final class Bases {
         let number = roots.count
         roots.append(root)
         guard root.hasFiles else { return add(nil, in: number) }
-        for file in 0..<tree.layout.fileCount where sizes.count < Self.limit && isNeeded(file) {
-            add(file, in: number)
-        }
+        for file in largestFirst(where: isNeeded) where sizes.count < Self.limit { add(file, in: number) }
+    }
+
+    /// The files of the document that are needed, the largest first: there may be more of them than can be told of, and what
+    /// is left out then is small. Those within one power of two keep their order, in which a disk is likely to have them.
+    private func largestFirst(where isNeeded: (Int) -> Bool) -> [Int] {
+        (0..<tree.layout.fileCount).filter(isNeeded)
+            .map { (power: tree.layout.size(ofFile: $0).leadingZeroBitCount, file: $0) }
+            .sorted(by: <).map(\.file)
     }
 
     private func add(_ file: Int?, in root: Int) {
