@@ -56,6 +56,8 @@ public struct BasisReader: ~Copyable {
 
     /// How many signatures were made so far, with those of ``count(others:)``.
     public private(set) var signatureCount = 0
+    /// Whether the limit was reached before the end of a basis: its signatures are not all that it has.
+    public private(set) var hasLeftOut = false
 
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.stepSize, alignment: 4096)
     private var builder: SignatureBuilder
@@ -92,9 +94,12 @@ public struct BasisReader: ~Copyable {
         let start = MonotonicClock.nanoseconds()
         defer { processorTime += MonotonicClock.nanoseconds() - start }
         offset += UInt64(count)
-        var made = signatureCount
+        var (made, cut) = (signatureCount, 0)
         let append = { (signature: PieceSignature, batch: inout [UInt8]) in
-            guard made < PieceSignature.limit else { return }
+            guard made < PieceSignature.limit else {
+                cut += 1
+                return
+            }
             made += 1
             signature.append(to: &batch)
         }
@@ -103,6 +108,7 @@ public struct BasisReader: ~Copyable {
         if isAtEnd { builder.finish { append($0, &batch) } }
         signatureCount = made
         guard isAtEnd || made == PieceSignature.limit else { return true }
+        if !isAtEnd || cut > 0 { hasLeftOut = true }
         offset = 0
         return false
     }

@@ -235,7 +235,8 @@ final class Bases {
             }
             do {
                 isReading = try reader?.step(in: file.descriptor, state.stretch, appendingTo: &bytes) ?? false
-                isWhole = isSettled && file.version == state.version
+                // What the limit has cut short is read again where there is room for all of it.
+                isWhole = isSettled && file.version == state.version && reader?.hasLeftOut == false
             } catch {
                 (isReading, isWhole) = (false, false)
             }

@@ -406,6 +406,30 @@ struct KeptSignaturesTests {
         await twice.end()
     }
 
+    @Test("What there was no room for to its end is read again where there is room")
+    func cut() async throws {
+        let fixture = try await AgainstFixture(seed: 59)
+        let content = DocumentFixture.content(1 << 20, seed: 58)
+        let other = try fixture.resume.scratch.makeFile("other", content)
+        try await AgainstFixture.settle(other)
+        try await fixture.attempt(0..<2)
+        let whole = try AgainstFixture.signatures(of: other)
+        let one = try AgainstFixture.signatures(of: fixture.copy).prefix(PieceSignature.byteCount)
+        // With as much room as it needs it is kept, and with any less it is not.
+        for (chunk, room) in [(2, whole.count / PieceSignature.byteCount), (3, 3)] as [(UInt64, Int)] {
+            _ = try fixture.poison(Array((0..<PieceSignature.limit - room).map { _ in one }.joined()))
+            let told = try await fixture.attempt(chunk..<chunk + 1, against: [fixture.copy, other])
+            #expect(told.count == (PieceSignature.limit - room) * PieceSignature.byteCount)
+            let path = try #require(fixture.kept())
+            let kept = try #require(KeptSignatures(readingFrom: path, least: .smallest))
+            let file = try AgainstFixture.file(other)
+            let ofOther = kept[KeptSignatures.Basis(version: file.version, stretch: 0..<file.size)]
+            #expect(ofOther.map(Array.init) == (room == 3 ? nil : whole))
+        }
+        #expect(try await fixture.attempt(4..<5, against: [other]) == whole)
+        try await fixture.complete()
+    }
+
     @Test("Of a folder, what was edited since is read again, and nothing else of it")
     func folder() async throws {
         let delta = try FolderDelta()
