@@ -198,6 +198,28 @@ struct LabDocumentTests {
         #expect(try await origin.end().status == 0)
     }
 
+    @Test("A look at a document shows the other device's, also where this one has an older copy in a shared folder")
+    func look() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let (here, there) = (try lab.destination("here"), try lab.destination("there"))
+        for (host, folder, text) in [(1, here, "as it is now"), (2, there, "as it was before that")] {
+            try Data(text.utf8).write(to: folder.appendingPathComponent("a.txt"))
+            #expect(try await lab.run(host, "roots", "add", "Documents", folder.path).status == 0)
+        }
+        _ = try await lab.startNodes()
+        let origin = try await offering(lab, here.appendingPathComponent("a.txt").path)
+        let range = lab.folder.appendingPathComponent("range")
+        let looking = try await lab.start(2, "accept", "--range", "0-100", output: range).end()
+        #expect(looking.status == 0, "\(looking.errors)")
+        #expect(try String(contentsOf: range, encoding: .utf8) == "as it is now")
+        // Where it would be here is told all the same.
+        let printed = try await lab.run(2, "accept", "--print")
+        #expect(printed.lines.contains { $0.contains("file://\(there.path)/a.txt") }, "\(printed)")
+        origin.program.closeInput()
+        #expect(try await origin.end().status == 0)
+    }
+
     @Test(
         "Links and .. in files of a shared folder count for what they lead to, in both directions", arguments: [1, 2])
     func links(origin host: Int) async throws {

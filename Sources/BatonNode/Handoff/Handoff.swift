@@ -196,8 +196,9 @@ actor Handoff {
 
         var continued = WireAcceptEvent.Continued()
         let hasDocument = arrival.payload.summary.kind == .document
+        // Whoever only looks wants what the other device has, which this one's copy may be behind.
         let document = HandoffDocument(
-            documents, place: arrival.localDocument?.path,
+            documents, place: continuing == nil ? nil : arrival.localDocument?.path,
             presenting: { [weak self] () throws(HandoffError) in
                 guard let self else { throw HandoffError(.noSuchClaim, "the activity has been let go") }
                 return try await presentClaim()
