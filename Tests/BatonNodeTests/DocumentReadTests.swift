@@ -32,7 +32,7 @@ struct DocumentReadTests {
         ///   - version: of the document that is one file.
         init(
             bytes: Int, seed: UInt64, damage: Int? = nil, files: [(path: String, size: Int)] = [],
-            version: FileVersion = .none
+            version: FileVersion = .none, pool: BufferPool = BufferPool()
         ) async throws {
             folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-read-\(UUID().uuidString)")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
@@ -44,7 +44,7 @@ struct DocumentReadTests {
                 path: "/nonexistent/roots", userHome: nil, on: try BlockingExecutor(name: "files"),
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
             service = DocumentService(
-                offers: Offers(on: loop, files: files) { _ in }, pool: BufferPool(),
+                offers: Offers(on: loop, files: files) { _ in }, pool: pool,
                 ledger: try PartFileLedger(stateFolder: FilePath(folder.path + "/parts")), limit: TransferLimit())
             origin = try await Self.pair(on: loop)
             application = try await Self.pair(on: loop)
@@ -88,7 +88,12 @@ struct DocumentReadTests {
         ///   - place: of a document of this device, read in the place of the origin's.
         ///   - file: of a folder.
         func read(_ range: Range<UInt64>, place: FilePath? = nil, file: String? = nil) async throws -> Data {
-            let (stream, serving) = try await open(range, place: place, file: file)
+            try await content(of: open(range, place: place, file: file))
+        }
+
+        /// What was opened, to its end.
+        func content(of opened: (BatonTransport.Stream, Task<Void, Never>)) async throws -> Data {
+            let (stream, serving) = opened
             defer { serving.cancel() }
             guard case .documentRead = try await response(of: stream) else {
                 throw HandoffError(.internal, "no answer")
@@ -335,6 +340,24 @@ struct DocumentReadTests {
         await stream?.reset(.cancelled)
         stream = nil
         await serving.value
+        #expect(scene.service.pool.lentCount == 0)
+        await scene.close()
+    }
+
+    @Test("Documents of this device are read with one buffer each: no read waits for what others hold while they wait")
+    func oneBuffer() async throws {
+        let scene = try await Scene(bytes: 3 << 20, seed: 76, pool: BufferPool(budget: ChunkRecord.capacity))
+        #expect(scene.service.pool.limit == 1)
+        let file = scene.folder.appendingPathComponent("big")
+        try scene.content.write(to: file)
+        var opened: [(BatonTransport.Stream, Task<Void, Never>)] = []
+        for _ in 0..<2 { opened.append(try await scene.open(0..<3 << 20, place: FilePath(file.path))) }
+        defer { for (_, serving) in opened { serving.cancel() } }
+        let reading = opened.map { opened in Task { try await scene.content(of: opened) } }
+        for task in reading {
+            let read = try await withDeadline(.seconds(30), "it was not read") { try await task.valueUnlessCancelled }
+            #expect(read == scene.content)
+        }
         #expect(scene.service.pool.lentCount == 0)
         await scene.close()
     }
