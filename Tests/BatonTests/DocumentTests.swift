@@ -4,6 +4,7 @@ import BatonTestSupport
 import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf
+import SystemPackage
 import Testing
 
 @Suite("Documents", .timeLimit(.minutes(1)))
@@ -281,6 +282,56 @@ struct DocumentTests {
                 .progress(received: 10, total: 20), .progress(received: 19, total: 20), .arrived(url), .closed,
             ])
         while try await stream.read() != nil {}
+    }
+
+    @Test(
+        "A file whose name is not UTF-8 is read, opened and offered where it is, and user info names it",
+        arguments: [true, false])
+    func foreignName(isLocal: Bool) async throws {
+        let stage = try await stage()
+        let opener = Opener()
+        stage.application.delegate = opener
+        let folder = FileManager.default.temporaryDirectory.appending(path: "baton-document-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let path = Array(folder.path(percentEncoded: false).utf8) + Array("/caf".utf8) + [0xE9] + Array(" 1.txt".utf8)
+        let file = FilePath(platformString: path.map { CChar(bitPattern: $0) } + [0])
+        let written = try FileDescriptor.open(
+            file, .writeOnly, options: [.create, .exclusiveCreate], permissions: .ownerReadWrite)
+        try written.closeAfter { _ = try written.writeAll("it has come".utf8) }
+        let address = folder.absoluteString + "/caf%E9%201.txt"
+        let (_, stream) = try await stage.node.ask(
+            Self.arrival(
+                .with {
+                    $0.path = Data(path)
+                    $0.size = 11
+                    $0.isLocal = isLocal
+                }, url: isLocal ? address : "baton-document:"))
+        if !isLocal { try await stream.send(record: WireDocumentEvent.with { $0.arrived = Data(path) }) }
+        let document = try #require(opener.documents.value.first)
+        let url = try await document.arrived()
+        #expect(url.absoluteString == address)
+        #expect(document.fileURL == url && document.activity.document == url)
+        #expect(document.activity.userInfo[Self.key] == .url(url))
+        #expect(try await document.read(at: 3, length: 100) == Data("has come".utf8))
+        _ = try await stage.application.startAccessing(url)
+        #expect(await stage.node.accessed == [String(decoding: path, as: UTF8.self)])
+        let parent = try Document(fileURL: folder, activityType: Self.type, application: stage.application)
+        #expect(try await parent.read(at: 7, length: 9, ofPath: path.suffix(10)) == Data("come".utf8))
+        for way in ["caf\u{E9} 1.txt", "..", ""] {
+            await #expect(throws: UserActivityError.self) {
+                try await parent.read(at: 7, length: 9, ofPath: Array(way.utf8))
+            }
+        }
+        // It goes on to others from here.
+        let own = try Document(fileURL: url, activityType: Self.type, application: stage.application)
+        own.becomeFront()
+        let offer = try #require(try await stage.offered(1).first)
+        #expect(offer.request.documentPath == Data(path))
+        #expect(offer.request.title == String(decoding: path.suffix(10), as: UTF8.self))
+        own.close()
+        document.close()
+        await stage.application.close()
     }
 
     @Test("A document that is here already needs no waiting; one without a folder can be read and not waited for")

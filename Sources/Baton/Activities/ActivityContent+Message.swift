@@ -52,7 +52,7 @@ extension ActivityContent {
     /// Where the document's file is; empty where there is none.
     private var documentPath: Data {
         guard let document, document.isFileURL else { return Data() }
-        return Data(document.path(percentEncoded: false).utf8)
+        return Data(document.filePathBytes)
     }
 
     /// What came from another device.
@@ -72,9 +72,7 @@ extension ActivityContent {
         supportsContinuationStreams = payload.summary.supportsContinuationStreams
         version = payload.summary.version
         isExclusive = payload.summary.exclusive
-        self.document = document.flatMap { document in
-            document.isLocal ? URL(filePath: String(decoding: document.path, as: UTF8.self)) : nil
-        }
+        self.document = document.flatMap { $0.isLocal ? URL(filePathBytes: $0.path) : nil }
         let missing = missingKeys
         guard missing.isEmpty else {
             throw UserActivityError(

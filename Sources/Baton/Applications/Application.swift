@@ -150,7 +150,7 @@ public final class Application: Sendable {
             throw UserActivityError(.invalid, "\(url) is not the URL of a file of this device")
         }
         do {
-            try await session.access(Array(url.path(percentEncoded: false).utf8))
+            try await session.access(url.filePathBytes)
         } catch {
             throw UserActivityError(error)
         }

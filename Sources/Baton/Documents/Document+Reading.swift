@@ -18,32 +18,51 @@ extension Document {
     public func read(
         at offset: UInt64, length: Int, of path: String? = nil
     ) async throws(UserActivityError) -> Data {
+        try await read(at: offset, length: length, ofFile: path.map { Array($0.utf8) })
+    }
+
+    /// The same of a file in a folder whose path there need not be UTF-8.
+    ///
+    /// - Parameter path: as the system has it, names with `/` between them.
+    public func read(
+        at offset: UInt64, length: Int, ofPath path: some Collection<UInt8>
+    ) async throws(UserActivityError) -> Data {
+        try await read(at: offset, length: length, ofFile: Array(path))
+    }
+
+    private func read(
+        at offset: UInt64, length: Int, ofFile path: [UInt8]?
+    ) async throws(UserActivityError) -> Data {
         guard length >= 0 else { throw UserActivityError(.invalid, "a length is not negative") }
-        if let path, path.split(separator: "/", omittingEmptySubsequences: false).contains(where: Self.leadsElsewhere) {
-            throw UserActivityError(.invalid, "\(path) is no path of a file in a folder")
+        let separator = UInt8(ascii: "/")
+        let names = path?.split(separator: separator, omittingEmptySubsequences: false) ?? []
+        guard !names.contains(where: Self.leadsElsewhere) else {
+            let shown = String(decoding: path ?? [], as: UTF8.self)
+            throw UserActivityError(.invalid, "\(shown) is no path of a file in a folder")
         }
         if let fileURL {
-            let file = path.map { fileURL.appending(path: $0, directoryHint: .notDirectory) } ?? fileURL
+            let file = path.map { URL(filePathBytes: fileURL.filePathBytes + [separator] + $0) } ?? fileURL
             return try await LocalReading.read(file, at: offset, length: length)
         }
         guard let handoff = activity.handoff, !activity.isInvalidated else {
             throw UserActivityError(.notContinued, "the activity was let go before its document had arrived")
         }
         do {
-            return try await handoff.readDocument(at: offset, length: length, of: Array((path ?? "").utf8))
+            return try await handoff.readDocument(at: offset, length: length, of: path ?? [])
         } catch {
             throw UserActivityError(error)
         }
     }
 
     /// Whether a name in a path is none of a file or folder, but leads out of the folder or nowhere.
-    private static func leadsElsewhere(_ name: Substring) -> Bool {
-        name.isEmpty || name == "." || name == ".."
+    private static func leadsElsewhere(_ name: ArraySlice<UInt8>) -> Bool {
+        name.isEmpty || name.elementsEqual(".".utf8) || name.elementsEqual("..".utf8)
     }
 
     /// Waits until the file is on this device.
     ///
-    /// - Returns: where it is. ``UserActivity/userInfo`` has the same URL from then on.
+    /// - Returns: where it is. ``UserActivity/userInfo`` has the same URL from then on. A name that is not UTF-8 stands in it
+    ///   with its escapes, and `path(percentEncoded: true)` has them.
     /// - Throws: ``UserActivityError``: why it does not come; `userCancelled` where the task was cancelled, `invalid`
     ///   where the user named no folder for it, so that it can only be read.
     public func arrived() async throws(UserActivityError) -> URL {
@@ -68,13 +87,14 @@ private actor LocalReading {
         do {
             return try await LocalReading().read(url, at: offset, length: length)
         } catch {
-            throw UserActivityError(.handoffFailed, "\(url.lastPathComponent) cannot be read: \(error)")
+            throw UserActivityError(.handoffFailed, "\(url.fileName) cannot be read: \(error)")
         }
     }
 
     private func read(_ url: URL, at offset: UInt64, length: Int) throws(Errno) -> Data {
         guard let start = Int(exactly: offset) else { return Data() }
-        let number = open(url.path(percentEncoded: false), O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        let path = url.filePathBytes.map { CChar(bitPattern: $0) } + [0]
+        let number = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard number >= 0 else { throw Errno(rawValue: errno) }
         let file = OwnedDescriptor(takingOwnershipOf: number)
         var status = stat()

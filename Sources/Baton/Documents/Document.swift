@@ -55,7 +55,7 @@ public final class Document: Sendable {
         self.provider = provider
         link = Lock(nil)
         activity.change { content in
-            content.title = title ?? fileURL.lastPathComponent
+            content.title = title ?? fileURL.fileName
             content.document = fileURL
             content.userInfo = [UserActivity.documentURLKey: .url(fileURL)]
             content.requiredUserInfoKeys = [UserActivity.documentURLKey]
@@ -104,7 +104,7 @@ public final class Document: Sendable {
     public func move(to url: URL) throws(UserActivityError) {
         guard url.isFileURL else { throw UserActivityError(.invalid, "\(url) is not the URL of a file") }
         activity.change { content in
-            if let old = content.file, content.title == old.lastPathComponent { content.title = url.lastPathComponent }
+            if let old = content.file, content.title == old.fileName { content.title = url.fileName }
             content.document = url
             content.userInfo.entries[UserActivity.documentURLKey] = .url(url)
         }

@@ -20,7 +20,7 @@ final class DocumentArrival: Sendable {
     init(_ document: WireContinuedDocument) {
         isReadOnly = !document.isLocal && document.path.isEmpty
         if document.isLocal {
-            state = Lock(.arrived(URL(filePath: String(decoding: document.path, as: UTF8.self))))
+            state = Lock(.arrived(URL(filePathBytes: document.path)))
         } else if isReadOnly {
             state = Lock(
                 .failed(
@@ -59,7 +59,7 @@ final class DocumentArrival: Sendable {
                     let received = min(report.bytes, max(report.total, 1) - 1)
                     changes.tell(.progress(received: received, total: report.total))
                 case .arrived(let path):
-                    let url = URL(filePath: String(decoding: path, as: UTF8.self))
+                    let url = URL(filePathBytes: path)
                     hasArrived(url)
                     settle(.arrived(url), .arrived(url))
                 case .failed(let failure):

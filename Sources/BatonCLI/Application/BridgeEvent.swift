@@ -115,28 +115,11 @@ enum BridgeEvent: Sendable {
         add("webpageURL", activity.webpageURL?.absoluteString)
         add("referrerURL", activity.referrerURL?.absoluteString)
         add("targetContentIdentifier", activity.targetContentIdentifier)
-        if let document = activity.document { members += JSONValue.Member.path("document", document.pathBytes) }
+        if let document = activity.document { members += JSONValue.Member.path("document", document.filePathBytes) }
         if activity.version > 0 { members.append(JSONValue.Member("version", .integer(Int64(activity.version)))) }
         members.append(
             JSONValue.Member("supportsContinuationStreams", .boolean(activity.supportsContinuationStreams)))
         return members
-    }
-}
-
-extension URL {
-    /// The path as the system has it, which need not be UTF-8.
-    fileprivate var pathBytes: [UInt8] {
-        var bytes: [UInt8] = []
-        var rest = Array(path(percentEncoded: true).utf8)[...]
-        while let byte = rest.popFirst() {
-            if byte == UInt8(ascii: "%"), let code = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) {
-                bytes.append(code)
-                rest = rest.dropFirst(2)
-            } else {
-                bytes.append(byte)
-            }
-        }
-        return bytes
     }
 }
 

@@ -1,3 +1,5 @@
+import BatonMessages
+
 /// A file as nodes name it to each other, in the place of a URL that means something on one device only.
 enum CarriedURL: Sendable, Hashable {
     /// `baton-root:///NAME/relative/path`: in a folder that both devices have.

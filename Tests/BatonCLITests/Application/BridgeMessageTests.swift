@@ -1,5 +1,9 @@
+import BatonMessages
+import BatonTestSupport
 import BatonTransport
 import Foundation
+import SwiftProtobuf
+import SystemPackage
 import Testing
 
 @testable import Baton
@@ -106,6 +110,48 @@ struct BridgeMessageTests {
                 try file("/etc/a.txt"), UserActivityError(.accessRefused, "the policy does not allow it")),
         ]
         #expect(Set(events.map(\.text)) == (try Self.documented("event")))
+    }
+
+    @Test("of a document whose name is not UTF-8 the program hears the bytes as well")
+    func documentBytes() async throws {
+        let (node, home) = try await ApplicationNode.start()
+        let type = "org.example.note"
+        let application = try Application(
+            .init(identifier: "org.example.editor", continues: [ContinuedActivityType(type)]), home: home)
+        let output = FileManager.default.temporaryDirectory.appending(path: "baton-bridge-\(UUID().uuidString)")
+        let printed = try FileDescriptor.open(
+            FilePath(output.path), .writeOnly, options: [.create, .exclusiveCreate], permissions: .ownerReadWrite)
+        defer { try? FileManager.default.removeItem(at: output) }
+        let bridge = Bridge(application: application, printer: BridgePrinter(to: try ByteChannel(printed)) { _ in })
+        await bridge.start()
+        #expect(await eventually { await node.registrations.count == 1 })
+        let path = Data("/tmp/caf".utf8) + [0xE9]
+        let asking = Task {
+            try await node.ask(
+                .continueActivity(
+                    .with {
+                        $0.handoffID = Data([1])
+                        $0.device = "laptop"
+                        $0.payload.summary.type = type
+                        $0.payload.summary.kind = .document
+                        $0.document.path = path
+                        $0.document.isLocal = true
+                    }))
+        }
+        @Sendable func told() throws -> JSONValue? {
+            try Data(contentsOf: output).split(separator: UInt8(ascii: "\n"))
+                .map { try JSONParser.parse(String(decoding: $0, as: UTF8.self)) }
+                .first { $0["event"] == "continue" }
+        }
+        #expect(try await eventually { try told() != nil })
+        let event = try #require(try told())
+        #expect(event["document"] == .string(String(decoding: path, as: UTF8.self)))
+        #expect(event["documentBase64"] == .string(path.base64EncodedString()))
+        let answer = #"{"do":"continued","request":\#(try #require(event["request"]).text)}"#
+        await bridge.take(.text(Array(answer.utf8)), number: 1)
+        _ = try await asking.value
+        await bridge.close()
+        try printed.close()
     }
 
     @Test("every field of an activity is read, and null takes away what there need not be")
