@@ -58,6 +58,26 @@ extension DocumentService {
             try await stream.respond(.documentRead(part.response))
             return await stream.finish()
         }
+        var rest = part
+        var origin = try await request(rest, from: connection, claim: claim)
+        do {
+            try await stream.respond(.documentRead(part.response))
+            while true {
+                rest.removeFirst(try await relay(rest, from: origin, to: stream))
+                guard !rest.chunks.isEmpty else { break }
+                origin = try await request(rest, from: connection, claim: claim)
+            }
+            await stream.finish()
+        } catch {
+            await origin.reset(.cancelled)
+            await stream.reset(HandoffError(documentCause: error).resetCode)
+        }
+    }
+
+    /// Asks the origin for the chunks of a part.
+    private func request(
+        _ part: DocumentPart, from connection: Connection, claim: ClaimID
+    ) async throws(HandoffError) -> BatonTransport.Stream {
         let origin = try await requestRanges(
             .with {
                 $0.claimID = Data(claim.bytes)
@@ -66,32 +86,37 @@ extension DocumentService {
                 if part.version != .none { $0.version = Data(part.version.bytes) }
             }, open: 1, from: connection)
         await origin.finish()
-        do {
-            try await stream.respond(.documentRead(part.response))
-            try await withStallWatch(stallDeadline) { try await relay(part, from: origin, to: stream, within: $0) }
-            await stream.finish()
-        } catch {
-            await origin.reset(.cancelled)
-            await stream.reset(HandoffError(documentCause: error).resetCode)
-        }
+        return origin
     }
 
     /// Hands on what was asked for of each chunk once its checksum has come.
+    ///
+    /// - Returns: how many chunks: fewer than were asked for where the application took so long that the origin was left.
+    private func relay(
+        _ part: DocumentPart, from origin: BatonTransport.Stream, to stream: BatonTransport.Stream
+    ) async throws(HandoffError) -> UInt64 {
+        try await withStallWatch(stallDeadline) { try await relay(part, from: origin, to: stream, within: $0) }
+    }
+
     private func relay(
         _ part: DocumentPart, from origin: BatonTransport.Stream, to stream: BatonTransport.Stream,
         within watch: StallWatch
-    ) async throws {
+    ) async throws -> UInt64 {
         var verifier = try part.verifier()
         let buffer = try await pool.acquire()
         defer { pool.release(buffer) }
         var spent: Buffer?
         var (count, start) = (0, Instant.now)
-        while !verifier.isComplete {
+        var isLeft = false
+        while !verifier.isComplete, !isLeft {
             let last = spent
             guard
                 let received = try await watch.bound(
                     "nothing more of the document came", { try await origin.read(reusing: last) })
-            else { return try verifier.finish() }
+            else {
+                try verifier.finish()
+                break
+            }
             spent = received
             count += received.count
             if Instant.now - start >= stallDeadline {
@@ -101,17 +126,21 @@ extension DocumentService {
                 }
                 (count, start) = (0, .now)
             }
-            try await hand(received, of: part, through: &verifier, by: buffer, to: stream, within: watch)
+            isLeft = try await hand(
+                received, of: part, from: origin, through: &verifier, by: buffer, to: stream, within: watch)
         }
+        return verifier.verifiedChunkCount
     }
 
     /// Takes records apart, and hands on what is wanted of each chunk that was verified.
     ///
     /// - Parameter buffer: holds the chunk that is under way.
+    /// - Returns: whether the origin was left, with what had come behind the last chunk that was handed on.
     private func hand(
-        _ records: Buffer, of part: DocumentPart, through verifier: inout ChunkVerifier, by buffer: Buffer,
-        to stream: BatonTransport.Stream, within watch: StallWatch
-    ) async throws {
+        _ records: Buffer, of part: DocumentPart, from origin: BatonTransport.Stream,
+        through verifier: inout ChunkVerifier, by buffer: Buffer, to stream: BatonTransport.Stream,
+        within watch: StallWatch
+    ) async throws -> Bool {
         var taken = 0
         while taken < records.count {
             let before = verifier.verifiedChunkCount
@@ -121,9 +150,37 @@ extension DocumentService {
                 }
             }
             guard verifier.verifiedChunkCount > before else { continue }
-            try await hand(buffer, to: stream, within: watch)
+            // Of one version is only what says which: else all has to be asked for at once.
+            let patience = part.version == .none || verifier.isComplete ? nil : Self.readPatience
+            let isLeft = try await leaving(origin, after: patience) { () async throws(HandoffError) in
+                try await hand(buffer, to: stream, within: watch)
+            }
             buffer.count = 0
+            if isLeft { return true }
         }
+        return false
+    }
+
+    /// Leaves the origin where something takes longer than its patience: the place there is wanted by others.
+    ///
+    /// - Returns: whether it was left.
+    private func leaving(
+        _ origin: BatonTransport.Stream, after patience: Duration?,
+        _ body: () async throws(HandoffError) -> Void
+    ) async throws(HandoffError) -> Bool {
+        guard let patience else {
+            try await body()
+            return false
+        }
+        let leaving = Task {
+            guard (try? await Task.sleep(for: patience)) != nil else { return false }
+            await origin.reset(.cancelled)
+            return true
+        }
+        defer { leaving.cancel() }
+        try await body()
+        leaving.cancel()
+        return await leaving.value
     }
 
     /// Writes a buffer, and waits until it can be filled again.
@@ -158,7 +215,7 @@ struct DocumentPart: Sendable {
     let tree: DocumentTree
     /// Cut to what the file has, among the bytes of the document.
     let range: Range<UInt64>
-    let chunks: Range<UInt64>
+    private(set) var chunks: Range<UInt64>
     /// Of the file.
     let version: FileVersion
 
@@ -182,6 +239,11 @@ struct DocumentPart: Sendable {
         }
         range = whole.lowerBound + bytes.lowerBound..<whole.lowerBound + bytes.upperBound
         chunks = tree.layout.chunks(covering: range)
+    }
+
+    /// The first chunks have been handed on.
+    fileprivate mutating func removeFirst(_ count: UInt64) {
+        chunks = chunks.lowerBound + count..<chunks.upperBound
     }
 
     /// What the application is answered before the bytes.

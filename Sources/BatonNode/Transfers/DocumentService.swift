@@ -11,6 +11,9 @@ struct DocumentService: Sendable {
     static let progressInterval = Duration.milliseconds(200)
     /// How long finding a document in the shared folders may take: it arrives without as well.
     static let sharedFolderDeadline = Duration.seconds(2)
+    /// How long an application may take for a chunk of what it reads before the origin, which serves one such read of a device
+    /// at a time, is left, and asked for the rest once it has: the three that may be in line there are waited for 15 s.
+    static let readPatience = Duration.seconds(3)
     /// How long the other side may take to say that what it has received is in place.
     static let commitDeadline = Duration.seconds(60)
 
