@@ -61,7 +61,7 @@ public struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible {
             switch error.code {
             case .unreachable: .peerUnreachable
             case .refused: .refused
-            case .protocolViolation: .internal
+            case .protocolViolation, .alreadyWaiting: .internal
             case .connectionLost, .goingAway, .streamClosed: .connectionLost
             case .reset(let code): Self.code(ofReset: code)
             case .limitExceeded: .limitExceeded

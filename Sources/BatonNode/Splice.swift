@@ -39,7 +39,7 @@ extension TransportError.Code {
         case .reset(let code): code
         case .cancelled, .streamClosed: .cancelled
         case .limitExceeded: .limitExceeded
-        case .unreachable, .refused, .protocolViolation, .connectionLost, .goingAway: .unreachable
+        case .unreachable, .refused, .protocolViolation, .connectionLost, .goingAway, .alreadyWaiting: .unreachable
         }
     }
 }

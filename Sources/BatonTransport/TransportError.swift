@@ -24,6 +24,8 @@ public struct TransportError: Error, Sendable, CustomStringConvertible {
         case cancelled
         /// The stream was used after this side ended or aborted it.
         case streamClosed
+        /// Another task waits for the same thing of this stream.
+        case alreadyWaiting
     }
 
     public let code: Code
@@ -39,6 +41,8 @@ public struct TransportError: Error, Sendable, CustomStringConvertible {
 
     static let cancelled = TransportError(.cancelled, "it was cancelled")
     static let streamClosed = TransportError(.streamClosed, "the stream is closed on this side")
+    static let alreadyWaiting = TransportError(
+        .alreadyWaiting, "another task waits for the same thing of this stream")
     static let connectionEnded = TransportError(.connectionLost, "the connection ended")
 
     static func reset(_ code: ApplicationErrorCode) -> TransportError {

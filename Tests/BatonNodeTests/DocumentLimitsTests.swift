@@ -289,7 +289,7 @@ struct DocumentLimitsTests {
     @Test(
         "Who sends a document waits so long to hear which bytes are there, and how far it is", arguments: [true, false])
     func silentReceiver(hasSignatures: Bool) async throws {
-        #expect(DocumentService.commitDeadline == .seconds(60))
+        #expect(try NodeParts(TestAccount(devices: 1)).documents.commitDeadline == .seconds(60))
         let (near, far) = try await connectedPair(on: EventLoop(name: "receiver"))
         let asking = Task { try? await near.request(.documentRanges(.with { $0.pieceSize = 16_384 })) }
         let incoming = far.incoming.makeAsyncIterator()

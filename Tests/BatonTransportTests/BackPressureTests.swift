@@ -51,6 +51,37 @@ struct BackPressureTests {
         await pair.close()
     }
 
+    @Test("Where one task waits to write, another one that would have to fails, and the first goes on")
+    func secondWriter() async throws {
+        let pair = try await ConnectedPair(limits: .windows(stream: Self.window, connection: 4 * Self.window))
+        let (near, far) = try await pair.stream()
+        let total = Connection.sendQueueBound + Self.window
+        let writing = Task { try await near.write(.pattern(total + 1)) }
+        try await eventually("it waits") { try await near.drained(to: .max) > Connection.sendQueueBound }
+        #expect(await failure { try await near.write(.pattern(1, from: total + 1)) } == .alreadyWaiting)
+        #expect(await failure { try await near.drained() } == .alreadyWaiting)
+        // What fits is sent without waiting.
+        try await near.write(.pattern(1, from: total + 2), queueBound: .max)
+        async let received = far.readAll()
+        #expect(try await writing.value <= Connection.sendQueueBound)
+        await near.finish()
+        let all = try await received
+        #expect(all == pattern(total + 3))
+        await pair.close()
+    }
+
+    @Test("Where one task waits to read, another one that would have to fails, and the first goes on")
+    func secondReader() async throws {
+        let pair = try await ConnectedPair(limits: .windows(stream: Self.window, connection: 4 * Self.window))
+        let (near, far) = try await pair.stream()
+        let reading = Task { try await far.read()?.count }
+        try await eventually("it waits") { await far.connection.isRead(far.id) }
+        #expect(await failure { _ = try await far.read() } == .alreadyWaiting)
+        try await near.write(.pattern(5))
+        #expect(try await reading.value == 5)
+        await pair.close()
+    }
+
     @Test("Streams that nobody reads hold no more than the connection's window in all")
     func connectionWindow() async throws {
         let pair = try await ConnectedPair(limits: .windows(stream: Self.window, connection: 2 * Self.window))

@@ -145,5 +145,5 @@ extension Connection {
     fileprivate func unread(of id: StreamID) -> Int? { streams[id]?.unread }
 
     /// Whether somebody waits for bytes of a stream.
-    fileprivate func isRead(_ id: StreamID) -> Bool { streams[id]?.reader.isTaken == true }
+    func isRead(_ id: StreamID) -> Bool { streams[id]?.reader.isTaken == true }
 }

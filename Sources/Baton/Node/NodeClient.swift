@@ -26,7 +26,7 @@ package struct NodeClient: Sendable {
             case .unreachable: throw .noNode(socketPath: home.socketPath)
             case .connectionLost: throw .notTaken(error)
             case .refused, .protocolViolation, .goingAway, .reset, .limitExceeded, .cancelled,
-                .streamClosed:
+                .streamClosed, .alreadyWaiting:
                 throw .notUsable(error)
             }
         }

@@ -87,7 +87,8 @@ final class StreamPump: Sendable {
                 "the other side aborted the stream (\(code)): what came may be cut short")
         case .cancelled:
             .interrupted
-        case .unreachable, .refused, .protocolViolation, .connectionLost, .goingAway, .limitExceeded, .streamClosed:
+        case .unreachable, .refused, .protocolViolation, .connectionLost, .goingAway, .limitExceeded, .streamClosed,
+            .alreadyWaiting:
             CommandError(
                 .unreachable, code: "connectionLost", "the stream broke (\(error)): what came may be cut short")
         }

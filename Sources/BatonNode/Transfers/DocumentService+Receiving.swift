@@ -225,12 +225,15 @@ extension DocumentService {
     ) async throws -> [UInt8] {
         let patience = Task {
             while !Task.isCancelled {
-                try await Task.sleep(for: Self.commitDeadline / 6)
+                try await Task.sleep(for: repeatInterval)
                 try await stream.send(record: report.upstream(bytes: report.size))
             }
         }
         defer { patience.cancel() }
         let path = try await writer.commit().bytes
+        // One task at a time may write on a stream.
+        patience.cancel()
+        _ = await patience.result
         // That the origin could not be told takes nothing back.
         _ = try? await withDeadline(stallDeadline, "the other side did not take that it is in place") {
             try await stream.send(record: report.upstream(bytes: report.size, committed: true))

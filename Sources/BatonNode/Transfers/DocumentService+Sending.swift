@@ -302,7 +302,7 @@ extension DocumentService {
             await latest.repeatWhileStill { await offers.report(.progress($0), of: claim) }
         }
         do {
-            while let received = try await upstream.report(deadline: Self.commitDeadline) {
+            while let received = try await upstream.report(deadline: commitDeadline) {
                 report.bottleneckThere = Bottleneck(rawValue: UInt8(clamping: received.bottleneck)) ?? .unknown
                 let progress = report.progress(bytes: received.verifiedBytes, device: claim.device.name)
                 latest.set(progress)

@@ -14,8 +14,6 @@ struct DocumentService: Sendable {
     /// How long an application may take for a chunk of what it reads before the origin, which serves one such read of a device
     /// at a time, is left, and asked for the rest once it has: the three that may be in line there are waited for 15 s.
     static let readPatience = Duration.seconds(3)
-    /// How long the other side may take to say that what it has received is in place.
-    static let commitDeadline = Duration.seconds(60)
 
     /// Entries of a description that are sent at once.
     static let entriesAtOnce = 256
@@ -38,6 +36,10 @@ struct DocumentService: Sendable {
     /// How long an origin may look at what a document consists of before it answers, and then how long telling it may
     /// take: a folder may hold a great many files.
     var descriptionDeadline = Duration.seconds(60)
+    /// How long who is sent a document may be silent of how far it is.
+    var commitDeadline = Duration.seconds(60)
+    /// How often who sends one hears that it is still being put in place.
+    var repeatInterval = Duration.seconds(1)
     /// See ``NodeLimits/stallDeadline``.
     var stallDeadline = NodeLimits().stallDeadline
     /// See ``NodeLimits/leastProgress``.

@@ -127,6 +127,7 @@ extension Connection {
             if let failure = state.failure { throw failure }
             let queued = session.queuedBytes(of: id)
             if queued <= bound { return queued }
+            guard !state.writer.isTaken else { throw .alreadyWaiting }
             state.writerBound = bound
             try await wait(for: \.writer, of: state, id) {
                 self.session.queuedBytes(of: id) <= bound || state.failure != nil
@@ -235,10 +236,13 @@ extension Connection {
     }
 
     /// - Parameter isDue: whether there is nothing to wait for any more.
+    /// - Throws: `alreadyWaiting` where another task does. Who is at fault for that may be this program, which a peer has
+    ///   made wait by not reading: nothing more than this stream is to end of it.
     private func wait(
         for waiter: any ReferenceWritableKeyPath<StreamState, Waiter> & Sendable, of state: StreamState, _ id: StreamID,
         until isDue: () -> Bool
     ) async throws(TransportError) {
+        guard !state[keyPath: waiter].isTaken else { throw .alreadyWaiting }
         await withTaskCancellationHandler {
             // `self` makes the closure run on this actor: one that captures only the state would not, and the compiler
             // does not object.
