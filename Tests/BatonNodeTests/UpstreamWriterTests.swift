@@ -14,6 +14,9 @@ import Testing
 /// What an origin is told while it sends a document.
 @Suite("What an origin is told of its document", .timeLimit(.minutes(5)))
 struct UpstreamWriterTests {
+    /// The one who asks, as the origin knows it.
+    private static let phone = PeerName(id: "phone", name: "phone")
+
     private let parts: NodeParts
     private let inbox: FilePath
 
@@ -111,5 +114,125 @@ struct UpstreamWriterTests {
         withUnsafeBytes(of: checksum.high.bigEndian) { record += $0 }
         withUnsafeBytes(of: checksum.low.bigEndian) { record += $0 }
         return (0..<tree.layout.fileCount).flatMap { _ in record }
+    }
+
+    @Test("A document whose piece takes the disk longer than its origin waits for a word arrives, and has not failed")
+    func slowDisk() async throws {
+        // A machine that was too busy to say anything in time has more of it.
+        var outcome = Outcome()
+        for scale in [1, 4, 16] where !outcome.isFetched {
+            outcome = try await fetchSlowly(files: 4000 * scale, deadline: .milliseconds(300) * scale)
+            #expect(outcome.longestPause > .milliseconds(300) * scale, "the disk was fast")
+        }
+        #expect(outcome.isFetched && !outcome.hasFailed)
+        #expect(
+            outcome.told.contains { if case .progress(let report) = $0 { report.bytes == report.total } else { false } }
+        )
+    }
+
+    /// How a document was fetched.
+    private struct Outcome {
+        var isFetched = false
+        /// What the offering application was told.
+        var told: [WireOfferEvent.OneOf_Kind] = []
+        /// The longest time in which nothing was new.
+        var longestPause = Duration.zero
+
+        var hasFailed: Bool { told.contains { if case .failed = $0 { true } else { false } } }
+    }
+
+    /// Fetches so many small files, which are one piece for the writer.
+    ///
+    /// - Parameter deadline: how long the origin waits for a word.
+    private func fetchSlowly(files: Int, deadline: Duration) async throws -> Outcome {
+        let document = try folder("\(files)", files: files)
+        var (origin, receiver) = (parts.documents, parts.documents)
+        origin.commitDeadline = deadline
+        receiver.repeatInterval = deadline / 10
+        let (node, application) = try await connectedPair(on: parts.loop)
+        let source = try await DocumentService.inspect(document, countedIn: nil)
+        let activity = try OfferedActivity(.with { $0.type = "org.example.album" }, document: source)
+        let events = try await parts.offers.offer(activity, from: node)
+        let (claim, _) = try await parts.offers.claim(activity.id, by: Self.phone)
+        let (near, far) = try await connectedPair(on: parts.loop)
+        let serving = Task { [origin] in
+            for await incoming in far.incoming {
+                switch try WireRequest.decode(incoming.request) {
+                case .documentManifest:
+                    try await origin.manifest(of: claim, for: Self.phone, on: incoming.stream)
+                case .documentRanges(let request):
+                    try await origin.send(request, of: claim, to: Self.phone, on: incoming.stream)
+                case _: await incoming.stream.reset(.refused)
+                }
+            }
+        }
+        let order = DocumentOrder(
+            title: "\(files)", origin: "desktop", folder: try await DestinationFolder.open(inbox))
+        let description = try await receiver.describe(from: near, claim: claim)
+        var outcome = Outcome()
+        let times = Lock([Instant.now])
+        let path = try? await receiver.fetch(description, for: order, from: near, claim: claim) { _ in
+            times.withLock { $0.append(.now) }
+        }
+        outcome.isFetched = path == Array("\(inbox)/\(files)".utf8)
+        outcome.longestPause = times.withLock { times in zip(times, times.dropFirst()).map { $1 - $0 }.max() } ?? .zero
+        await near.close()
+        await far.close()
+        _ = await serving.result
+        try await parts.offers.setContinued(claim, by: Self.phone)
+        for await event in events {
+            guard let kind = event.kind else { continue }
+            outcome.told.append(kind)
+            if case .continued = kind { break }
+            if outcome.hasFailed { break }
+        }
+        await parts.offers.withdrawAll()
+        await node.close()
+        await application.close()
+        return outcome
+    }
+
+    @Test("A disk that does not go on at all is spoken for so long")
+    func standstill() async throws {
+        #expect(UpstreamWriter.longestStandstill == .seconds(3600))
+        let (near, far) = try await connectedPair(on: parts.loop)
+        let asked = try await near.open([1])
+        let iterator = far.incoming.makeAsyncIterator()
+        let incoming = try #require(await iterator.next())
+        let report = TransferReport(of: 100, resumed: 10)
+        let upstream = UpstreamWriter(asked, of: report, deadline: .seconds(30))
+        try await upstream.report(every: .milliseconds(10), standstill: .milliseconds(500))
+        await asked.finish()
+        var told: [UInt64] = []
+        for try await record in incoming.stream.records(of: WireDocumentUpstream.self) {
+            told.append(record.report.verifiedBytes)
+        }
+        #expect(Set(told) == [10])
+        await near.close()
+        await far.close()
+    }
+
+    @Test("An origin that takes no reports is noticed, and what was to be said at last is not waited for")
+    func unread() async throws {
+        var limits = Limits()
+        limits.initialStreamWindow = 1 << 10
+        let (near, far) = try await connectedPair(on: parts.loop, limits: limits)
+        let asked = try await near.open([1])
+        try await asked.write(Buffer(copying: [UInt8](repeating: 0, count: 80 << 10)), queueBound: .max)
+        let upstream = UpstreamWriter(asked, of: TransferReport(of: 100), deadline: .milliseconds(300))
+        upstream.beginReports(every: .milliseconds(10))
+        try await eventually("it is noticed") { (try? upstream.requireReports()) == nil }
+        let error = #expect(throws: HandoffError.self) { try upstream.requireReports() }
+        #expect(error?.code == .timedOut)
+        await upstream.endCommitted()
+        // Also while a report waits.
+        let other = UpstreamWriter(asked, of: TransferReport(of: 100), deadline: .seconds(3600))
+        let queued = try await asked.drained(to: .max)
+        other.beginReports(every: .milliseconds(10))
+        try await eventually("it waits") { try await asked.drained(to: .max) > queued }
+        await other.endReports()
+        try other.requireReports()
+        await near.close()
+        await far.close()
     }
 }

@@ -173,8 +173,8 @@ extension DocumentService {
         claim: ClaimID, progress: @escaping @Sendable (WireProgressReport) -> Void
     ) async throws -> [UInt8] {
         let resumed = try await writer.progress().verifiedByteCount
-        let report = TransferReport(of: writer.tree.size)
-        progress(report.progress(bytes: resumed, resumed: resumed))
+        let report = TransferReport(of: writer.tree.size, resumed: resumed)
+        progress(report.progress())
         while true {
             let missing = try await writer.missing()
             guard !missing.isEmpty else { break }
@@ -187,30 +187,35 @@ extension DocumentService {
                     $0.takesCompressed = true
                     if version != .none { $0.version = Data(version.bytes) }
                 }, open: NodeLimits.openRanges.lowerBound, from: connection)
+            let upstream = UpstreamWriter(stream, of: report, deadline: stallDeadline)
             do {
                 if pieceSize != nil {
-                    let verified = try await writer.progress().verifiedByteCount
-                    try await tellSignatures(of: writer, on: stream, noting: report) {
-                        progress(report.progress(bytes: verified, resumed: resumed))
+                    report.advance(to: try await writer.progress().verifiedByteCount)
+                    try await tellSignatures(of: writer, by: upstream, on: stream, noting: report) {
+                        progress(report.progress())
                     }
                 }
                 try await writer.begin(missing)
+                upstream.beginReports(every: repeatInterval)
                 let settle: @Sendable () async -> Void = { await stream.settle() }
                 try await withStallWatch(stallDeadline, relenting: settle) { watch in
-                    try await receive(stream, into: writer, noting: report, within: watch) { verified in
-                        progress(report.progress(bytes: verified, resumed: resumed))
-                        try await withDeadline(stallDeadline, "the other side did not take how far it is") {
-                            try await stream.send(record: report.upstream(bytes: verified))
-                        }
+                    try await receive(stream, into: writer, noting: report, within: watch) {
+                        progress(report.progress())
+                        try upstream.requireReports()
                     }
                 }
                 // More than can be asked for at once may have been missing.
                 guard try await writer.missing().isEmpty || !requiringAll else {
+                    await upstream.endReports()
                     await stream.finish()
                     continue
                 }
-                return try await commit(writer, report, on: stream)
+                let path = try await writer.commit().bytes
+                await upstream.endCommitted()
+                await stream.finish()
+                return path
             } catch {
+                await upstream.endReports()
                 await stream.reset(.cancelled)
                 throw error
             }
@@ -219,41 +224,17 @@ extension DocumentService {
         return try await writer.commit().bytes
     }
 
-    /// Puts the document in place, and tells the origin so, who hears of it meanwhile that there is still somebody.
-    private func commit(
-        _ writer: DocumentWriter, _ report: TransferReport, on stream: BatonTransport.Stream
-    ) async throws -> [UInt8] {
-        let patience = Task {
-            while !Task.isCancelled {
-                try await Task.sleep(for: repeatInterval)
-                try await stream.send(record: report.upstream(bytes: report.size))
-            }
-        }
-        defer { patience.cancel() }
-        let path = try await writer.commit().bytes
-        // One task at a time may write on a stream.
-        patience.cancel()
-        _ = await patience.result
-        // That the origin could not be told takes nothing back.
-        _ = try? await withDeadline(stallDeadline, "the other side did not take that it is in place") {
-            try await stream.send(record: report.upstream(bytes: report.size, committed: true))
-        }
-        await stream.finish()
-        return path
-    }
-
     /// Tells the origin which bytes of older copies are here, which have to be read for that. Nothing of the document comes
     /// meanwhile.
     ///
     /// - Parameter progress: tells what is waited for.
     private func tellSignatures(
-        of writer: DocumentWriter, on stream: BatonTransport.Stream, noting report: TransferReport, progress: () -> Void
+        of writer: DocumentWriter, by upstream: UpstreamWriter, on stream: BatonTransport.Stream,
+        noting report: TransferReport, progress: () -> Void
     ) async throws {
-        func tell(_ record: WireDocumentUpstream) async throws {
+        func tell(_ signatures: WireDocumentUpstream.OneOf_Kind) async throws {
             let start = LinkWait.Mark(stream.connection.loop)
-            try await withDeadline(stallDeadline, "the other side did not take the signatures") {
-                try await stream.send(record: record)
-            }
+            try await upstream.tell(signatures)
             var waited = LinkWait()
             waited.add(from: start, to: LinkWait.Mark(stream.connection.loop))
             report.note(link: waited.link, disk: .zero, processor: waited.processor)
@@ -267,24 +248,23 @@ extension DocumentService {
             report.note(link: .zero, disk: whole - processor, processor: processor)
             guard let batch else { break }
             try await tell(
-                .with {
-                    $0.signatures = .with {
+                .signatures(
+                    .with {
                         $0.basis = UInt32(batch.basis)
                         $0.pieces = Data(batch.bytes)
-                    }
-                })
+                    }))
             guard Instant.now - lastReport >= Self.progressInterval else { continue }
             lastReport = .now
             progress()
         }
-        try await tell(.with { $0.signaturesEnd = .init() })
+        try await tell(.signaturesEnd(.init()))
     }
 
     /// Receives the records of one request to their end, on the writer's own thread: much at once, or what a slow link
     /// brings in the time.
     private func receive(
         _ stream: BatonTransport.Stream, into writer: isolated DocumentWriter, noting report: TransferReport,
-        within watch: StallWatch, reporting tell: @Sendable (UInt64) async throws -> Void
+        within watch: StallWatch, reporting tell: @Sendable () throws -> Void
     ) async throws {
         var last = try writer.progress()
         var lastReport = Instant.now
@@ -310,6 +290,7 @@ extension DocumentService {
                 }
             }
             last = try writer.write(received)
+            report.advance(to: last.verifiedByteCount)
             report.bottleneckThere = last.sender
             report.note(
                 link: waited.link, disk: last.diskTime - before.diskTime,
@@ -317,11 +298,11 @@ extension DocumentService {
             let now = Instant.now
             if now - lastReport >= Self.progressInterval {
                 lastReport = now
-                try await tell(last.verifiedByteCount)
+                try tell()
             }
         }
         try writer.finish()
-        try await tell(last.verifiedByteCount)
+        try tell()
     }
 }
 
@@ -336,10 +317,10 @@ extension WireChunkRange {
 
 extension TransferReport {
     /// How far it is, for the origin.
-    func upstream(bytes: UInt64, committed: Bool = false) -> WireDocumentUpstream {
+    func upstream(committed: Bool = false) -> WireDocumentUpstream {
         .with {
             $0.report = .with {
-                $0.verifiedBytes = bytes
+                $0.verifiedBytes = committed ? size : bytes
                 $0.bottleneck = UInt32(bottleneckHere.rawValue)
                 $0.committed = committed
             }

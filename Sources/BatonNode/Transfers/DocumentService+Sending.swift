@@ -180,7 +180,7 @@ extension DocumentService {
         _ reader: DocumentReader, _ request: WireDocumentRangesRequest, keepingCopies keepsCopies: Bool,
         for claim: Claim, _ claimID: ClaimID, on stream: BatonTransport.Stream
     ) async {
-        let report = TransferReport(of: reader.document.tree.size)
+        let report = TransferReport(of: reader.document.tree.size, device: claim.device.name)
         do {
             let upstream = UpstreamRecords(stream, stallDeadline: stallDeadline)
             await reader.take(
@@ -226,7 +226,8 @@ extension DocumentService {
             let size = layout.offset(of: range.first + range.count) - layout.offset(of: range.first)
             return sum + min(size, report.size - sum)
         }
-        var progress = report.progress(bytes: report.size - missing, device: claim.device.name)
+        report.advance(to: report.size - missing)
+        var progress = report.progress()
         progress.bottleneck = .diskThere
         let latest = LatestProgress()
         latest.set(progress)
@@ -304,7 +305,8 @@ extension DocumentService {
         do {
             while let received = try await upstream.report(deadline: commitDeadline) {
                 report.bottleneckThere = Bottleneck(rawValue: UInt8(clamping: received.bottleneck)) ?? .unknown
-                let progress = report.progress(bytes: received.verifiedBytes, device: claim.device.name)
+                report.advance(to: received.verifiedBytes)
+                let progress = report.progress()
                 latest.set(progress)
                 await offers.report(.progress(progress), of: claim)
                 if received.committed { break }

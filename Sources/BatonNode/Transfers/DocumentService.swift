@@ -38,7 +38,7 @@ struct DocumentService: Sendable {
     var descriptionDeadline = Duration.seconds(60)
     /// How long who is sent a document may be silent of how far it is.
     var commitDeadline = Duration.seconds(60)
-    /// How often who sends one hears that it is still being put in place.
+    /// How often who sends one hears how far it is without news.
     var repeatInterval = Duration.seconds(1)
     /// See ``NodeLimits/stallDeadline``.
     var stallDeadline = NodeLimits().stallDeadline

@@ -8,18 +8,31 @@ import SwiftProtobuf
 /// What is known of a transfer on this side while it runs: how it goes, and what it waits for.
 final class TransferReport: Sendable {
     private struct State {
+        var bytes: UInt64
         var meter: BottleneckMeter
         var there = Bottleneck.unknown
     }
 
     /// Bytes of the document.
     let size: UInt64
+    /// Bytes that were there before.
+    private let resumed: UInt64
+    /// The name of the device that it is sent to.
+    private let device: String
     private let state: Lock<State>
 
-    init(of size: UInt64) {
+    init(of size: UInt64, resumed: UInt64 = 0, device: String = "") {
         self.size = size
-        state = Lock(State(meter: BottleneckMeter(now: .now)))
+        self.resumed = resumed
+        self.device = device
+        state = Lock(State(bytes: resumed, meter: BottleneckMeter(now: .now)))
     }
+
+    /// Bytes that the continuing device has verified and written.
+    var bytes: UInt64 { state.withLock { $0.bytes } }
+
+    /// So many bytes are there by now.
+    func advance(to bytes: UInt64) { state.withLock { $0.bytes = min(bytes, size) } }
 
     /// What this device waits for.
     var bottleneckHere: Bottleneck { state.withLock { $0.meter.bottleneck } }
@@ -41,10 +54,10 @@ final class TransferReport: Sendable {
     }
 
     /// How far it is, for applications of this device.
-    func progress(bytes: UInt64, resumed: UInt64 = 0, device: String = "") -> WireProgressReport {
-        let (here, there) = state.withLock { ($0.meter.bottleneck, $0.there) }
+    func progress() -> WireProgressReport {
+        let (bytes, here, there) = state.withLock { ($0.bytes, $0.meter.bottleneck, $0.there) }
         return .with {
-            $0.bytes = min(bytes, size)
+            $0.bytes = bytes
             $0.total = size
             $0.device = device
             $0.resumedBytes = resumed

@@ -1,0 +1,94 @@
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+import SwiftProtobuf
+
+/// What this device says on the stream that a document comes by: first which bytes it has, then how far it is.
+///
+/// Nobody else writes on that stream, because one task at a time may: whoever has news leaves it in the report. How far it
+/// is is said some five times a second, and without news again and again, whatever this device is at: its disk may take
+/// longer to write one piece, or to put all in place, than the origin waits for a word.
+final class UpstreamWriter: Sendable {
+    /// How long the same is said again, in which nothing was written: an hour of a disk that does not go on. Then the origin
+    /// hears no more, and gives up.
+    static let longestStandstill = Duration.seconds(3600)
+
+    private let stream: BatonTransport.Stream
+    private let report: TransferReport
+    /// How long the origin may take to read.
+    private let deadline: Duration
+    private let reporting = Lock<Task<Void, Never>?>(nil)
+    private let failure = Lock<HandoffError?>(nil)
+
+    init(_ stream: BatonTransport.Stream, of report: TransferReport, deadline: Duration) {
+        self.stream = stream
+        self.report = report
+        self.deadline = deadline
+    }
+
+    /// Tells signatures, and waits while the origin does not read. Not for when reports have begun.
+    func tell(_ signatures: WireDocumentUpstream.OneOf_Kind) async throws(HandoffError) {
+        try await send(.with { $0.kind = signatures }, orElse: "the other side did not take the signatures")
+    }
+
+    /// Reports from now on, in a task of its own; ``endReports()`` has to follow.
+    ///
+    /// - Parameter interval: how often without news.
+    func beginReports(every interval: Duration) {
+        let task = Task {
+            do throws(HandoffError) {
+                try await report(every: interval)
+            } catch {
+                guard !Task.isCancelled else { return }
+                failure.withLock { $0 = error }
+            }
+        }
+        reporting.withLock { $0 = task }
+    }
+
+    /// - Throws: why no more can be reported, such as an origin that does not read.
+    func requireReports() throws(HandoffError) {
+        if let failure = failure.withLock({ $0 }) { throw failure }
+    }
+
+    /// Returns when nothing is written any more. Does nothing where no reports have begun.
+    func endReports() async {
+        let task = reporting.withLock { $0.take() }
+        task?.cancel()
+        await task?.value
+    }
+
+    /// Says as the last word that the document is in place. That the origin could not be told takes nothing back.
+    func endCommitted() async {
+        await endReports()
+        try? await send(report.upstream(committed: true), orElse: "the other side did not take that it is in place")
+    }
+
+    /// Reports until nothing was new for so long a time, or the task is cancelled.
+    func report(
+        every interval: Duration, standstill: Duration = longestStandstill
+    ) async throws(HandoffError) {
+        try await withStallWatch(deadline) { [stream, report] watch in
+            let pause = min(DocumentService.progressInterval, interval)
+            var (bytes, news, told) = (report.bytes, Instant.now, Instant.now)
+            while Instant.now - news < standstill {
+                try await Task.sleep(for: pause)
+                let latest = report.bytes
+                if latest != bytes {
+                    (bytes, news) = (latest, .now)
+                } else if Instant.now - told < interval {
+                    continue
+                }
+                told = .now
+                try await watch.bound("the other side did not take how far it is") {
+                    try await stream.send(record: report.upstream())
+                }
+            }
+        }
+    }
+
+    private func send(_ record: WireDocumentUpstream, orElse late: String) async throws(HandoffError) {
+        try await withDeadline(deadline, late) { [stream] in try await stream.send(record: record) }
+    }
+}
