@@ -1,5 +1,5 @@
-/* Counts what a program and its libraries allocate on the heap: LD_PRELOAD it, with ALLOCATION_COUNTS naming a file of a
-   page. */
+/* Counts what a program and its libraries allocate on the heap, and beside it, with mmap(2): LD_PRELOAD it, with
+   ALLOCATION_COUNTS naming a file of a page. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -7,12 +7,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t),
     *__libc_memalign(size_t, size_t);
 
-struct counts { _Atomic unsigned long long calls, bytes; };
+struct counts { _Atomic unsigned long long calls, bytes, mapped; };
 static struct counts unshared, *counts = &unshared;
 
 __attribute__((constructor)) static void begin(void) {
@@ -38,4 +39,13 @@ int posix_memalign(void **result, size_t alignment, size_t size) {
     count(size);
     *result = __libc_memalign(alignment, size);
     return *result ? 0 : 12; /* ENOMEM */
+}
+
+/* What malloc maps goes past this: it was counted where it was asked for. */
+void *mmap(void *place, size_t size, int protection, int flags, int file, off_t offset) {
+    if (flags & MAP_ANONYMOUS) atomic_fetch_add_explicit(&counts->mapped, size, memory_order_relaxed);
+    return (void *)syscall(SYS_mmap, place, size, protection, flags, file, offset);
+}
+void *mmap64(void *place, size_t size, int protection, int flags, int file, off64_t offset) {
+    return mmap(place, size, protection, flags, file, offset);
 }
