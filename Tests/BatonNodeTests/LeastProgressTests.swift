@@ -85,16 +85,22 @@ struct LeastProgressTests {
         var service = parts.documents
         service.stallDeadline = stallDeadline
         let (near, far) = try await connectedPair(on: parts.loop)
-        let serving = serve(far, pieces: [Self.bound - missing]) { stream in
-            // The other side says how far it is, now that the time is over.
-            var reports = stream.records(of: WireDocumentUpstream.self).makeAsyncIterator()
-            _ = try await reports.next()
-        }
+        let (over, end) = AsyncStream<Void>.makeStream()
+        let serving = serve(far, pieces: [Self.bound - missing]) { _ in for await _ in over {} }
         let order = DocumentOrder(title: "report", origin: "phone", folder: try await DestinationFolder.open(inbox))
         let result: Result<[UInt8], HandoffError>
         do throws(HandoffError) {
-            _ = try await service.fetch(
-                DocumentDescription(tree: tree), for: order, from: near, claim: ClaimID(), progress: { _ in })
+            let count = Lock(0)
+            defer { end.finish() }
+            _ = try await service.fetch(DocumentDescription(tree: tree), for: order, from: near, claim: ClaimID()) {
+                _ in
+                // How far it is before anything comes, and now that the time is over.
+                let isOver = count.withLock { count in
+                    count += 1
+                    return count == 2
+                }
+                if isOver { end.finish() }
+            }
             let file = inbox.appending("report").string
             result = .success(FileManager.default.contents(atPath: file).map { Array($0) } ?? [])
         } catch {

@@ -45,6 +45,7 @@ final class Bases {
     private(set) var sizes: [UInt64] = []
 
     private let tree: DocumentTree
+    private let limit: Int
     private let longestSilence: Duration
     private var roots: [BasisRoot] = []
     private var bases: [Basis] = []
@@ -69,8 +70,9 @@ final class Bases {
     private var missCount = 0
 
     /// Nothing to build upon.
-    init(of tree: DocumentTree, longestSilence: Duration = Bases.longestSilence) {
+    init(of tree: DocumentTree, limit: Int = Bases.limit, longestSilence: Duration = Bases.longestSilence) {
         self.tree = tree
+        self.limit = limit
         self.longestSilence = longestSilence
     }
 
@@ -119,7 +121,7 @@ final class Bases {
     private func addMoved(in folder: BasisFolder, where isNeeded: (Int) -> Bool) {
         var wanted = Set<UInt64>()
         for file in 0..<tree.layout.fileCount where isNeeded(file) { wanted.insert(tree.layout.size(ofFile: file)) }
-        guard !wanted.isEmpty, let names = try? SystemCalls.names(in: folder.descriptor, atLeast: Self.limit) else {
+        guard !wanted.isEmpty, let names = try? SystemCalls.names(in: folder.descriptor, atLeast: limit) else {
             return
         }
         let sized = names.filter(AsideName.isOfMoved).map { name in
@@ -131,14 +133,14 @@ final class Bases {
         let number = roots.count
         let moved = (fitting + others).map(\.name)
         roots.append(.moved(folder, moved))
-        for file in moved.indices where sizes.count < Self.limit { add(file, in: number) }
+        for file in moved.indices where sizes.count < limit { add(file, in: number) }
     }
 
     private func add(_ root: BasisRoot, where isNeeded: (Int) -> Bool) {
         let number = roots.count
         roots.append(root)
         guard root.hasFiles else { return add(nil, in: number) }
-        for file in largestFirst(where: isNeeded) where sizes.count < Self.limit { add(file, in: number) }
+        for file in largestFirst(where: isNeeded) where sizes.count < limit { add(file, in: number) }
     }
 
     /// The files of the document that are needed, the largest first: there may be more of them than can be told of, and what
@@ -151,7 +153,7 @@ final class Bases {
 
     private func add(_ file: Int?, in root: Int) {
         guard let found = roots[root].open(file, of: tree) else { return }
-        for stretch in found.stretches() where sizes.count < Self.limit {
+        for stretch in found.stretches() where sizes.count < limit {
             let state = KeptSignatures.Basis(version: found.version, stretch: stretch)
             let isSettled = found.isSettled && roots[root].remnants == nil
             bases.append(Basis(root: root, file: file, state: state, isSettled: isSettled))
