@@ -3,17 +3,25 @@ public import BatonProtocol
 /// What a transfer waits for most: the stage that took the most of the last two seconds.
 ///
 /// A pure value: time comes in with every call, on a monotonic clock. What a stage took counts for 1/e after
-/// ``memory``.
+/// ``memory``. One that hangs has not taken anything yet: it counts while it lasts, from ``patience`` on.
 public struct BottleneckMeter: Sendable, Hashable {
+    private struct Stage: Hashable {
+        let name: Bottleneck
+        let start: Instant
+    }
+
     /// The time after which what a stage took counts for 1/e: 2 s.
     public static let memory: Duration = .seconds(2)
     /// Nothing is named before so much time was measured: 100 ms.
     public static let warmUp: Duration = .milliseconds(100)
+    /// What lasts for less time counts when it has ended, by what it was made of: 1 s.
+    public static let patience: Duration = .seconds(1)
 
     private var link = 0.0
     private var disk = 0.0
     private var processor = 0.0
     private var last: Instant
+    private var current: Stage?
 
     /// A meter that begins now.
     public init(now: Instant) {
@@ -37,8 +45,20 @@ public struct BottleneckMeter: Sendable, Hashable {
         }
     }
 
-    /// What took the most.
-    public var bottleneck: Bottleneck {
+    /// A stage begins now, and the one before has ended: what that took is told by ``add(_:_:now:)``.
+    public mutating func begin(_ stage: Bottleneck, now: Instant) {
+        current = Stage(name: stage, start: now)
+    }
+
+    /// What took the most until now.
+    public func bottleneck(now: Instant) -> Bottleneck {
+        guard let current, now - current.start >= Self.patience else { return most }
+        var meter = self
+        meter.add(current.name, now - current.start, now: now)
+        return meter.most
+    }
+
+    private var most: Bottleneck {
         guard link + disk + processor >= Self.warmUp.seconds else { return .unknown }
         if link >= disk, link >= processor { return .link }
         return disk >= processor ? .disk : .processor

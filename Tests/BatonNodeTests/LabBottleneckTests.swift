@@ -146,6 +146,36 @@ struct LabBottleneckTests {
         }
     }
 
+    @Test("When the cable is pulled after a disk was slow, both ends say so while nothing comes")
+    func stalledLink() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let library = try await Self.makeLibrary(in: lab)
+        let nodes = [
+            try await lab.startNode(1).command,
+            try await lab.startNode(2, wrapper: ["env", "LD_PRELOAD=\(library)", "SLOW_WRITE=\(Self.delay)"]).command,
+        ]
+        let document = try lab.document("film", bytes: 3 * Self.size, seed: 53)
+        let offer = try await lab.offer(1, document.path)
+        let accepting = try lab.start(
+            2, "accept", offer.id, "--wait", "30", "--json", "--to", try lab.destination("there").path)
+        try await offer.command.event("progress") { $0.bottleneck == "disk there" }
+        try await accepting.event("progress") { $0.bottleneck == "disk here" }
+        try lab.lab.command("link", "2", "down")
+        // Long before either gives up.
+        for (place, command) in [("origin", offer.command), ("continuing device", accepting)] {
+            try await eventually("the \(place) says that it is the link", within: .seconds(12)) {
+                command.events.last { $0.event == "progress" }?.bottleneck == "link"
+            }
+        }
+        try lab.lab.command("link", "2", "up")
+        let ended = try await accepting.end()
+        #expect(ended.status == 0, "\(ended.errors)")
+        try await offer.command.event("continued")
+        try await offer.command.end(by: SIGTERM)
+        for node in nodes { try await node.end(by: SIGTERM) }
+    }
+
     @Test("While an older copy is read, both ends say whose disk is waited for")
     func olderCopy() async throws {
         let lab = try await HandoffLab()

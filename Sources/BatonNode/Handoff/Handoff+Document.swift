@@ -75,6 +75,7 @@ extension Handoff {
                     },
                     progress: { report in
                         progress.set(report)
+                        let report = report.progress()
                         if report.bytes > report.resumedBytes { isToldOfChange.withLock { $0 = false } }
                         events.yield(.with { $0.progress = report })
                         reporter.report(.progress(report))

@@ -61,7 +61,7 @@ extension DocumentService {
     func fetch(
         _ description: DocumentDescription, for order: DocumentOrder, from connection: Connection, claim: ClaimID,
         begin: @Sendable (_ hasChanged: Bool) -> Void = { _ in },
-        progress: @escaping @Sendable (WireProgressReport) -> Void
+        progress: @escaping @Sendable (TransferReport) -> Void
     ) async throws(HandoffError) -> [UInt8] {
         let tree = description.tree
         if order.folder.checks.contains(.shownName) {
@@ -170,11 +170,11 @@ extension DocumentService {
     /// an application that reads a range of it.
     private func receive(
         _ version: FileVersion, into writer: DocumentWriter, requiringAll: Bool, from connection: Connection,
-        claim: ClaimID, progress: @escaping @Sendable (WireProgressReport) -> Void
+        claim: ClaimID, progress: @escaping @Sendable (TransferReport) -> Void
     ) async throws -> [UInt8] {
         let resumed = try await writer.progress().verifiedByteCount
         let report = TransferReport(of: writer.tree.size, resumed: resumed)
-        progress(report.progress())
+        progress(report)
         while true {
             let missing = try await writer.missing()
             guard !missing.isEmpty else { break }
@@ -192,7 +192,7 @@ extension DocumentService {
                 if pieceSize != nil {
                     report.advance(to: try await writer.progress().verifiedByteCount)
                     try await tellSignatures(of: writer, by: upstream, on: stream, noting: report) {
-                        progress(report.progress())
+                        progress(report)
                     }
                 }
                 try await writer.begin(missing)
@@ -200,7 +200,7 @@ extension DocumentService {
                 let settle: @Sendable () async -> Void = { await stream.settle() }
                 try await withStallWatch(stallDeadline, relenting: settle) { watch in
                     try await receive(stream, into: writer, noting: report, within: watch) {
-                        progress(report.progress())
+                        progress(report)
                         try upstream.requireReports()
                     }
                 }
@@ -210,6 +210,7 @@ extension DocumentService {
                     await stream.finish()
                     continue
                 }
+                report.begin(.disk)
                 let path = try await writer.commit().bytes
                 await upstream.endCommitted()
                 await stream.finish()
@@ -233,6 +234,7 @@ extension DocumentService {
         noting report: TransferReport, progress: () -> Void
     ) async throws {
         func tell(_ signatures: WireDocumentUpstream.OneOf_Kind) async throws {
+            report.begin(.link)
             let start = LinkWait.Mark(stream.connection.loop)
             try await upstream.tell(signatures)
             var waited = LinkWait()
@@ -241,6 +243,7 @@ extension DocumentService {
         }
         var lastReport = Instant.now
         while true {
+            report.begin(.disk)
             let start = Instant.now
             let batch = try await writer.nextSignatures()
             let whole = Instant.now - start
@@ -270,6 +273,7 @@ extension DocumentService {
         var lastReport = Instant.now
         var spent: Buffer?
         while true {
+            report.begin(.link)
             let (start, before, reused) = (LinkWait.Mark(stream.connection.loop), last, spent)
             // A whole chunk in one piece, with its content where it can be written from.
             let framing = Framing(
@@ -289,9 +293,10 @@ extension DocumentService {
                         .timedOut, "only \(received.count) bytes of the document came in \(stallDeadline)")
                 }
             }
+            report.begin(.disk)
             last = try writer.write(received)
             report.advance(to: last.verifiedByteCount)
-            report.bottleneckThere = last.sender
+            report.hear(last.sender)
             report.note(
                 link: waited.link, disk: last.diskTime - before.diskTime,
                 processor: last.processorTime - before.processorTime + waited.processor)

@@ -227,16 +227,21 @@ extension DocumentService {
             return sum + min(size, report.size - sum)
         }
         report.advance(to: report.size - missing)
-        var progress = report.progress()
-        progress.bottleneck = .diskThere
+        // Its disk for as long as it says anything, which is once a second.
+        report.hear(.disk)
         let latest = LatestProgress()
-        latest.set(progress)
+        latest.set(report)
         let repeating = Task { [offers] in
-            await latest.repeatWhileStill { await offers.report(.progress($0), of: claim) }
+            await latest.repeatWhileStill { progress in
+                var progress = progress
+                progress.bottleneck = WireTransferBottleneck(here: .link, there: report.bottleneckThere)
+                await offers.report(.progress(progress), of: claim)
+            }
         }
         let result: Result<SignatureIndex?, HandoffError>
         do throws(HandoffError) {
-            result = .success(try await upstream.signatures(pieceSize: request.pieceSize, areKept: areKept))
+            result = .success(
+                try await upstream.signatures(pieceSize: request.pieceSize, areKept: areKept) { report.hear(.disk) })
         } catch {
             result = .failure(error)
         }
@@ -258,11 +263,13 @@ extension DocumentService {
         let loop = stream.connection.loop
         do {
             while try reader.hasMore() {
+                report.begin(.link)
                 let start = LinkWait.Mark(loop)
                 let buffer = try await buffers.next { bound in
                     _ = try await watch.bound(unread) { try await stream.drained(to: bound) }
                 }
                 let hasBuffer = LinkWait.Mark(loop)
+                report.begin(.disk)
                 do {
                     _ = try reader.read(into: buffer, telling: report.bottleneckHere, linkWait: waited.whole)
                 } catch {
@@ -270,6 +277,7 @@ extension DocumentService {
                     throw error
                 }
                 buffers.add(buffer)
+                report.begin(.link)
                 let read = LinkWait.Mark(loop)
                 buffers.release(queued: try await watch.bound(unread) { try await stream.write(buffer) })
                 let spent = reader.times
@@ -304,11 +312,10 @@ extension DocumentService {
         }
         do {
             while let received = try await upstream.report(deadline: commitDeadline) {
-                report.bottleneckThere = Bottleneck(rawValue: UInt8(clamping: received.bottleneck)) ?? .unknown
+                report.hear(Bottleneck(rawValue: UInt8(clamping: received.bottleneck)) ?? .unknown)
                 report.advance(to: received.verifiedBytes)
-                let progress = report.progress()
-                latest.set(progress)
-                await offers.report(.progress(progress), of: claim)
+                latest.set(report)
+                await offers.report(.progress(report.progress()), of: claim)
                 if received.committed { break }
             }
         } catch {

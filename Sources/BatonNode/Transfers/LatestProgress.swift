@@ -8,28 +8,30 @@ final class LatestProgress: Sendable {
     /// Without news it is told again this often: 1 s.
     private static let pause = Duration.seconds(1)
 
-    private let state = Lock<(report: WireProgressReport, time: Instant)?>(nil)
+    private let state = Lock<(report: TransferReport, bytes: UInt64, time: Instant)?>(nil)
     private let lastChange = Lock(Instant.now)
 
-    var bytes: UInt64 { state.withLock { $0?.report.bytes ?? 0 } }
+    var bytes: UInt64 { state.withLock { $0?.bytes ?? 0 } }
 
     /// How long nothing has come.
     var stillness: Duration { lastChange.withLock { .now - $0 } }
 
-    func set(_ report: WireProgressReport) {
+    /// Takes note of progress that is told now.
+    func set(_ report: TransferReport) {
+        let bytes = report.bytes
         let before = state.withLock { state in
-            defer { state = (report, .now) }
-            return state?.report.bytes ?? 0
+            defer { state = (report, bytes, .now) }
+            return state?.bytes ?? 0
         }
-        if report.bytes != before { lastChange.withLock { $0 = .now } }
+        if bytes != before { lastChange.withLock { $0 = .now } }
     }
 
     /// Tells the same again while there is no news, until the task is cancelled: whoever draws it sees the rate fall while
-    /// nothing comes.
+    /// nothing comes. What is waited for is what is waited for by then.
     func repeatWhileStill(_ tell: @Sendable (WireProgressReport) async -> Void) async {
         while (try? await Task.sleep(for: Self.pause)) != nil {
             let old = state.withLock { last in last.flatMap { .now - $0.time >= Self.pause ? $0.report : nil } }
-            if let old { await tell(old) }
+            if let old { await tell(old.progress()) }
         }
     }
 }

@@ -10,8 +10,19 @@ final class TransferReport: Sendable {
     private struct State {
         var bytes: UInt64
         var meter: BottleneckMeter
-        var there = Bottleneck.unknown
+        /// What the other device said last, and when.
+        var heard: (bottleneck: Bottleneck, time: Instant)?
+
+        /// What the other device waits for, as far as is known now.
+        func there(now: Instant) -> Bottleneck {
+            guard let heard, now - heard.time < TransferReport.hearsayLife else { return .unknown }
+            return heard.bottleneck
+        }
     }
+
+    /// What the other device says that it waits for holds for so long: 3 s. It says so with all that it sends, which is
+    /// once a second at the least where it receives; when nothing comes the link may be cut.
+    static let hearsayLife = Duration.seconds(3)
 
     /// Bytes of the document.
     let size: UInt64
@@ -35,17 +46,23 @@ final class TransferReport: Sendable {
     func advance(to bytes: UInt64) { state.withLock { $0.bytes = min(bytes, size) } }
 
     /// What this device waits for.
-    var bottleneckHere: Bottleneck { state.withLock { $0.meter.bottleneck } }
+    var bottleneckHere: Bottleneck { state.withLock { $0.meter.bottleneck(now: .now) } }
 
     /// What the other device says that it waits for.
-    var bottleneckThere: Bottleneck {
-        get { state.withLock { $0.there } }
-        set { state.withLock { $0.there = newValue } }
+    var bottleneckThere: Bottleneck { state.withLock { $0.there(now: .now) } }
+
+    /// Takes note of what the other device says that it waits for.
+    func hear(_ bottleneck: Bottleneck, now: Instant = .now) {
+        state.withLock { $0.heard = (bottleneck, now) }
+    }
+
+    /// A stage begins, and the one before has ended; what that took is told with the others.
+    func begin(_ stage: Bottleneck, now: Instant = .now) {
+        state.withLock { $0.meter.begin(stage, now: now) }
     }
 
     /// Takes note of what the stages took since the last time.
-    func note(link: Duration, disk: Duration, processor: Duration) {
-        let now = Instant.now
+    func note(link: Duration, disk: Duration, processor: Duration, now: Instant = .now) {
         state.withLock { state in
             state.meter.add(.link, link, now: now)
             state.meter.add(.disk, disk, now: now)
@@ -54,8 +71,10 @@ final class TransferReport: Sendable {
     }
 
     /// How far it is, for applications of this device.
-    func progress() -> WireProgressReport {
-        let (bytes, here, there) = state.withLock { ($0.bytes, $0.meter.bottleneck, $0.there) }
+    func progress(now: Instant = .now) -> WireProgressReport {
+        let (bytes, here, there) = state.withLock { state in
+            (state.bytes, state.meter.bottleneck(now: now), state.there(now: now))
+        }
         return .with {
             $0.bytes = bytes
             $0.total = size

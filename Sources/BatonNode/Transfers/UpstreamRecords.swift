@@ -19,10 +19,14 @@ actor UpstreamRecords {
     /// - Parameters:
     ///   - pieceSize: of the pieces, in bytes; 0 where none come.
     ///   - areKept: whether there is room for them; without, they are read and forgotten.
+    ///   - heard: called when some have come, be it none.
     /// - Returns: nil where none come, or none are kept.
-    func signatures(pieceSize: UInt64, areKept: Bool = true) async throws(HandoffError) -> SignatureIndex? {
+    func signatures(
+        pieceSize: UInt64, areKept: Bool = true, heard: @Sendable () -> Void = {}
+    ) async throws(HandoffError) -> SignatureIndex? {
         guard var order = try UpstreamSignatures(pieceSize: pieceSize, areKept: areKept) else { return nil }
         while let kind = try await next(within: stallDeadline) {
+            heard()
             if try order.take(kind) { return order.index }
         }
         throw HandoffError(.invalidRequest, "the signatures ended early")

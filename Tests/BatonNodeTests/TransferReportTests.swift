@@ -1,0 +1,40 @@
+import BatonDocuments
+import BatonMessages
+import BatonProtocol
+import BatonTransport
+import Testing
+
+@testable import BatonNode
+
+@Suite("What is known of a transfer", .timeLimit(.minutes(5)))
+struct TransferReportTests {
+    @Test("What the other device said counts for so long as it says anything")
+    func hearsay() {
+        #expect(TransferReport.hearsayLife == .seconds(3))
+        let start = Instant.now
+        let report = TransferReport(of: 100)
+        report.begin(.link, now: start)
+        report.hear(.disk, now: start + .seconds(2))
+        #expect(report.progress(now: start + .milliseconds(4990)).bottleneck == .diskThere)
+        #expect(report.progress(now: start + .seconds(5)).bottleneck == .link)
+        report.hear(.disk, now: start + .seconds(5))
+        #expect(report.progress(now: start + .seconds(6)).bottleneck == .diskThere)
+    }
+
+    @Test("What is told again without news says what is waited for by then")
+    func toldAgain() async throws {
+        let report = TransferReport(of: 100)
+        report.advance(to: 10)
+        report.note(link: .zero, disk: .seconds(1), processor: .zero)
+        let latest = LatestProgress()
+        latest.set(report)
+        #expect(report.progress().bottleneck == .diskHere)
+        report.begin(.link, now: Instant(nanoseconds: 0))
+        let (told, tell) = AsyncStream<WireProgressReport>.makeStream()
+        let repeating = Task { await latest.repeatWhileStill { tell.yield($0) } }
+        let first = await told.first { _ in true }
+        #expect(first?.bottleneck == .link && first?.bytes == 10)
+        repeating.cancel()
+        await repeating.value
+    }
+}
