@@ -27,7 +27,14 @@ final class TransferJournal {
     /// The most bytes of a journal that is read: entries of chunks of 128 TiB.
     static let sizeLimit: UInt64 = 6 << 30
 
+    /// Entries that are reserved beside those of the chunks: 64, for attempts that go on with them.
+    private static let spareCount: UInt64 = 64
+
     static let magic: [UInt8] = Array("baton journal 3\n".utf8)
+    /// The most room that is reserved for entries, in bytes: 16 MiB. A device says of a document with holes that it is of
+    /// any size.
+    static let reserveLimit: UInt64 = 16 << 20
+
     /// Magic, the summary's length and its checksum. Then come the summary, which has the length and the checksum of the
     /// tree, the tree, and the entries.
     static let prefixSize = 16 + 8 + 16
@@ -87,7 +94,17 @@ final class TransferJournal {
         try bytes.withUnsafeBufferPointer { (bytes) throws(Errno) in
             try SystemCalls.write(UnsafeRawBufferPointer(bytes), to: file, at: 0)
         }
+        reserve(file, from: UInt64(bytes.count), header.tree.layout.chunkCount)
         return TransferJournal(file, header, start: UInt64(bytes.count))
+    }
+
+    /// Reserves the room of entries: the document's own is reserved as well, and goes on coming when the disk is full. For
+    /// each chunk there are at most two more, of a synchronisation. Where that does not go they take what there is.
+    private static func reserve(_ file: borrowing OwnedDescriptor, from start: UInt64, _ chunkCount: UInt64) {
+        let number = file.rawValue
+        let (size, limit) = (UInt64(JournalEntry.size), reserveLimit)
+        let count = min(chunkCount, limit / (3 * size)) * 3 + spareCount
+        _ = try? SystemCalls.kernel { baton_reserve(number, Int64(start), Int64(min(count * size, limit))) }
     }
 
     /// Begins a journal in place of another one, which stays what it is until the new one is whole and durable.

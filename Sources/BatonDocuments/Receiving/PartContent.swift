@@ -242,13 +242,14 @@ final class PartContent {
     func end() -> UInt64 {
         guard case .receiving = state else { return 0 }
         state = .over
+        // First: the state folder may be on the same disk, and something of the journal wait for room.
+        if !isDoubted { giveBackRoom() }
         let byteCount = journal.end(of: verified).byteCount(in: tree.layout)
         // A disk that has failed is not written to at the same places again.
         guard byteCount > 0 || (remnants != nil && journal.isThere && !isDoubted) else {
             part.discard()
             return 0
         }
-        if !isDoubted { giveBackRoom() }
         return part.keep() ? byteCount : 0
     }
 

@@ -250,6 +250,22 @@ struct TransferJournalTests {
         #expect(try content() == ([2..<4], [0]))
     }
 
+    @Test("The room of its entries is reserved, and of a document that is said to be vast not all of it")
+    func reserved() throws {
+        func allocated(_ size: UInt64) throws -> (room: Int, size: Int) {
+            let tree = try DocumentFixture.tree(size, version: 1, isSparse: true)
+            _ = try TransferJournal.create(
+                at: path, JournalHeader(origin: DocumentFixture.origin, boot: Self.here, tree: tree))
+            let status = try SystemCalls.status(at: path)
+            return (Int(status.st_blocks) * 512, Int(status.st_size))
+        }
+        let usual = try allocated(10 << 30)
+        #expect(usual.room >= 10 << 10 * 40 && usual.room < 2 << 20 && usual.size < 4096)
+        #expect(try content() == ([], []))
+        let vast = try allocated(100 << 40)
+        #expect(vast.room >= 4 << 20 && vast.room <= 17 << 20 && vast.size < 4096)
+    }
+
     @Test("Entries that changed places are damaged both")
     func movedEntries() throws {
         try append(0..<6, to: try TransferJournal.create(at: path, header()))
