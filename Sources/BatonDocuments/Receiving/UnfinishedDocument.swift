@@ -77,12 +77,13 @@ extension PartFileLedger {
 }
 
 extension DocumentTree {
-    /// Whether another document has the same entries, and every file the same version: then it has the same bytes.
+    /// Whether another document has the same entries, and every file the same version: then it has the same bytes. Where it
+    /// has holes is no part of that.
     func isSameVersion(as other: DocumentTree) -> Bool {
         guard label == other.label, entryCount == other.entryCount else { return false }
         return (0..<entryCount).allSatisfy { index in
             let entry = self[index]
-            return entry == other[index] && entry.file?.version != FileVersion.none
+            return entry.withoutHoles == other[index].withoutHoles && entry.file?.version != FileVersion.none
         }
     }
 }

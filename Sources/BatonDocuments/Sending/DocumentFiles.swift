@@ -87,7 +87,10 @@ final class DocumentFiles: Sendable {
         let now = try? DocumentScan.scan(path).tree
         let isSame =
             now?.entryCount == tree.entryCount
-            && (0..<tree.entryCount).allSatisfy { now?[$0].path == tree[$0].path && now?[$0].kind == tree[$0].kind }
+            && (0..<tree.entryCount).allSatisfy {
+                let (entry, before) = (now?[$0].withoutHoles, tree[$0].withoutHoles)
+                return entry?.path == before.path && entry?.kind == before.kind
+            }
         guard isSame else { throw DocumentError(.sourceChanged, tree.label.description) }
     }
 

@@ -44,6 +44,14 @@ public struct DocumentEntry: Sendable, Hashable {
         self.modified = modified
     }
 
+    /// The same, but that it does not say whether it has holes. A file system that allocates late says so of a file that was
+    /// just written, and seconds later not any more, although nothing of it has changed.
+    var withoutHoles: DocumentEntry {
+        guard var file else { return self }
+        file.isSparse = false
+        return DocumentEntry(path: path, kind: .file(file), modified: modified)
+    }
+
     /// The file, where it is one.
     public var file: File? {
         switch kind {

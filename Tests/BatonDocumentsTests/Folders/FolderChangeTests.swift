@@ -65,4 +65,28 @@ struct FolderChangeTests {
         #expect(pool.lentCount == 0)
         await reader.close()
     }
+
+    @Test("That a file has holes, which file systems tell late, is no change of the folder")
+    func holes() throws {
+        let scratch = try ScratchFolder()
+        let root = try scratch.makeFolder("folder")
+        let file = root.appending("file")
+        try DocumentFixture.write(DocumentFixture.content(1 << 20, seed: 1), to: file)
+        let offered = try DocumentScan.scan(root)
+        var builder = DocumentTree.Builder(offered.tree.label)
+        for index in 0..<offered.tree.entryCount {
+            var entry = offered.tree[index]
+            if case .file(var file) = entry.kind {
+                file.isSparse.toggle()
+                entry.kind = .file(file)
+            }
+            // It is looked at as a whole.
+            if entry.path.isRoot { entry.modified = nil }
+            try builder.append(entry)
+        }
+        let other = ScannedDocument(path: root, tree: try builder.finish(), leftOut: .init())
+        try DocumentFiles(other).requireUnchangedFolder()
+        try DocumentFixture.write([9], to: file, at: 5)
+        #expect(throws: DocumentError.self) { try DocumentFiles(other).requireUnchangedFolder() }
+    }
 }

@@ -172,8 +172,10 @@ struct OtherVersionTests {
         DocumentIdentity(file: [UInt8](repeating: file, count: 16), place: [UInt8](repeating: place, count: 16))
     }
 
-    private func receive(_ chunks: Range<UInt64>, _ identity: DocumentIdentity) async throws {
-        let writer = try await fixture.open(identity: identity)
+    private func receive(
+        _ chunks: Range<UInt64>, _ identity: DocumentIdentity, of tree: DocumentTree? = nil
+    ) async throws {
+        let writer = try await fixture.open(tree, identity: identity)
         try await writer.begin([chunks])
         try await writer.write(ResumeFixture.records([chunks], of: fixture.content))
         #expect(await writer.end() > 0)
@@ -205,6 +207,20 @@ struct OtherVersionTests {
             try newTree(), identity: file == 0 ? .unknown : identity(file, place))
         #expect(try await next.pieceSize() != nil)
         #expect(try await next.hasChanged() == (file != 0))
+        try await fixture.complete(next)
+        fixture.writers.expectOnly(["report.pdf"])
+    }
+
+    @Test("Whether a file has holes is no part of its version: file systems tell it late", arguments: [false, true])
+    func holes(_ hadHoles: Bool) async throws {
+        func tree(_ isSparse: Bool) throws -> DocumentTree {
+            try DocumentFixture.tree(
+                UInt64(fixture.content.count), version: ResumeFixture.version, isSparse: isSparse)
+        }
+        try await receive(0..<6, identity(1, 2), of: try tree(hadHoles))
+        let next = try await fixture.open(try tree(!hadHoles), identity: identity(1, 2))
+        #expect(try await next.missing() == [6..<8])
+        #expect(try await !next.hasChanged())
         try await fixture.complete(next)
         fixture.writers.expectOnly(["report.pdf"])
     }
