@@ -52,6 +52,23 @@ struct TransferRetryTests {
         }
     }
 
+    @Test("A device that takes what it is told is there: it is waited for from then on, although no byte has come")
+    func told() {
+        for code in [HandoffError.Code.connectionLost, .timedOut] {
+            var retry = TransferRetry(now: start)
+            retry.note(told: start + .seconds(620))
+            retry.note(bytes: 0, now: start + .seconds(621))
+            let verdict = retry.verdict(on: error(code), now: start + .seconds(621))
+            #expect(verdict == .waitForDevice(until: start + .seconds(1220)), "\(code)")
+            #expect(retry.verdict(on: error(code), now: start + .seconds(1220)) == .giveUp, "\(code)")
+            // What was told before a byte came begins nothing anew.
+            retry.note(bytes: 1, now: start + .seconds(1300))
+            retry.note(told: start + .seconds(620))
+            #expect(retry.verdict(on: error(code), now: start + .seconds(1899)) != .giveUp, "\(code)")
+            #expect(retry.verdict(on: error(code), now: start + .seconds(1900)) == .giveUp, "\(code)")
+        }
+    }
+
     @Test("A device that can be reached and fails at once is given up; one that is busy is not")
     func failuresInARow() {
         var retry = TransferRetry(now: start)

@@ -28,6 +28,11 @@ final class Bases {
     /// After this time what there is of a batch is told, be it nothing: pieces of a large copy on a slow disk are few in a
     /// minute, and the other device has to hear that there is still somebody, and this user what is waited for.
     static let longestSilence = Duration.seconds(1)
+    /// A part of which nothing has come is kept for signatures of so many bytes, and not for less: 64 MiB, which a slow disk
+    /// reads in a second.
+    static let leastKept: UInt64 = 64 << 20
+    /// How often the signatures are written that were made: 10 s, of which a process that is killed loses the work.
+    private static let writeInterval = Duration.seconds(10)
     /// As many bytes of signatures as are told at once that are not made.
     private static let keptBatchSize = batchSize / PieceSignature.byteCount * PieceSignature.byteCount
 
@@ -58,6 +63,10 @@ final class Bases {
     private var keptPath: FilePath?
     /// Whether there are more of them than are kept.
     private var hasMade = false
+    /// When those are written that were made.
+    private var nextWrite: UInt64 = 0
+    /// Bytes of the bases of which signatures are kept.
+    private var keptByteCount: UInt64 = 0
     /// Bytes of kept signatures that were told of the next basis.
     private var told = 0
     /// Whether all was told to a request before, so that what was kept of it was written down.
@@ -168,6 +177,15 @@ final class Bases {
         guard leastPieceSize != nil else { return }
         keptPath = path
         kept = readKept()
+        countKept()
+    }
+
+    /// Whether reading again what signatures are kept of would take long.
+    var isWorthKeeping: Bool { keptByteCount >= Self.leastKept }
+
+    private func countKept() {
+        guard let kept else { return }
+        keptByteCount = bases.reduce(0) { kept[$1.state] == nil ? $0 : $0 + UInt64($1.state.stretch.count) }
     }
 
     /// What is kept of these bases; nil where nothing is.
@@ -180,6 +198,7 @@ final class Bases {
     /// Signatures have turned out to be wrong: no other transfer tells them.
     func forgetSignatures() {
         if let keptPath { KeptSignatures.remove(at: keptPath) }
+        keptByteCount = 0
     }
 
     /// Signatures of what comes next, none where reading it takes long; nil when all is told. After that it is told again, for
@@ -189,6 +208,7 @@ final class Bases {
         guard let size = pieceSize else { return nil }
         if reader == nil {
             reader = BasisReader(size: size)
+            nextWrite = MonotonicClock.deadline(after: Self.writeInterval) ?? .max
             for root in roots { root.remnants?.beginTelling() }
             if kept == nil || hasTold { kept = readKept() ?? KeptSignatures(pieceSize: size) }
         }
@@ -249,14 +269,24 @@ final class Bases {
         kept?.finish(isWhole ? state : nil)
         if isWhole { hasMade = true }
         next += 1
+        if MonotonicClock.nanoseconds() >= nextWrite {
+            writeMade()
+            nextWrite = MonotonicClock.deadline(after: Self.writeInterval) ?? .max
+        }
         return bytes
     }
 
-    /// Writes down what was made. Where that does not succeed it is made again another time.
+    /// Writes down what was made, of which no basis is being read. Where that does not succeed it is made again another time.
+    private func writeMade() {
+        guard hasMade, let keptPath else { return }
+        hasMade = false
+        if (try? kept?.write(to: keptPath)) != nil { countKept() } else { keptByteCount = 0 }
+    }
+
+    /// All was told.
     private func writeKept() {
         guard let size = pieceSize else { return }
-        if hasMade, let keptPath { try? kept?.write(to: keptPath) }
-        hasMade = false
+        writeMade()
         kept = KeptSignatures(pieceSize: size)
     }
 
@@ -312,6 +342,8 @@ final class Bases {
 
     /// Builds upon nothing any more, and leaves the parts of other versions to who may go on with them.
     func end() {
+        kept?.finish(nil)
+        writeMade()
         close()
         releaseStale()
     }

@@ -238,15 +238,16 @@ final class PartContent {
 
     /// Ends it: keeps the part when something of it is there that the journal knows, and removes it when not.
     ///
+    /// - Parameter keepsEmpty: keeps it all the same, as far as there is a journal, for what is kept beside that.
     /// - Returns: bytes that are kept.
-    func end() -> UInt64 {
+    func end(keepingEmpty keepsEmpty: Bool = false) -> UInt64 {
         guard case .receiving = state else { return 0 }
         state = .over
         // First: the state folder may be on the same disk, and something of the journal wait for room.
         if !isDoubted { giveBackRoom() }
         let byteCount = journal.end(of: verified).byteCount(in: tree.layout)
         // A disk that has failed is not written to at the same places again.
-        guard byteCount > 0 || (remnants != nil && journal.isThere && !isDoubted) else {
+        guard byteCount > 0 || ((remnants != nil || keepsEmpty) && journal.isThere && !isDoubted) else {
             part.discard()
             return 0
         }

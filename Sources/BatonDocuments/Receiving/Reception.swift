@@ -274,7 +274,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         bases.end()
         // Here, and not whenever this object goes: what is open keeps its room on the disk after it was removed.
         defer { content = nil }
-        return content?.end() ?? 0
+        return content?.end(keepingEmpty: bases.isWorthKeeping) ?? 0
     }
 
     private func currentProgress() throws(DocumentError) -> DocumentWriter.Progress {

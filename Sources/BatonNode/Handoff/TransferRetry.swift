@@ -3,7 +3,8 @@ import BatonProtocol
 
 /// Whether a document that stopped coming goes on by itself: a pure value, told the time.
 struct TransferRetry: Sendable {
-    /// How long a device that has gone is waited for, from the last byte on: 10 minutes.
+    /// How long a device that has gone is waited for, from the last byte on, or from when it last took what it was told of
+    /// older copies: 10 minutes.
     static let patience: Duration = .seconds(600)
     /// How often in a row a transfer may fail before anything of it was sent, with a device that can be reached: 5.
     static let failureLimit = 5
@@ -56,6 +57,8 @@ struct TransferRetry: Sendable {
     /// The most that ever was there, of whichever version.
     private var mostBytes: UInt64 = 0
     private var lastProgress: Instant
+    /// When the device last took what it was told before the first byte.
+    private var lastTold: Instant?
     private var changes = 0
     private var failures = 0
     private var lastFailure: Instant?
@@ -76,6 +79,15 @@ struct TransferRetry: Sendable {
         changes = 0
     }
 
+    /// Takes note that the device took what it was told of older copies: reading them can take longer than it is waited for,
+    /// and no byte comes meanwhile.
+    mutating func note(told time: Instant) {
+        lastTold = max(lastTold ?? time, time)
+    }
+
+    /// Until when the device is waited for.
+    private var end: Instant { max(lastProgress, lastTold ?? lastProgress) + Self.patience }
+
     /// What to do about an error of the transfer.
     mutating func verdict(on error: HandoffError, now: Instant) -> Verdict {
         switch error.code {
@@ -88,12 +100,12 @@ struct TransferRetry: Sendable {
             // A device that was away for a while begins anew.
             failures = now - (lastFailure ?? now) < Self.failureMemory ? failures + 1 : 1
             lastFailure = now
-            let end = lastProgress + Self.patience
+            let end = self.end
             return now < end && failures <= Self.failureLimit ? .waitForDevice(until: end) : .giveUp
         case .limitExceeded:
             // Who has nothing yet is one too many. Else the places are those of transfers that were cut as this one was,
             // and which the other device has not given up yet.
-            let end = lastProgress + Self.patience
+            let end = self.end
             return bytes > 0 && now + Self.longestPause < end
                 ? .waitForPlace(after: Self.longestPause, until: end) : .giveUp
         case .unspecified, .internal, .unsupported, .invalidRequest, .noSuchActivity, .ambiguousActivity, .claimHeld,

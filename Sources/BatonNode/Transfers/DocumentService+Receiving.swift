@@ -57,10 +57,11 @@ extension DocumentService {
     /// - Parameters:
     ///   - description: what the origin described it as.
     ///   - begin: hears, before any of it comes, whether it has changed since a part of it came.
+    ///   - told: hears that the origin has taken something of what it is told of older copies.
     /// - Returns: where it is now.
     func fetch(
         _ description: DocumentDescription, for order: DocumentOrder, from connection: Connection, claim: ClaimID,
-        begin: @Sendable (_ hasChanged: Bool) -> Void = { _ in },
+        begin: @Sendable (_ hasChanged: Bool) -> Void = { _ in }, told: @Sendable () -> Void = {},
         progress: @escaping @Sendable (TransferReport) -> Void
     ) async throws(HandoffError) -> [UInt8] {
         let tree = description.tree
@@ -80,7 +81,7 @@ extension DocumentService {
                 begin(try await writer.hasChanged())
                 return try await receive(
                     description.version, into: writer, requiringAll: order.folder.checks.contains(.whole),
-                    from: connection, claim: claim, progress: progress)
+                    from: connection, claim: claim, told: told, progress: progress)
             } catch {
                 if await writer.hasMisbuilt { order.trust.end() }
                 await writer.end()
@@ -170,7 +171,7 @@ extension DocumentService {
     /// an application that reads a range of it.
     private func receive(
         _ version: FileVersion, into writer: DocumentWriter, requiringAll: Bool, from connection: Connection,
-        claim: ClaimID, progress: @escaping @Sendable (TransferReport) -> Void
+        claim: ClaimID, told: @Sendable () -> Void, progress: @escaping @Sendable (TransferReport) -> Void
     ) async throws -> [UInt8] {
         let resumed = try await writer.progress().verifiedByteCount
         let report = TransferReport(of: writer.tree.size, resumed: resumed)
@@ -191,7 +192,7 @@ extension DocumentService {
             do {
                 if pieceSize != nil {
                     report.advance(to: try await writer.progress().verifiedByteCount)
-                    try await tellSignatures(of: writer, by: upstream, on: stream, noting: report) {
+                    try await tellSignatures(of: writer, by: upstream, on: stream, noting: report, told: told) {
                         progress(report)
                     }
                 }
@@ -228,10 +229,12 @@ extension DocumentService {
     /// Tells the origin which bytes of older copies are here, which have to be read for that. Nothing of the document comes
     /// meanwhile.
     ///
-    /// - Parameter progress: tells what is waited for.
+    /// - Parameters:
+    ///   - told: hears of each batch that was taken.
+    ///   - progress: tells what is waited for.
     private func tellSignatures(
         of writer: DocumentWriter, by upstream: UpstreamWriter, on stream: BatonTransport.Stream,
-        noting report: TransferReport, progress: () -> Void
+        noting report: TransferReport, told: () -> Void, progress: () -> Void
     ) async throws {
         func tell(_ signatures: WireDocumentUpstream.OneOf_Kind) async throws {
             report.begin(.link)
@@ -256,6 +259,7 @@ extension DocumentService {
                         $0.basis = UInt32(batch.basis)
                         $0.pieces = Data(batch.bytes)
                     }))
+            told()
             guard Instant.now - lastReport >= Self.progressInterval else { continue }
             lastReport = .now
             progress()

@@ -80,16 +80,21 @@ struct AgainstFixture {
         return bytes
     }
 
+    /// A file as a basis, in the state in which it is.
+    static func basis(_ path: FilePath) throws -> KeptSignatures.Basis {
+        let file = try file(path)
+        return KeptSignatures.Basis(version: file.version, stretch: 0..<file.size)
+    }
+
     /// Keeps others for a file than it has.
     ///
     /// - Returns: these.
     func poison(pieceSize: PieceSize = .smallest, _ signatures: [UInt8]? = nil) throws -> [UInt8] {
         var signatures = try signatures ?? Self.signatures(of: copy)
         for place in stride(from: 10, to: signatures.count, by: PieceSignature.byteCount) { signatures[place] ^= 0xFF }
-        let file = try Self.file(copy)
         var kept = KeptSignatures(pieceSize: pieceSize)
         kept.append(signatures)
-        kept.finish(KeptSignatures.Basis(version: file.version, stretch: 0..<file.size))
+        kept.finish(try Self.basis(copy))
         try kept.write(to: try #require(self.kept()))
         return signatures
     }
@@ -142,6 +147,37 @@ struct KeptSignaturesTests {
         #expect(try DocumentFixture.read(fixture.resume.scratch.path.appending("told")) == made)
         #expect(fixture.kept() == kept)
         try await fixture.complete()
+    }
+
+    @Test("Of what was read before the link was cut nothing is read again, also where nothing had come yet")
+    func cut() async throws {
+        let fixture = try await AgainstFixture(seed: 59)
+        // One of as much as it pays to keep a part for that has nothing, and one that is not told at once.
+        let content = DocumentFixture.content(8 << 20, seed: 100)
+        let copies = try [("large", 8), ("other", 6)].map { (name, count) in
+            try fixture.resume.scratch.makeFile(name, (0..<count).flatMap { _ in content })
+        }
+        for copy in copies { try await AgainstFixture.settle(copy) }
+        let first = try await fixture.open(against: copies)
+        var made: [UInt8] = []
+        while let batch = try await first.nextSignatures(), batch.basis == 0 { made += batch.bytes }
+        #expect(await first.end() == 0)
+        // Something else than reading gives, in place of what is kept.
+        let kept = try #require(fixture.kept())
+        let size = PieceSize.forBases(totalSize: 112 << 20, fileCount: 2)
+        let read = try #require(KeptSignatures(readingFrom: kept, least: size))
+        let (one, other) = (try AgainstFixture.basis(copies[0]), try AgainstFixture.basis(copies[1]))
+        #expect(read[one].map(Array.init) == made && read[other] == nil)
+        let poisoned = made.map { ~$0 }
+        var others = KeptSignatures(pieceSize: read.pieceSize)
+        others.append(poisoned)
+        others.finish(one)
+        try others.write(to: kept)
+        let second = try await fixture.open(against: copies)
+        let told = try await AgainstFixture.told(by: second)
+        #expect(told[0] == poisoned && told[1]?.isEmpty == false)
+        try await fixture.resume.complete(second)
+        fixture.resume.writers.expectOnly(["report.pdf"])
     }
 
     enum Change: CaseIterable {
