@@ -13,6 +13,8 @@ struct JournalEntry {
         case attempt = 5
         /// What is in the file of this number, and not verified, is of another version of the document.
         case remnant = 6
+        /// From here on entries are of the run of the system that stands for the checksum.
+        case run = 7
     }
 
     /// Bytes of an entry.

@@ -20,6 +20,9 @@ struct BootID: Sendable, Hashable {
     /// As the kernel writes it: 36 characters, and the numbers of the mount and of the disk.
     let text: String
 
+    /// What stands for it where there is no room for it.
+    var checksum: ChunkChecksum { Array(text.utf8).withUnsafeBytes { ChunkChecksum(of: $0) } }
+
     /// The present run; a value that is never the same twice where the kernel does not tell.
     static var current: BootID {
         let bytes = (try? SystemCalls.contents(of: FilePath("/proc/sys/kernel/random/boot_id"), limit: 64)) ?? []

@@ -11,6 +11,9 @@ struct JournalReading {
     /// The entries before this one waited for a synchronisation of which nobody knows how it ended, or were damaged: 0
     /// where there is nothing of both.
     private(set) var doubted: UInt64
+    /// The last run of the system in which it was gone on with, and its first entry; nil where it is the one in which it was
+    /// begun.
+    private(set) var run: (checksum: ChunkChecksum, start: UInt64)?
     /// Files that have something of another version.
     private(set) var remnants = Set<UInt64>()
 
@@ -50,6 +53,7 @@ struct JournalReading {
             if doubted <= distrusted { doubted = damageEnd }
         case .attempt: doubted = entry.number == 0 ? damageEnd : max(doubted, min(entry.number, index))
         case .remnant: remnants.insert(entry.number)
+        case .run: run = (entry.checksum, index)
         }
     }
 

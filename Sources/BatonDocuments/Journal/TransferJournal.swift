@@ -9,8 +9,9 @@ import SystemPackage
 /// *mark*: the entries before this number were synchronised with the disk. A process that is killed takes nothing
 /// away that it has written, so within one run of the system every entry counts. After a power cut those count that a
 /// mark covers; the chunks of the others are read again and compared (``Content/unsure``). What is not there any more
-/// keeps its entry, so a mark of a later run covers the entries of that run alone. What is found to be gone gets an entry
-/// that says so, durably. Each entry guards itself. A damaged header costs the document. A damaged entry may have taken
+/// keeps its entry, so a mark of a later run covers the entries of that run alone. An entry says where these begin
+/// (``beginRun()``): what was looked at in a run and said again counts as long as that lasts. What is found to be gone gets
+/// an entry that says so, durably. Each entry guards itself. A damaged header costs the document. A damaged entry may have taken
 /// back what those before it say: their chunks are read again and compared, and its own has to come again
 /// (``JournalDamage``).
 ///
@@ -63,6 +64,8 @@ final class TransferJournal {
     /// The entries before this one are of another run of the system, or of before the disk failed: no mark can vouch for
     /// them.
     private var markStart: UInt64
+    /// The present run of the system, where nothing of it is written yet that has been gone on with in this one.
+    private var run: BootID?
     /// Of the entries before this one nobody knows whether the disk has what they are of; 0 where there are none.
     private var doubted: UInt64 = 0
     /// At most an entry for each chunk, and a few more: what a full disk did not take yet.
@@ -152,16 +155,19 @@ final class TransferJournal {
         guard let (header, start) = try readHeader(file) else { return nil }
         let size = UInt64(clamping: try SystemCalls.status(of: file).st_size)
         guard size >= start, size <= sizeLimit else { return nil }
-        let isOfThisRun = header.boot == boot
         let (reading, count) = try readEntries(
             of: file, from: start, count: (size - start) / UInt64(JournalEntry.size), header.tree.layout.chunkCount)
+        let run = reading.run ?? (header.boot.checksum, 0)
+        let isOfThisRun = run.checksum == boot.checksum
         // What waited for a synchronisation may have been lost by it.
-        let (verified, unsure) = reading.result(trustingFrom: isOfThisRun ? reading.doubted : .max)
+        let trusted = max(run.start, reading.doubted)
+        let (verified, unsure) = reading.result(trustingFrom: isOfThisRun ? trusted : .max)
         // What was cut in the middle is written over, and so is what was never written.
         let journal = TransferJournal(
             file, header, start: start, entryCount: count,
-            markStart: isOfThisRun ? max(reading.distrusted, reading.doubted) : count)
-        journal.doubted = isOfThisRun ? reading.doubted : 0
+            markStart: isOfThisRun ? max(reading.distrusted, trusted) : count)
+        journal.doubted = isOfThisRun && reading.doubted > run.start ? reading.doubted : 0
+        journal.run = isOfThisRun ? nil : boot
         let remnants = reading.remnants.compactMap(Int.init(exactly:)).filter { $0 < header.tree.layout.fileCount }
         return (
             journal, Content(header: header, verified: verified, unsure: unsure, remnants: Set(remnants))
@@ -171,6 +177,13 @@ final class TransferJournal {
     /// Takes note of a chunk that was verified and written. It is kept with the next ``flush()``.
     func append(_ chunk: UInt64, _ checksum: ChunkChecksum) {
         append(JournalEntry(kind: .chunk, number: chunk, checksum: checksum))
+    }
+
+    /// Takes note that what comes from now on is of the present run of the system. What is said before counts no more for
+    /// having been there in an earlier one.
+    func beginRun() {
+        guard let run = run.take() else { return }
+        append(JournalEntry(kind: .run, number: 0, checksum: run.checksum))
     }
 
     /// Takes note that the document's bytes of the first `count` entries are synchronised with the disk, as far as they

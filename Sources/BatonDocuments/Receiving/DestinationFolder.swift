@@ -20,6 +20,10 @@ public final class DestinationFolder: Sendable {
     /// Whether its file system is one whose renaming is known never to replace, so that nobody has to try.
     let isKnownToName: Bool
 
+    /// The present run of the system. Where nothing tells it, it lasts as long as this folder is open, and with it its file
+    /// system mounted: attempts of one handoff are of the same.
+    let run: BootID
+
     let file: OwnedDescriptor
     private let landlock: Int?
 
@@ -57,8 +61,10 @@ public final class DestinationFolder: Sendable {
     ///   - checks: what is looked at of what is received.
     ///   - lacking: what the kernel is said not to have: for tests, whose kernel has it.
     ///   - landlock: the version that the kernel is said to have, likewise.
+    ///   - run: the present run of the system, likewise.
     init(
-        _ path: FilePath, checks: ReceivingChecks = .all, lacking: NeededCall? = nil, landlock: Int? = nil
+        _ path: FilePath, checks: ReceivingChecks = .all, lacking: NeededCall? = nil, landlock: Int? = nil,
+        run: BootID? = nil
     ) throws(DocumentError) {
         self.path = path
         self.landlock = landlock
@@ -71,6 +77,7 @@ public final class DestinationFolder: Sendable {
                 isMissing ? .destinationMissing : .destinationNotWritable, path.displayed, underlyingError: error)
         }
         resolvedPath = Self.place(of: file) ?? path
+        self.run = run ?? .current(of: file)
         isKnownToName = Self.isKnownToName(file)
         // Refused before the other device hears of anything, and not when its first byte has come.
         for call in NeededCall.allCases {

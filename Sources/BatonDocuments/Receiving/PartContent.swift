@@ -117,6 +117,7 @@ final class PartContent {
             of: opened.content.header.tree, in: part, opened.journal, verified: opened.content.verified,
             remnants: opened.content.remnants, at: place)
         loseWhatIsGone()
+        journal.beginRun()
         compare(opened.content.unsure)
         journal.endDoubt()
         verifiedByteCount = verified.byteCount(in: tree.layout)
@@ -286,14 +287,17 @@ final class PartContent {
     }
 
     /// Reads chunks that may be there, and keeps those that are: what cannot be read is not, nor what only the memory has of
-    /// a disk that did not take it.
+    /// a disk that did not take it. None of them is read another time in this run of the system.
     private func compare(_ unsure: [(chunk: UInt64, checksum: ChunkChecksum)]) {
         guard !unsure.isEmpty else { return }
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: ChunkLayout.chunkSize, alignment: 4096)
         defer { room.deallocate() }
         for (chunk, checksum) in unsure where !verified.contains(chunk) {
             let place = tree.layout.place(of: chunk)
-            guard Self.isThere(place, checksum, in: part, room) else { continue }
+            guard Self.isThere(place, checksum, in: part, room) else {
+                journal.lose(chunk)
+                continue
+            }
             verified.insert(chunk)
             // Said again, for a mark of this run of the system to cover it.
             journal.append(chunk, checksum, size: place.size)

@@ -99,6 +99,9 @@ final class PartJournal {
         try? journal?.flush()
     }
 
+    /// What is said from now on is of the present run of the system.
+    func beginRun() { journal?.beginRun() }
+
     /// What was doubted was read again, and what is there said again.
     func endDoubt() {
         journal?.endDoubt()

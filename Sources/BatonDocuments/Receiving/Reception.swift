@@ -40,8 +40,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         checks = folder.checks
         // The thread itself cannot read these any more.
         let umask = ProcessUmask.current
-        let header = JournalHeader(
-            origin: origin, boot: .current(of: folder.file), tree: tree, identity: identity)
+        let header = JournalHeader(origin: origin, boot: folder.run, tree: tree, identity: identity)
         let found = try ledger.unfinished(of: header, in: folder)
         // Of what does not say which document it is, another version may be another document of that name.
         hasChanged =

@@ -67,6 +67,8 @@ private struct Course {
     private let path: FilePath
     private var disk = Disk()
     private var boot = 0
+    /// The run of the system that the journal says it is of.
+    private var run = 0
     /// The journal's bytes that a power cut leaves.
     private var durableSize: Int
 
@@ -92,18 +94,19 @@ private struct Course {
         let (journal, content) = try #require(try TransferJournal.open(path, boot: Self.boot(boot)), "\(name)")
         let (certain, unsure) = (Set(content.verified.ranges.joined()), Set(content.unsure.map(\.chunk)))
         #expect(certain.isSubset(of: disk.there), "\(name)")
-        #expect(certain == (boot == 0 ? said.subtracting(doubted).union(marked) : marked), "\(name)")
+        #expect(certain == (boot == run ? said.subtracting(doubted).union(marked) : marked), "\(name)")
         #expect(certain.union(unsure) == said, "\(name)")
 
         // What is unsure is read from the disk, and said again where it is there.
+        journal.beginRun()
         let found = unsure.subtracting(certain).intersection(disk.there)
         for chunk in found.sorted() { append(chunk, to: journal) }
+        for chunk in unsure.subtracting(certain).subtracting(found).sorted() { journal.lose(chunk) }
         journal.endDoubt()
-        if boot == 0 { said = said.subtracting(doubted).union(marked) }
-        doubted = []
         var (has, waiting) = (certain.union(found), found)
         // Marks cover what was said in this run of the system, and not doubted.
-        var markable = boot == 0 ? certain.subtracting(marked) : []
+        var markable = boot == run ? certain.subtracting(marked) : []
+        (run, said, doubted) = (boot, certain, [])
         func flushed() throws {
             try journal.flush()
             said.formUnion(waiting)

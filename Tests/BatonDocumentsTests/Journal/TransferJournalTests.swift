@@ -129,6 +129,40 @@ struct TransferJournalTests {
         }
     }
 
+    @Test("What is said in a run of the system counts as long as that lasts, whichever others there were")
+    func runs() throws {
+        try append(0..<3, to: try TransferJournal.create(at: path, header()))
+        do {
+            let (journal, content) = try open(Self.later)
+            #expect(content.unsure.map(\.chunk) == [0, 1, 2])
+            journal.beginRun()
+            try append([0, 5], to: journal)
+        }
+        #expect(try content(Self.later) == ([0..<1, 5..<6], [1, 2]))
+        #expect(try content() == ([], [0, 1, 2, 0, 5]))
+        // It is said once, and what is found not to be there is not looked for again.
+        do {
+            let (journal, _) = try open(Self.later)
+            journal.beginRun()
+            journal.lose(1)
+            try append([2], to: journal)
+            #expect(journal.entryCount == 8)
+        }
+        #expect(try content(Self.later) == ([0..<1, 2..<3, 5..<6], []))
+        let intact = try DocumentFixture.read(path)
+        // One that cannot be read is as none: what is said behind it is looked for.
+        try DocumentFixture.write([0xFF], to: path, at: try entryStart(3))
+        #expect(try content(Self.later) == ([], [0, 2, 0, 5, 2]))
+        try DocumentFixture.write(intact, to: path)
+        // A mark covers what is of its run.
+        do {
+            let (journal, _) = try open(Self.later)
+            journal.mark(journal.entryCount)
+            try journal.flush()
+        }
+        #expect(try content(BootID(text: "a third run")) == ([0..<1, 2..<3, 5..<6], []))
+    }
+
     @Test("A mark that covers nothing of its own run is none")
     func emptyMark() throws {
         try append(0..<2, to: try TransferJournal.create(at: path, header()))

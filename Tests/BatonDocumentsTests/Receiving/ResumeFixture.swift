@@ -123,4 +123,10 @@ struct ResumeFixture {
         let place = chunk << 20 + 1000
         try DocumentFixture.write([~content[Int(place)]], to: try part(), at: place)
     }
+
+    /// Changes it back.
+    func repair(_ chunk: UInt64) throws {
+        let place = chunk << 20 + 1000
+        try DocumentFixture.write([content[Int(place)]], to: try part(), at: place)
+    }
 }

@@ -104,6 +104,49 @@ struct ResumeTests {
         await writer.end()
     }
 
+    @Test("What was looked at after another start of the system is not looked at again in this one")
+    func otherRunOnce() async throws {
+        let fixture = try ResumeFixture(seed: 9)
+        try await fixture.receive([0..<4])
+        try fixture.restartSystem()
+        try fixture.damage(1)
+        let first = try await fixture.open()
+        #expect(try await first.missing() == [1..<2, 4..<8])
+        try await first.begin([4..<6])
+        try await first.write(ResumeFixture.records([4..<6], of: fixture.content))
+        #expect(await first.end() == 5 << 20)
+        // Whether a chunk is read shows: those that are there are not any more, and the one that was not is.
+        for chunk in [0, 5] as [UInt64] { try fixture.damage(chunk) }
+        try fixture.repair(1)
+        for _ in 0..<2 {
+            let next = try await fixture.open()
+            #expect(try await next.missing() == [1..<2, 6..<8])
+            #expect(await next.end() == 5 << 20)
+        }
+        // The run after that one knows nothing of what no mark covers.
+        let later = try #require(try TransferJournal.open(try fixture.journal(), boot: BootID(text: "later"))).content
+        #expect(later.verified.ranges.isEmpty && Set(later.unsure.map(\.chunk)) == [0, 2, 3, 4, 5])
+    }
+
+    @Test("Where nothing tells one run of the system from another, attempts into one open folder are of the same")
+    func openFolder() async throws {
+        let fixture = try ResumeFixture(seed: 10)
+        let folder = try DestinationFolder(fixture.folder, run: BootID(text: "untold"))
+        func open(in folder: DestinationFolder) async throws -> DocumentWriter {
+            try await DocumentWriter.begun(fixture.tree, in: folder, ledger: try fixture.nextStart())
+        }
+        let first = try await open(in: folder)
+        try await first.write(ResumeFixture.records([0..<4], of: fixture.content))
+        #expect(await first.end() == 4 << 20)
+        try fixture.damage(1)
+        let second = try await open(in: folder)
+        #expect(try await second.missing() == [4..<8])
+        await second.end()
+        let third = try await open(in: try DestinationFolder(fixture.folder, run: BootID(text: "untold as well")))
+        #expect(try await third.missing() == [1..<2, 4..<8])
+        await third.end()
+    }
+
     @Test("What a power cut has taken is asked for again, and the document is right")
     func powerCut() async throws {
         let fixture = try ResumeFixture(seed: 3)

@@ -54,13 +54,13 @@ enum JournalTarget: FuzzTarget {
             "unsure in the same run")
         // It goes on after what was damaged.
         guard chunks > 0 else { return }
+        journal.beginRun()
         journal.append(0, ChunkChecksum(high: 1, low: 2))
         try journal.flush()
         guard let again = try TransferJournal.open(path, boot: now) else {
             throw FuzzError("a journal cannot be read after it went on")
         }
-        let isThere = again.content.verified.contains(0) || again.content.unsure.contains { $0.chunk == 0 }
-        expect(isThere, "what was written last is not there")
+        expect(again.content.verified.contains(0), "what was written last is not there")
     }
 
     /// Writes a journal by its own means, and damages it.
