@@ -159,6 +159,17 @@ enum DocumentFixture {
         return true
     }
 
+    /// Writes a journal again with these chunks and no mark, as if all had come at once, and turns a bit of the last entry.
+    static func damageLastEntry(
+        ofJournal path: FilePath, of chunks: Range<UInt64>, checksum: (UInt64) -> ChunkChecksum
+    ) throws {
+        let journal = try TransferJournal.create(at: path, try #require(TransferJournal.header(at: path)))
+        for chunk in chunks { journal.append(chunk, checksum(chunk)) }
+        try journal.flush()
+        let place = UInt64(try size(at: path) - 31)
+        try write([try read(path)[Int(place)] ^ 1], to: path, at: place)
+    }
+
     /// The code of the document error that `body` throws, nil when it throws none.
     static func code(_ body: () async throws -> Void) async -> DocumentError.Code? {
         do {

@@ -55,9 +55,12 @@ extension PartContent {
     /// new ones to be built upon, or where there is no room for both written over. Those that have another path now are put
     /// aside in any case.
     ///
+    /// - Parameter isCancelled: whether nobody waits for it any more: is asked before each chunk that has to be read.
     /// - Returns: nil when there is nothing to go on with; what is there stays then.
+    /// - Throws: `cancelled`, ...; what is there stays as well.
     convenience init?(
-        adopting stale: UnfinishedDocument, for header: JournalHeader, at place: PartPlace
+        adopting stale: UnfinishedDocument, for header: JournalHeader, at place: PartPlace,
+        unless isCancelled: () -> Bool = { false }
     ) throws(DocumentError) {
         guard header.tree.isFolder, stale.header.tree.isFolder, place.ledger.take(stale.record) else { return nil }
         guard
@@ -72,10 +75,12 @@ extension PartContent {
         }
         let tree = header.tree
         var verified = before.content.verified.carried(from: before.content.header.tree, to: tree)
-        for chunk in Self.compared(before.content, with: tree, in: folder) { verified.insert(chunk) }
         let remained = before.content.remnantPaths
         var remnants: Set<Int> = []
         do {
+            for chunk in try Self.compared(before.content, with: tree, in: folder, unless: isCancelled) {
+                verified.insert(chunk)
+            }
             var changed: Set<Int> = []
             for file in 0..<tree.layout.fileCount {
                 let chunks = tree.layout.chunks(ofFile: file)
@@ -124,30 +129,32 @@ extension PartContent {
 
     /// The chunks of files of the same version that may be there, and are.
     private static func compared(
-        _ before: TransferJournal.Content, with tree: DocumentTree, in folder: RecordedPartFolder
-    ) -> [UInt64] {
+        _ before: TransferJournal.Content, with tree: DocumentTree, in folder: RecordedPartFolder,
+        unless isCancelled: () -> Bool
+    ) throws(DocumentError) -> [UInt64] {
         guard !before.unsure.isEmpty else { return [] }
         var files: [[UInt8]: Int] = [:]
         for file in 0..<tree.layout.fileCount { files[tree.entry(ofFile: file).path.bytes] = file }
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: ChunkLayout.chunkSize, alignment: 4096)
         defer { room.deallocate() }
         let old = before.header.tree
-        return before.unsure.compactMap { chunk, checksum in
+        var there: [UInt64] = []
+        for (chunk, checksum) in before.unsure {
+            if isCancelled() { throw DocumentError(.cancelled, tree.label.description) }
             let number = old.layout.place(of: chunk).file
             let entry = old.entry(ofFile: number)
             guard
                 let version = entry.file?.version, version != .none, let file = files[entry.path.bytes],
                 tree.entry(ofFile: file).file?.version == version
-            else { return nil }
+            else { continue }
             let chunks = tree.layout.chunks(ofFile: file)
             let moved = chunks.lowerBound + (chunk - old.layout.chunks(ofFile: number).lowerBound)
             // One that was cut is not read, which would give it its size again: it is asked for anew.
             guard chunks.contains(moved), folder.isThere(file: file),
                 isThere(tree.layout.place(of: moved), checksum, in: folder, room)
-            else {
-                return nil
-            }
-            return moved
+            else { continue }
+            there.append(moved)
         }
+        return there
     }
 }

@@ -91,9 +91,12 @@ final class PartContent {
 
     /// Goes on with the part of an earlier transfer of the same version.
     ///
+    /// - Parameter isCancelled: whether nobody waits for it any more: is asked before each chunk that has to be read.
     /// - Returns: nil when there is nothing to go on with; what is there stays then.
-    /// - Throws: `destinationFull` where its room was given back and is not there any more; it stays as well.
-    convenience init?(reopening unfinished: UnfinishedDocument, at place: PartPlace) throws(DocumentError) {
+    /// - Throws: `destinationFull` where its room was given back and is not there any more, `cancelled`; it stays as well.
+    convenience init?(
+        reopening unfinished: UnfinishedDocument, at place: PartPlace, unless isCancelled: () -> Bool = { false }
+    ) throws(DocumentError) {
         guard place.ledger.take(unfinished.record) else { return nil }
         guard
             let opened = try? TransferJournal.open(unfinished.journal, boot: place.boot),
@@ -118,7 +121,12 @@ final class PartContent {
             remnants: opened.content.remnants, at: place)
         loseWhatIsGone()
         journal.beginRun()
-        compare(opened.content.unsure)
+        do throws(DocumentError) {
+            try compare(opened.content.unsure, unless: isCancelled)
+        } catch {
+            leave()
+            throw error
+        }
         journal.endDoubt()
         verifiedByteCount = verified.byteCount(in: tree.layout)
     }
@@ -255,6 +263,13 @@ final class PartContent {
         return part.keep() ? byteCount : 0
     }
 
+    /// Ends it before all was looked at that may be there. What was is written down, and the rest left to the next one.
+    private func leave() {
+        state = .over
+        _ = journal.end(of: verified)
+        part.keep()
+    }
+
     /// Gives back what was reserved for what has not come: nobody knows whether it ever will.
     private func giveBackRoom() {
         guard lastFile < tree.layout.fileCount else { return }
@@ -288,11 +303,17 @@ final class PartContent {
 
     /// Reads chunks that may be there, and keeps those that are: what cannot be read is not, nor what only the memory has of
     /// a disk that did not take it. None of them is read another time in this run of the system.
-    private func compare(_ unsure: [(chunk: UInt64, checksum: ChunkChecksum)]) {
+    ///
+    /// - Throws: `cancelled`.
+    private func compare(
+        _ unsure: [(chunk: UInt64, checksum: ChunkChecksum)], unless isCancelled: () -> Bool
+    ) throws(DocumentError) {
         guard !unsure.isEmpty else { return }
         let room = UnsafeMutableRawBufferPointer.allocate(byteCount: ChunkLayout.chunkSize, alignment: 4096)
         defer { room.deallocate() }
         for (chunk, checksum) in unsure where !verified.contains(chunk) {
+            // Of a large document it can take minutes.
+            if isCancelled() { throw DocumentError(.cancelled, tree.label.description) }
             let place = tree.layout.place(of: chunk)
             guard Self.isThere(place, checksum, in: part, room) else {
                 journal.lose(chunk)

@@ -26,7 +26,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
 
     /// Makes the thread, confines it, and makes the part on it, or opens the one of an earlier transfer.
     ///
-    /// - Throws: `busy` where there is no thread to be had, `notConfinable`, and what making the part throws.
+    /// - Throws: `busy` where there is no thread to be had, `notConfinable`, `cancelled` where the task that calls it is
+    ///   cancelled while it looks at what came before, and what making the part throws.
     init(
         of tree: DocumentTree, from origin: String, in folder: DestinationFolder, ledger: PartFileLedger,
         against copies: [OlderCopy] = [], identity: DocumentIdentity = .unknown
@@ -51,7 +52,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
             }
         bases = Bases(of: tree)
         decoder = ChunkDecoder(label: tree.label)
-        try thread.perform { () throws(DocumentError) in
+        try perform { (isCancelled) throws(DocumentError) in
             let records = try ledger.openFolder()
             do throws(Errno) {
                 try folder.confineThread(recordingIn: records.file, readingIn: copies.compactMap(\.folder))
@@ -60,7 +61,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
             }
             let place = PartPlace(
                 folder: folder, ledger: ledger, umask: umask, boot: header.boot, records: records)
-            self.content = try self.content(of: header, goingOnWith: found, at: place)
+            self.content = try self.content(of: header, goingOnWith: found, at: place, unless: isCancelled)
             self.findBases(copies)
             if let content = self.content { self.bases.keepSignatures(at: ledger.signatures(of: content.record)) }
         }
@@ -68,7 +69,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
 
     /// The part: of an earlier transfer, where there is one to go on with.
     private func content(
-        of header: JournalHeader, goingOnWith found: [UnfinishedDocument], at place: PartPlace
+        of header: JournalHeader, goingOnWith found: [UnfinishedDocument], at place: PartPlace,
+        unless isCancelled: () -> Bool
     ) throws(DocumentError) -> PartContent {
         let found = found.filter { !isLost($0, at: place) }
         var content: PartContent?
@@ -78,13 +80,16 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
                 continue
             }
             do throws(DocumentError) {
-                content = try PartContent(reopening: unfinished, at: place)
+                content = try PartContent(reopening: unfinished, at: place, unless: isCancelled)
             } catch {
-                content = try self.content(reopening: unfinished, without: found, at: place)
+                guard error.code == .destinationFull else { throw error }
+                content = try self.content(reopening: unfinished, without: found, at: place, unless: isCancelled)
             }
         }
         let stale = found.filter { !$0.header.tree.isSameVersion(as: tree) }.fullestFirst(at: place)
-        if content == nil { content = try self.content(of: header, afterOthers: stale, at: place) }
+        if content == nil {
+            content = try self.content(of: header, afterOthers: stale, at: place, unless: isCancelled)
+        }
         // Where there is none, what there was of others has gone.
         guard let content else { return try PartContent(creating: header, at: place) }
         for stale in stale { bases.add(stale, at: place) }
@@ -103,7 +108,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     ///
     /// - Throws: `destinationFull` where there is none even so; everything stays then.
     private func content(
-        reopening unfinished: UnfinishedDocument, without others: [UnfinishedDocument], at place: PartPlace
+        reopening unfinished: UnfinishedDocument, without others: [UnfinishedDocument], at place: PartPlace,
+        unless isCancelled: () -> Bool
     ) throws(DocumentError) -> PartContent? {
         guard !tree.isFolder else { return nil }
         guard place.folder.hasRoom(for: tree, inPlaceOf: others) else {
@@ -111,7 +117,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         }
         for other in others where other.record != unfinished.record { bases.add(other, at: place) }
         bases.giveUp()
-        return try PartContent(reopening: unfinished, at: place)
+        return try PartContent(reopening: unfinished, at: place, unless: isCancelled)
     }
 
     /// The part: a new one, or one of another version.
@@ -121,12 +127,15 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     ///
     /// - Returns: nil where a new one is to be made without more ado.
     private func content(
-        of header: JournalHeader, afterOthers stale: [UnfinishedDocument], at place: PartPlace
+        of header: JournalHeader, afterOthers stale: [UnfinishedDocument], at place: PartPlace,
+        unless isCancelled: () -> Bool
     ) throws(DocumentError) -> PartContent? {
         guard let fullest = stale.first else { return nil }
         if tree.isFolder {
             for stale in stale {
-                if let content = try PartContent(adopting: stale, for: header, at: place) { return content }
+                if let content = try PartContent(adopting: stale, for: header, at: place, unless: isCancelled) {
+                    return content
+                }
             }
         }
         if place.folder.hasRoom(for: tree, beside: fullest) {
@@ -243,15 +252,22 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     ///
     /// - Throws: `cancelled` where the task that calls it is cancelled meanwhile.
     func commit() throws(DocumentError) -> FilePath {
+        try perform { (isCancelled) throws(DocumentError) in
+            let path = try self.requireContent().commit(unless: isCancelled)
+            self.bases.removeStale()
+            return path
+        }
+    }
+
+    /// Does on the thread what takes long, and may ask whether the task that waits for it was cancelled meanwhile.
+    private func perform<Value: Sendable>(
+        _ body: @escaping @Sendable (_ isCancelled: () -> Bool) throws(DocumentError) -> Value
+    ) throws(DocumentError) -> Value {
         let result = withUnsafeCurrentTask { task in
             // UnsafeCurrentTask: what Task has as well can be called from anywhere.
             nonisolated(unsafe) let task = task  // reason: the task waits here for the thread, which may ask it
             return Result { () throws(DocumentError) in
-                try thread.perform { () throws(DocumentError) in
-                    let path = try self.requireContent().commit { task?.isCancelled ?? false }
-                    self.bases.removeStale()
-                    return path
-                }
+                try thread.perform { () throws(DocumentError) in try body { task?.isCancelled ?? false } }
             }
         }
         return try result.get()

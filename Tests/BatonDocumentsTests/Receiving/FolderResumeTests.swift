@@ -140,6 +140,29 @@ struct FolderResumeTests {
         try await complete(writer, versions)
     }
 
+    @Test("Of another version, nothing is looked at for which nobody waits any more, and nothing is lost by that")
+    func otherVersionOfWhichNobodyWaits() async throws {
+        try await receive(6, [1, 2, 3, 4, 5])
+        // The journal's last entry, of `in/c`, cannot be read: what the others say is looked at.
+        let name = try #require(writers.records.first { $0.hasSuffix(PartFileRecord.journalSuffix) })
+        let path = writers.scratch.path.appending("parts").appending(name)
+        let layout = try tree([1, 2, 3, 4, 5]).layout
+        try DocumentFixture.damageLastEntry(ofJournal: path, of: 0..<6) { chunk in
+            let place = layout.place(of: chunk)
+            let content = content(of: place.file, [1, 2, 3, 4, 5])[Int(place.offset)..<Int(place.offset) + place.size]
+            return content.withUnsafeBytes { ChunkChecksum(of: $0) }
+        }
+        let damaged = try DocumentFixture.read(path)
+        let versions: [UInt64] = [11, 2, 3, 4, 15]
+        let attempt = Task { await DocumentFixture.code { _ = try await open(versions) } }
+        attempt.cancel()
+        #expect(await attempt.value == .cancelled)
+        #expect(try DocumentFixture.read(path) == damaged)
+        let writer = try await open(versions)
+        #expect(try await writer.missing() == [0..<3, 5..<7])
+        try await complete(writer, versions)
+    }
+
     @Test("A process that is killed as soon as it goes on with another version loses nothing")
     func killedAtOnce() async throws {
         try await receive(6, [1, 2, 3, 4, 5])
