@@ -95,6 +95,41 @@ extension LabAttackTests {
             try await flooder.end(by: SIGKILL)
         }
 
+        /// What is on the network already comes at once to a node that starts, or whose link comes up, and all of it once.
+        @Test("A device that was announced in the middle of 1,500 names, and a node that starts after them")
+        func startedInTheFlood() async throws {
+            let lab = try await HandoffLab(["laptop", "desktop", "stranger"], members: 2)
+            defer { lab.down() }
+            try lab.lab.command("avahi", "3", "stop")
+            // It hears the device on one way, as it hears the flood.
+            let flushing = try lab.startProgram(2, ["ip", "-6", "address", "flush", "dev", "eth0"])
+            #expect(try await flushing.end().status == 0, "\(flushing.errors)")
+            /// Names without a record: each takes all of the time that it is given.
+            func flood(by count: Int) async throws -> HostCommand {
+                let flooder = try lab.startProgram(
+                    3, ["python3", "-c", HostilePrograms.flooder, "10.77.0.3", "0", "0", "", "\(count)"])
+                try await flooder.program.line { $0 == "round" }
+                return flooder
+            }
+            let before = try await flood(by: 760)
+            let tap = try await Tap(lab, host: 2)
+            let laptop = try await lab.startNode(1).command
+            let offer = try await lab.offer(1, "--url", "https://example.org/", "--title", "Early")
+            try await eventually("it is announced") { try tap.now().announcement(of: 1) != nil }
+            _ = try await tap.end()
+            let after = try await flood(by: 740)
+
+            let desktop = try await lab.startNode(2, wrapper: ["nice", "-n", "-19"]).command
+            try prefer(hostOf: desktop)
+            let process = desktop.program.processIdentifier
+            async let most = Holdings.most(of: process, for: .seconds(10))
+            try await isFound("Early", by: try lab.watch(2), from: laptop)
+            print("a node that started in a flood: \(try await most)")
+            #expect(try await !most.exceeds(Self.boundOfProbing))
+            try await offer.command.end(by: SIGTERM)
+            for flooder in [before, after] { try await flooder.end(by: SIGKILL) }
+        }
+
         /// The one defence is that who looks at an instance makes room for the next.
         @Test("Five hundred clones, and the device under its next name")
         func nextName() async throws {

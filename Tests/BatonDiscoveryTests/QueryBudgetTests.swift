@@ -33,7 +33,7 @@ import Testing
         /// Lets time pass from deadline to deadline.
         mutating func advance(to end: Duration) {
             var steps = 0
-            while let deadline = budget.deadline(), deadline <= end {
+            while let deadline = budget.deadline(now: now), deadline <= end {
                 now = max(now, deadline)
                 settle()
                 steps += 1
@@ -93,15 +93,90 @@ import Testing
             bench.appear("flood\(index)")
         }
         #expect(bench.opened.filter { $0 == "patient" }.count >= 2)
-        #expect(bench.budget.count <= 1024)
+        #expect(bench.budget.count <= QueryBudget.Limits().tracked)
+    }
+
+    /// What the responder shows at once to a node that is started, or whose link comes up, while the flood is there.
+    enum Flood: CaseIterable {
+        /// Each shows a record that nobody here can read.
+        case rejected
+        /// There is a name, and no record.
+        case silent
+    }
+
+    @Test("One of 1,500 that come at once is found within 10 s", arguments: [16, 100, 450, 800, 1000], Flood.allCases)
+    func burst(place: Int, flood: Flood) {
+        var bench = Bench()
+        for index in 0..<1502 { _ = bench.budget.appear(index == place ? "real" : "n\(index)", now: bench.now) }
+        bench.settle()
+        // The responder knows its record.
+        let answer = Duration.milliseconds(30)
+        var since: [String: Duration] = [:]
+        while bench.now < .seconds(10) {
+            since = since.filter { bench.open.contains($0.key) }
+            for name in bench.open where since[name] == nil { since[name] = bench.now }
+            let heard = since.filter { $0.value + answer <= bench.now }.keys
+            if heard.contains("real") { break }
+            if flood == .rejected { for name in heard { bench.budget.reject(name, now: bench.now) } }
+            bench.advance(to: bench.now + .milliseconds(15))
+        }
+        #expect(bench.now < .seconds(9), "\(bench.now)")
+    }
+
+    @Test func aFirstTurnIsShortWhileManyWaitForTheirs() {
+        let crowd = QueryBudget.Limits().crowd
+        for surplus in 0...1 {
+            var bench = Bench()
+            for index in 0..<(16 + crowd + surplus) { bench.appear("n\(index)") }
+            bench.advance(to: .milliseconds(75))
+            #expect(bench.opened.count == 16 + surplus)
+            // The others wait for the end of a whole one.
+            bench.advance(to: .milliseconds(299))
+            #expect(bench.opened.count == 16 + surplus)
+            bench.advance(to: .milliseconds(300))
+            #expect(bench.opened.count > 16 + surplus)
+        }
+    }
+
+    @Test func aSecondTurnIsAWholeOneHoweverManyWait() {
+        var bench = Bench()
+        bench.appear("patient")
+        bench.budget.fail("patient", now: bench.now)
+        bench.open.remove("patient")
+        for index in 0..<1000 { _ = bench.budget.appear("n\(index)", now: bench.now) }
+        bench.settle()
+        var turn: [Duration] = []
+        while bench.now < .seconds(3) {
+            if bench.open.contains("patient") { turn.append(bench.now) }
+            bench.advance(to: bench.now + .milliseconds(5))
+        }
+        #expect(turn.last.map { $0 - turn[0] } ?? .zero >= .milliseconds(290))
+    }
+
+    @Test func whatWasLookedAtInVainIsForgottenFirst() {
+        let bound = QueryBudget.Limits().tracked
+        var bench = Bench()
+        bench.appear("rejected")
+        for index in 0..<(bound - 1) { _ = bench.budget.appear("n\(index)", now: bench.now) }
+        bench.settle()
+        // It waits for less time than all others.
+        bench.budget.reject("rejected", now: bench.now)
+        bench.settle()
+        #expect(bench.budget.appear("late", now: bench.now) == "rejected")
+        // One that is followed is not in vain, and of those that were never looked at the first has to go.
+        let waiting = (0..<(bound - 1)).map { "n\($0)" }.filter { !bench.open.contains($0) }
+        bench.budget.follow(waiting[0], now: bench.now)
+        #expect(bench.budget.appear("later", now: bench.now) == waiting[1])
     }
 
     @Test func trackedInstancesAreBoundedAndKnownOnesStay() {
         var bench = Bench()
         bench.appear("friend")
         bench.budget.keep("friend", now: bench.now)
-        for index in 0..<1100 { bench.appear("n\(index)") }
-        #expect(bench.budget.count == 1024)
+        let bound = QueryBudget.Limits().tracked
+        for index in 0..<(bound + 76) { _ = bench.budget.appear("n\(index)", now: bench.now) }
+        bench.settle()
+        #expect(bench.budget.count == bound)
         #expect(bench.budget.isHeard("friend") && bench.open.contains("friend"))
     }
 
@@ -181,7 +256,8 @@ import Testing
         let bound = QueryBudget.Limits().tracked
         for surplus in 0...1 {
             var bench = Bench()
-            for index in 0..<(bound + surplus) { bench.appear("n\(index)") }
+            for index in 0..<(bound + surplus) { _ = bench.budget.appear("n\(index)", now: bench.now) }
+            bench.settle()
             while let name = bench.open.first {
                 bench.budget.reject(name, now: bench.now)
                 bench.settle()
@@ -241,7 +317,7 @@ import Testing
             bench.open.remove("n")
             bench.budget.fail("n", now: bench.now)
             let before = bench.now
-            let deadline = bench.budget.deadline() ?? .zero
+            let deadline = bench.budget.deadline(now: bench.now) ?? .zero
             times.append((deadline - before) / .seconds(1))
             bench.advance(to: deadline)
             #expect(bench.open == ["n"])

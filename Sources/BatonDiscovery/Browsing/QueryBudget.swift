@@ -6,10 +6,11 @@
 /// whoever waits, newest first, because what has just appeared is most likely what a user is looking for; every fourth
 /// place goes to the one that waits longest, so that a flood of new instances starves nobody. A turn is over when the
 /// instance was heard and is only worth following, and after a while in any case; such a probe stays while nobody waits. An
-/// instance that was rejected is not looked at again for a while.
+/// instance that was rejected is not looked at again for a while. Where a crowd was never looked at, as when a node starts
+/// in the middle of a flood, first turns are short.
 ///
 /// The owner feeds events in, and asks ``nextAction(now:)`` until it is nil after each of them and at each
-/// ``deadline()``. Times are durations since any fixed moment, and must not go back.
+/// ``deadline(now:)``. Times are durations since any fixed moment, and must not go back.
 struct QueryBudget {
     /// The numbers of the budget.
     struct Limits {
@@ -19,12 +20,20 @@ struct QueryBudget {
         var probing = 16
         /// How long a probe may hold its place when others wait; nil, for tests alone: for as long as it likes.
         var turn: Duration? = .milliseconds(300)
+        /// How many that were never looked at are a crowd.
+        var crowd = 64
+        /// How long a first turn lasts while there is a crowd. Of 1,500 that come at once the last one then has it within
+        /// 8 s, though none of them says anything. The responder, which hears a device's record together with its name, tells
+        /// it in a few milliseconds; one that it has to ask for, which takes longer than this, comes with a later turn.
+        var firstTurn: Duration = .milliseconds(75)
         /// How long a rejected instance is left alone.
         var rejection: Duration = .seconds(600)
         /// Rejections remembered for instances that went away, some 100 bytes each.
         var rejections = 4096
-        /// Instances tracked at once, some 200 bytes each. Beyond it the one that waits longest is forgotten.
-        var tracked = 1024
+        /// Instances tracked at once, some 200 bytes each: Avahi itself remembers no more than 4,096 records of a link. It
+        /// shows each of them once, so that one that is forgotten is not found under that name. Beyond it the one that
+        /// waits longest is, of those that were looked at in vain while there are any.
+        var tracked = 4096
         /// The pause before the second try; it doubles up to ``longestPause``.
         var firstPause: Duration = .seconds(1)
         var longestPause: Duration = .seconds(60)
@@ -61,6 +70,12 @@ struct QueryBudget {
             case .probing, .kept: false
             }
         }
+
+        /// It was looked at, and nobody asked to hear more of it.
+        func wasInVain(now: Duration) -> Bool { !isKnown && !isFollowed && !isUnseen(now: now) }
+
+        /// Whether a turn that it has now is its first one.
+        var isNew: Bool { attempts == 0 && !isKnown && !isFollowed }
 
         /// Fewer attempts go first, then the newer instance.
         func precedes(_ other: Instance) -> Bool {
@@ -110,7 +125,7 @@ struct QueryBudget {
         guard instances[name] == nil else { return nil }
         var forgotten: String?
         if instances.count >= limits.tracked {
-            guard let victim = longestWaiting({ !$0.isKnown }) else {
+            guard let victim = leastPromising(now: now) else {
                 hasForgotten = true
                 return nil
             }
@@ -223,9 +238,7 @@ struct QueryBudget {
         }
         guard let newest = survey.newest, let longest = survey.longest else { return nil }
         guard survey.probing < limits.probing else {
-            guard let turn = limits.turn, let (name, since) = survey.oldestProbe, since + turn <= now else {
-                return nil
-            }
+            guard let (name, end) = endOfTurn(in: survey), end <= now else { return nil }
             fail(name, now: now)
             return .close(name)
         }
@@ -236,22 +249,25 @@ struct QueryBudget {
     }
 
     /// When ``nextAction(now:)`` has something to do without a new event; nil when never.
-    func deadline() -> Duration? {
-        let survey = survey(.zero)
+    func deadline(now: Duration) -> Duration? {
+        let survey = survey(now)
         guard let earliest = survey.earliest else { return nil }
-        guard survey.probing >= limits.probing, let (_, since) = survey.oldestProbe else { return earliest }
-        return limits.turn.map { max(earliest, since + $0) }
+        guard survey.probing >= limits.probing else { return earliest }
+        return endOfTurn(in: survey).map { max(earliest, $0.time) }
     }
 
     // MARK: - Choosing
 
-    /// What one look at all instances shows. One, and without a copy of any: in a flood there are a thousand, and a hundred
-    /// decisions a second.
+    /// What one look at all instances shows. One, and without a copy of any: in a flood there are thousands, and hundreds of
+    /// decisions a second (some 50 µs each with as many as are tracked).
     private struct Survey {
         var kept = 0
         var probing = 0
-        /// The probe that is open for the longest time.
+        /// The probe that is open for the longest time, and of those that have their first turn the one that is.
         var oldestProbe: (name: String, since: Duration)?
+        var oldestNewProbe: (name: String, since: Duration)?
+        /// Those that could be looked at and never were.
+        var unseen = 0
         /// Of those that are ready: which goes first, which waits longest, and which of the known waits longest.
         var newest: (name: String, instance: Instance)?
         var longest: (name: String, queued: UInt64)?
@@ -268,9 +284,13 @@ struct QueryBudget {
             case .probing(let since):
                 survey.probing += 1
                 if survey.oldestProbe.map({ since < $0.since }) ?? true { survey.oldestProbe = (name, since) }
+                if instance.isNew, survey.oldestNewProbe.map({ since < $0.since }) ?? true {
+                    survey.oldestNewProbe = (name, since)
+                }
             case .waiting(let queued, let notBefore):
                 survey.earliest = min(survey.earliest ?? notBefore, notBefore)
                 guard notBefore <= now else { continue }
+                if instance.isUnseen(now: now) { survey.unseen += 1 }
                 if queued < survey.longest?.queued ?? .max { survey.longest = (name, queued) }
                 if instance.isKnown, queued < survey.longestKnown?.queued ?? .max {
                     survey.longestKnown = (name, queued)
@@ -281,12 +301,24 @@ struct QueryBudget {
         return survey
     }
 
-    private func longestWaiting(_ isEligible: (Instance) -> Bool) -> String? {
-        var best: (name: String, queued: UInt64)?
+    /// The probe whose turn ends first, and when that is.
+    private func endOfTurn(in survey: Survey) -> (name: String, time: Duration)? {
+        guard let turn = limits.turn, let (name, since) = survey.oldestProbe else { return nil }
+        guard survey.unseen > limits.crowd, let (newName, newSince) = survey.oldestNewProbe,
+            newSince + limits.firstTurn < since + turn
+        else { return (name, since + turn) }
+        return (newName, newSince + limits.firstTurn)
+    }
+
+    /// The one to forget: of those that were looked at in vain, or else of all that nobody can read, the one that waits
+    /// longest.
+    private func leastPromising(now: Duration) -> String? {
+        var best: (name: String, wasInVain: Bool, queued: UInt64)?
         for (name, instance) in instances {
-            guard case .waiting(let queued, _) = instance.phase, queued < best?.queued ?? .max, isEligible(instance)
-            else { continue }
-            best = (name, queued)
+            guard case .waiting(let queued, _) = instance.phase, !instance.isKnown else { continue }
+            let wasInVain = instance.wasInVain(now: now)
+            if let best, best.wasInVain == wasInVain ? best.queued < queued : best.wasInVain { continue }
+            best = (name, wasInVain, queued)
         }
         return best?.name
     }

@@ -94,9 +94,10 @@ extension ServiceDiscovery {
     /// Opens or closes the next query, one at a time: a published record waits for one D-Bus call, not for sixteen.
     func pump() {
         guard responder == .running, !isPumpQueued else { return }
-        guard let action = budget.nextAction(now: Self.now) else {
-            if let deadline = budget.deadline() {
-                budgeting?.schedule(after: deadline - Self.now)
+        let now = Self.now
+        guard let action = budget.nextAction(now: now) else {
+            if let deadline = budget.deadline(now: now) {
+                budgeting?.schedule(after: deadline - now)
             } else {
                 budgeting?.cancel()
             }

@@ -151,21 +151,25 @@ enum HostilePrograms {
             """
 
     /// Announces instances without end. Arguments: own address, how many bogus ones, how many clones, the cloned TXT
-    /// record. Prints `round` after each round.
+    /// record, and how many that are a name and nothing else, which may be left out. Prints `round` after each round.
     static let flooder =
         multicastDNS + """
             own, bogus, clones, text = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), bytes.fromhex(sys.argv[4])
-            chance = random.Random(7)
+            silent = int(sys.argv[5]) if len(sys.argv) > 5 else 0
+            # Other names for other arguments.
+            chance = random.Random(" ".join(sys.argv))
             letters = "abcdefghijklmnopqrstuvwxyz234567"
             label = lambda: "".join(chance.choice(letters) for _ in range(12))
             # As long as the real thing: a version and two strings of noise.
             noise = lambda: b"\\3v=1" + b"".join(b"\\xfa" + k + chance.randbytes(248) for k in (b"a=", b"b="))
             all = [(label(), noise()) for _ in range(bogus)] + [(label(), text) for _ in range(clones)]
+            all += [(label(), None) for _ in range(silent)]
             chance.shuffle(all)
             s = group(own)
             while True:
                 for name_, txt in all:
-                    s.sendto(packet(instance(name_, txt, 9, "trap.local")), GROUP)
+                    records = instance(name_, txt or b"", 9, "trap.local")
+                    s.sendto(packet(records[:1] if txt is None else records), GROUP)
                     time.sleep(0.0005)
                 print("round", flush=True)
                 # Until half of the time to live is over they stand; questions are not answered.
