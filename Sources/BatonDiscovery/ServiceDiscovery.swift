@@ -103,7 +103,8 @@ public actor ServiceDiscovery {
         connect()
     }
 
-    /// Says goodbye, ends everything and finishes ``events``. It cannot be started again.
+    /// Says goodbye, ends everything and finishes ``events``. It cannot be started again. Where the responder hangs it waits
+    /// for the call that is under way, such as the one for a last record.
     public func stop() {
         guard !isStopped else { return }
         isStarted = true

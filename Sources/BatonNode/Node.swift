@@ -21,6 +21,9 @@ public actor Node {
     /// How long a node that offers something stays announced when it stops, offering nothing: Avahi says a change after up
     /// to 370 ms, and nothing of it once the name has gone.
     private static let lastWords = Duration.milliseconds(500)
+    /// How long a stopping node waits for a responder that does not answer: its last record alone can take 50 s, in which
+    /// nothing else is brought to an end. D-Bus says goodbye for a process that has ended.
+    private static let goodbye = Duration.seconds(3)
     /// Connections are spread over this many loops.
     private static let connectionLoops = 2
 
@@ -128,15 +131,24 @@ public actor Node {
         await parts.announcer.stop()
         parts.monitor?.cancel()
         if wasOffering { try? await Task.sleep(for: Self.lastWords) }
-        await parts.discovery.stop()
+        async let unannounced: Void = Self.stop(parts.discovery)
         async let received: Void = parts.handoffs.stop(grace: Self.stopGrace)
         await parts.sending.drained(within: Self.stopGrace)
         await received
         await parts.control.stop()
         await parts.connections.stop()
+        await unannounced
         parts.discovering.cancel()
         await parts.directory.stop()
         hold = nil
+    }
+
+    /// Says goodbye to the other devices, and waits no longer for it than ``goodbye``.
+    private static func stop(_ discovery: ServiceDiscovery) async {
+        let stopping = Task<Void, any Error> { await discovery.stop() }
+        _ = try? await withDeadline(goodbye, "the DNS-SD responder did not let go") {
+            try await stopping.valueUnlessCancelled
+        }
     }
 
     private func assemble(

@@ -53,6 +53,43 @@ struct LabResponderTests {
         try await offer.command.end(by: SIGTERM)
     }
 
+    /// Each call to one that hangs waits for 25 s, and that of the last record for two of them.
+    @Test("A node that is stopped while Avahi hangs keeps what it was receiving, and does not wait for Avahi")
+    func stoppedWhileItHangs() async throws {
+        let lab = try await HandoffLab()
+        defer { lab.down() }
+        let nodes = try await lab.startNodes()
+        // What is left when the node stops takes longer than it may.
+        try lab.lab.command("rate", "1", "10")
+        let document = try lab.document("film", bytes: 40_000_000, seed: 36)
+        let offer = try await lab.offer(1, document.path)
+        try await lab.watch(2).listed("film")
+        let folder = try lab.destination("inbox")
+        let accepting = try lab.start(2, "accept", "--json", "--to", folder.path)
+        try await accepting.event("progress") { ($0.bytes ?? 0) > 3_000_000 }
+
+        let line = try #require(try lab.lab.command("status").split(separator: "\n").first { $0.contains("host 2 ") })
+        let avahi = try #require(line.split(separator: " ").last.flatMap { Int32($0) })
+        kill(avahi, SIGSTOP)
+        defer { kill(avahi, SIGCONT) }
+        let began = ContinuousClock.now
+        let ended = try await nodes[1].end(by: SIGTERM)
+        #expect(ContinuousClock.now - began < .seconds(15))
+        #expect(ended.status == 0 && ended.events.last?.event == "stopped", "\(ended.errors)")
+        _ = try await accepting.end()
+        kill(avahi, SIGCONT)
+
+        _ = try await lab.startNode(2)
+        let again = try lab.start(2, "accept", "--wait", "30", "--json", "--to", folder.path)
+        let progress = try await again.event("progress")
+        #expect((progress.resumed ?? 0) >= 3_000_000)
+        try lab.lab.command("rate", "1", "off")
+        #expect(try await again.end().status == 0)
+        let arrived = folder.appendingPathComponent("film")
+        #expect(FileManager.default.contentsEqual(atPath: arrived.path, andPath: document.path))
+        try await offer.command.end(by: SIGTERM)
+    }
+
     @Test("What another device offers is listed again once this one's network is back")
     func networkBack() async throws {
         let lab = try await HandoffLab()
