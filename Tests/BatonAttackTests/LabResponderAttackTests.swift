@@ -219,6 +219,31 @@ extension LabAttackTests {
             }
         }
 
+        /// Each that reaches the node costs it a decryption with every key of the account that it has.
+        @Test("Thousands of records under the name of a device that is heard")
+        func rewritten() async throws {
+            try await attack("a device is given another record a thousand times a second") { defence in
+                let lab = try await HandoffLab(["laptop", "stranger"], members: 1)
+                defer { lab.down() }
+                let options = ["--verdict", "keep"] + (defence.isOn ? [] : ["--spacing", "0"])
+                let probe = try lab.startProgram(1, [Lab.product("discovery-probe")] + options)
+                try await probe.program.line { $0.contains(#""state":"running""#) }
+                try lab.lab.command("avahi", "2", "stop")
+                let began = ContinuousClock.now
+                let rewriter = try lab.startProgram(
+                    2, ["python3", "-c", HostilePrograms.rewriter, "10.77.0.2", "3000"])
+                let last = try await rewriter.program.line { $0.hasPrefix("last ") }.text.dropFirst("last ".count)
+                // Whatever was passed over, what it says in the end is told.
+                try await probe.program.line { $0.contains(#""txt":"\#(last)""#) }
+                let time = ContinuousClock.now - began
+                let count = probe.program.lines.count { $0.contains(#""event":"record""#) }
+                print("records told of 3,000 in \(time), pacing \(defence): \(count)")
+                probe.program.send("quit")
+                try await rewriter.end(by: SIGKILL)
+                return Outcome(succeeds: count > Int(time / .milliseconds(100)) + 2)
+            }
+        }
+
         /// What a node says last is what a stranger can repeat for it when it has gone (``AdvertisementAttacks/repeated()``).
         @Test("The last that a node says when it ends is that it offers nothing")
         func lastWords() async throws {

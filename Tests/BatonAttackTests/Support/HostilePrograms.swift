@@ -150,6 +150,21 @@ enum HostilePrograms {
                     print("taken", label, flush=True)
             """
 
+    /// Announces an instance, and another record of it a thousand times a second. Arguments: own address, how many records.
+    /// Each is a number in hexadecimal digits, and the last is repeated without end. Prints `last` with that one.
+    static let rewriter =
+        multicastDNS + """
+            own, count, s = sys.argv[1], int(sys.argv[2]), group(sys.argv[1])
+            for number in range(count):
+                txt = b"\\x08" + b"%08x" % number
+                s.sendto(packet(instance("aaaabbbbcccc", txt, 9, "trap.local")), GROUP)
+                time.sleep(0.001)
+            while True:
+                print("last", txt.hex(), flush=True)
+                time.sleep(1)
+                s.sendto(packet(instance("aaaabbbbcccc", txt, 9, "trap.local")), GROUP)
+            """
+
     /// Announces instances without end. Arguments: own address, how many bogus ones, how many clones, the cloned TXT
     /// record, and how many that are a name and nothing else, which may be left out. Prints `round` after each round.
     static let flooder =
