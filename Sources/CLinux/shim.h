@@ -171,6 +171,33 @@ static inline int baton_start_writeback(int file, int64_t offset, int64_t length
 #endif
 }
 
+/// fcntl(2) with F_SETLEASE, hidden without _GNU_SOURCE: 0 where nothing has a file open for writing, nor mapped so, also
+/// when the descriptor of the mapping was closed; 1 where something has, and where the kernel does not tell (of files of
+/// other users, and on file systems without leases). A lease is given in the first case alone, and given back at once:
+/// who opens the file for writing in between waits for that (with O_NONBLOCK it is refused). The kernel tells the holder
+/// with a signal that somebody waits, by default SIGIO, which ends a process; SIGURG does not.
+static inline int baton_may_have_writer(int file) {
+    const long set_signal = 10 /* F_SETSIG */, urgent = 23 /* SIGURG */;
+    const long set_lease = 1024 /* F_SETLEASE */, read = 0 /* F_RDLCK */, none = 2 /* F_UNLCK */;
+    if (syscall(SYS_fcntl, file, set_signal, urgent) != 0) return 1;
+    if (syscall(SYS_fcntl, file, set_lease, read) != 0) return 1;
+    syscall(SYS_fcntl, file, set_lease, none);
+    return 0;
+}
+
+/// sync_file_range(2) of all of a file, with SYNC_FILE_RANGE_WAIT_BEFORE and SYNC_FILE_RANGE_WRITE: starts writing each
+/// page to disk that is not as the disk has it. What is mapped is write-protected for that, so that the next store is
+/// seen by the file system. It waits for pages that are on their way to the disk, or those would be left out; it does not
+/// wait for those that it sends. Nothing where the file system has no disk.
+static inline int baton_protect_mapped(int file) {
+    const unsigned flags = 1 | 2;
+#if defined(SYS_sync_file_range)
+    return baton_result(syscall(SYS_sync_file_range, file, 0l, 0l, flags));
+#else
+    return baton_result(syscall(SYS_sync_file_range2, file, flags, 0l, 0l));
+#endif
+}
+
 /// What a file asks of direct writes, in bytes: offset, length and memory are multiples of it. statx(2) with
 /// STATX_DIOALIGN, which older headers do not name; the fields stand where the kernel puts them in its 256 bytes. 0 where
 /// the file system takes no direct writes, or cannot tell (before Linux 6.1).

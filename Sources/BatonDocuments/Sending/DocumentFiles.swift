@@ -123,7 +123,8 @@ final class DocumentFiles: Sendable {
 struct OpenedFile: ~Copyable, Sendable {
     /// What is open: a regular file.
     let descriptor: OwnedDescriptor
-    /// Its state when it was opened.
+    /// Its state when it was opened: what is written to it later makes it another one
+    /// (``SystemCalls/settledStatus(of:)``).
     let version: FileVersion
     /// Bytes that it had when it was opened.
     let size: UInt64
@@ -131,7 +132,7 @@ struct OpenedFile: ~Copyable, Sendable {
     private let name: String
 
     fileprivate init(_ file: consuming OwnedDescriptor, called name: String) throws {
-        let status = try SystemCalls.status(of: file)
+        let status = try SystemCalls.settledStatus(of: file)
         guard status.st_mode & S_IFMT == S_IFREG else { throw DocumentError(.sourceChanged, name) }
         let identity = FileIdentity(status)
         version = FileVersion(of: identity)

@@ -117,7 +117,8 @@ struct OpenedDocument: ~Copyable {
 
 /// What tells one state of a file from another: which file it is, its size, and when its content and its entry changed.
 ///
-/// An edit in place within one tick of the file system's clock is not seen: a documented residue.
+/// An edit in place within one tick of the file system's clock is not seen, nor one by who has been writing already,
+/// unless the state is a settled one (``SystemCalls/settledStatus(of:)``).
 public struct FileIdentity: Sendable, Hashable {
     /// A time of the file system's clock.
     public struct Time: Sendable, Hashable {

@@ -1,0 +1,149 @@
+import BatonEventLoop
+import BatonProtocol
+import CLinux
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+@Suite("Writers that touch no time of a file")
+struct SettledStatusTests {
+    private let scratch: ScratchFolder
+    private let pool = BufferPool(budget: 4 << 20)
+
+    init() throws {
+        scratch = try ScratchFolder()
+    }
+
+    /// Whether the tests' folder is on a file system that writes what is mapped to a disk.
+    private static let hasDisk: Bool = {
+        guard let folder = try? SystemCalls.open(FilePath(getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"), 0)
+        else { return false }
+        return ![0x0102_1994, 0x8584_58F6, 0x794C_7630].contains(baton_file_system(folder.rawValue))
+    }()
+
+    /// A file that is mapped for writing, all its pages stored to, after its descriptor was closed.
+    private struct Mapping: ~Copyable {
+        let bytes: UnsafeMutableRawBufferPointer
+
+        init(_ path: FilePath, count: Int) throws {
+            let file = try SystemCalls.open(path, O_RDWR)
+            let start = mmap(nil, count, PROT_READ | PROT_WRITE, MAP_SHARED, file.rawValue, 0)
+            guard start != MAP_FAILED else { throw Errno(rawValue: errno) }
+            bytes = UnsafeMutableRawBufferPointer(start: start, count: count)
+            for place in stride(from: 0, to: count, by: 4096) { bytes[place] &+= 1 }
+        }
+
+        deinit { munmap(bytes.baseAddress, bytes.count) }
+    }
+
+    private func take(_ reader: DocumentReader) async throws {
+        pool.release(try #require(try await reader.next()).buffer)
+    }
+
+    @Test(
+        "A store to a page of a mapped file that was stored to before is noticed",
+        .enabled(if: hasDisk, "the tests' folder is on no disk"))
+    func mapped() async throws {
+        let path = try scratch.makeFile("document", DocumentFixture.content(4 << 20, seed: 1))
+        let mapping = try Mapping(path, count: 4 << 20)
+        let reader = try await DocumentReader.open(try DocumentScan.scan(path), pool: pool)
+        for _ in 0..<2 { try await take(reader) }
+        mapping.bytes[3 << 20] &+= 1
+        #expect(await DocumentFixture.code { try await take(reader) } == .sourceChanged)
+    }
+
+    @Test(
+        "So is one to a file that was read, before the last bytes of its folder are sent",
+        .enabled(if: hasDisk, "the tests' folder is on no disk"))
+    func mappedInAFolder() async throws {
+        let folder = try scratch.makeFolder("folder")
+        for name in ["1", "2"] {
+            try scratch.makeFile("folder/\(name)", DocumentFixture.content(2 << 20, seed: 2))
+        }
+        let mapping = try Mapping(folder.appending("1"), count: 2 << 20)
+        let reader = try await DocumentReader.open(try DocumentScan.scan(folder), pool: pool)
+        for _ in 0..<3 { try await take(reader) }
+        mapping.bytes[1] &+= 1
+        #expect(await DocumentFixture.code { try await take(reader) } == .sourceChanged)
+    }
+
+    @Test("Of a file that is in the middle of being written over by one call no mixture is read")
+    func writeUnderWay() async throws {
+        let count = 256
+        let path = try scratch.makeFile("document", [])
+        try Self.overwrite(path, with: 1, megabytes: count)
+        let writing = try PrivateThread(name: "writer")
+        writing.submit { try? Self.overwrite(path, with: 2, megabytes: count) }
+        let file = try SystemCalls.open(path, O_RDONLY)
+        #expect(try await DocumentFixture.eventually { try Self.byte(of: file, at: 0) == 2 })
+        let source = try DocumentScan.scan(path)
+        // What the call comes to last is read first.
+        let last = UInt64(count - 1)
+        var read: [UInt8] = []
+        do {
+            let reader = try await DocumentReader.open(source, ranges: [last..<last + 1, 0..<1], pool: pool)
+            while let records = try await reader.next() {
+                read.append(records.buffer.bytes[2])
+                pool.release(records.buffer)
+            }
+        } catch {
+            #expect(error.code == .sourceChanged)
+            read = []
+        }
+        #expect(Set(read).count <= 1)
+        writing.perform {}
+    }
+
+    /// Writes so many times 1 MiB of one byte over a file, by one call of the system.
+    private static func overwrite(_ path: FilePath, with byte: UInt8, megabytes: Int) throws {
+        let file = try SystemCalls.open(path, O_WRONLY)
+        var content = [UInt8](repeating: byte, count: 1 << 20)
+        let written = content.withUnsafeMutableBytes { bytes in
+            let vectors = [iovec](
+                repeating: iovec(iov_base: bytes.baseAddress, iov_len: bytes.count), count: megabytes)
+            return pwritev(file.rawValue, vectors, Int32(megabytes), 0)
+        }
+        guard written == megabytes << 20 else { throw Errno.noSpace }
+    }
+
+    private static func byte(of file: borrowing OwnedDescriptor, at offset: UInt64) throws -> UInt8 {
+        var byte: UInt8 = 0
+        _ = try withUnsafeMutableBytes(of: &byte) { try SystemCalls.read(file, into: $0, at: offset) }
+        return byte
+    }
+
+    @Test(
+        "Two edits within one tick of the clock are noticed where a file system has no finer times",
+        .enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
+    func withinATick() async throws {
+        let disk = try MountedFolder(ramfsAt: try scratch.makeFolder("disk"))
+        let path = disk.path.appending("document")
+        try DocumentFixture.write(DocumentFixture.content(1 << 20 + 1, seed: 3), to: path)
+        for round in 0..<30 {
+            try DocumentFixture.write([UInt8(round)], to: path)
+            let reader = try await DocumentReader.open(try DocumentScan.scan(path), pool: pool)
+            try await take(reader)
+            try DocumentFixture.write([UInt8(round) + 1], to: path)
+            #expect(await DocumentFixture.code { try await take(reader) } == .sourceChanged)
+        }
+    }
+
+    @Test("Who opens a file for writing at the moment in which that is looked at disturbs nobody")
+    func opensBesideIt() async throws {
+        let path = try scratch.makeFile("document", [1, 2, 3])
+        // The kernel's signal would end the process.
+        await #expect(processExitsWith: .success) { [path = path.string as String] in
+            let path = FilePath(path)
+            let (writing, stop) = (try PrivateThread(name: "writer"), SharedCounter())
+            writing.submit {
+                while stop.value == 0 { _ = try? SystemCalls.open(path, O_WRONLY) }
+            }
+            let file = try SystemCalls.open(path, O_RDONLY)
+            for _ in 0..<100_000 { _ = baton_may_have_writer(file.rawValue) }
+            stop.increment()
+            writing.perform {}
+        }
+    }
+}
