@@ -250,6 +250,27 @@ static inline uint32_t baton_file_system(int file) {
     return fstatfs(file, &status) == 0 ? (uint32_t)status.f_type : 0;
 }
 
+/// A number that a file system has kept since it was made, on whatever device it is found; 0 where it tells none.
+///
+/// ext2 to ext4, Btrfs and ZFS make f_fsid of statfs(2) of it: Btrfs also of the subvolume, in which alone a file's number
+/// is its own. Others take the device's number for f_fsid, and mostly tell their UUID (FS_IOC_GETFSUUID, since Linux 6.9).
+static inline uint64_t baton_file_system_number(int file) {
+    struct statfs status;
+    if (fstatfs(file, &status) != 0) return 0;
+    uint64_t halves[2] = {0, 0};
+    switch ((uint32_t)status.f_type) {
+    case 0xEF53: case 0x9123683E: case 0x2FC12FC1:
+        memcpy(halves, &status.f_fsid, sizeof status.f_fsid);
+        return halves[0];
+    }
+    struct {
+        uint8_t length, bytes[16];
+    } uuid = {0};
+    if (syscall(SYS_ioctl, file, 0x80111500ul /* FS_IOC_GETFSUUID */, &uuid) != 0 || uuid.length != 16) return 0;
+    memcpy(halves, uuid.bytes, sizeof halves);
+    return halves[0] ^ halves[1];
+}
+
 /// The version of Landlock that the kernel speaks, 1 or more. -ENOSYS where it was built without (or before Linux 5.13),
 /// -EOPNOTSUPP where it is switched off. The numbers of its three calls are the same on every architecture; older
 /// headers of the C library do not name them, nor what later versions added, so both stand here.

@@ -23,10 +23,11 @@ public struct DocumentIdentity: Sendable, Hashable {
 
     /// The identity of what is at a path: checksums (XXH3-128) of numbers of the file system, which are no secret.
     init(_ document: FileIdentity, at path: FilePath, called label: DocumentLabel) {
-        let folder = Self.folder(of: path).flatMap { try? SystemCalls.status(at: $0) }
-        self.init(
-            file: Self.checksum(of: document, []),
-            place: folder.map { Self.checksum(of: FileIdentity($0), label.bytes) } ?? [])
+        let folder = Self.folder(of: path)
+        let place = folder.flatMap { folder in
+            (try? SystemCalls.status(at: folder)).map { Self.checksum(of: FileIdentity($0), at: folder, label.bytes) }
+        }
+        self.init(file: Self.checksum(of: document, at: path, []), place: place ?? [])
     }
 
     /// The folder that a path's last name is in; nil where that cannot be told.
@@ -49,9 +50,12 @@ public struct DocumentIdentity: Sendable, Hashable {
     }
 
     /// Checksum of which file one is, and of what follows.
-    private static func checksum(of file: FileIdentity, _ rest: [UInt8]) -> [UInt8] {
+    ///
+    /// The device's number stands for the file system only where nothing else does: a disk that was put in again, or slept,
+    /// has another one.
+    private static func checksum(of file: FileIdentity, at path: FilePath, _ rest: [UInt8]) -> [UInt8] {
         var writer = FieldWriter()
-        writer.append(file.device)
+        writer.append((try? FileSystem(at: path))?.number ?? file.device)
         writer.append(file.inode)
         let checksum = (writer.bytes + rest).withUnsafeBytes { ChunkChecksum(of: $0) }
         return FileVersion(high: checksum.high, low: checksum.low).bytes

@@ -1,0 +1,58 @@
+import BatonTestSupport
+import CLinux
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+/// A file system on a file, of which an image can be taken as a power cut would leave it.
+struct LoopDisk {
+    let scratch: ScratchFolder
+
+    static let isAvailable =
+        DocumentFixture.isRoot && access("/sbin/mkfs.ext4", X_OK) == 0
+        && access("/dev/loop-control", R_OK | W_OK) == 0
+
+    let image: FilePath
+
+    /// - Parameter folder: where the image is, if not in the scratch folder.
+    init(_ scratch: ScratchFolder, size: Int, in folder: FilePath? = nil) throws {
+        self.scratch = scratch
+        image = (folder ?? scratch.path).appending("image")
+        try DocumentFixture.write([], to: image)
+        let path = image.string
+        try SystemCalls.call { truncate(path, size) }
+        try Self.run(["mkfs.ext4", "-q", "-F", path])
+    }
+
+    /// What is on the disk at this moment, without what is in memory still.
+    func cutPower() throws -> LoopImage {
+        let copy = scratch.path.appending("after the power cut")
+        try Self.run(["cp", "--sparse=always", image.string, copy.string])
+        return try LoopImage(copy, at: try scratch.makeFolder("after"))
+    }
+
+    func mount() throws -> LoopImage { try mount(at: try scratch.makeFolder("disk")) }
+
+    func mount(at path: FilePath) throws -> LoopImage { try LoopImage(image, at: path) }
+
+    static func run(_ command: [String]) throws {
+        let ending = try ChildProcess.run(command, output: .inherited).ending
+        try #require(ending == .exited(0), "\(command)")
+    }
+}
+
+/// An image, mounted for the length of a test.
+struct LoopImage: ~Copyable {
+    let path: FilePath
+
+    init(_ image: FilePath, at path: FilePath) throws {
+        self.path = path
+        try LoopDisk.run(["mount", "-o", "loop", image.string, path.string])
+    }
+
+    deinit {
+        umount2(path.string, 0)
+    }
+}
