@@ -20,6 +20,9 @@ public final class DestinationFolder: Sendable {
     /// Whether its file system is one whose renaming is known never to replace, so that nobody has to try.
     let isKnownToName: Bool
 
+    /// See ``FileSystem/keepsInodes``.
+    let keepsInodes: Bool
+
     /// The present run of the system. Where nothing tells it, it lasts as long as this folder is open, and with it its file
     /// system mounted: attempts of one handoff are of the same.
     let run: BootID
@@ -61,10 +64,11 @@ public final class DestinationFolder: Sendable {
     ///   - checks: what is looked at of what is received.
     ///   - lacking: what the kernel is said not to have: for tests, whose kernel has it.
     ///   - landlock: the version that the kernel is said to have, likewise.
+    ///   - keepsInodes: what is said of the file system, likewise.
     ///   - run: the present run of the system, likewise.
     init(
         _ path: FilePath, checks: ReceivingChecks = .all, lacking: NeededCall? = nil, landlock: Int? = nil,
-        run: BootID? = nil
+        keepsInodes: Bool? = nil, run: BootID? = nil
     ) throws(DocumentError) {
         self.path = path
         self.landlock = landlock
@@ -79,6 +83,7 @@ public final class DestinationFolder: Sendable {
         resolvedPath = Self.place(of: file) ?? path
         self.run = run ?? .current(of: file)
         isKnownToName = Self.isKnownToName(file)
+        self.keepsInodes = keepsInodes ?? FileSystem(of: file).keepsInodes
         // Refused before the other device hears of anything, and not when its first byte has come.
         for call in NeededCall.allCases {
             guard let error = call == lacking ? .noFunction : Self.refusal(of: call, in: file) else { continue }
@@ -273,6 +278,16 @@ public final class DestinationFolder: Sendable {
         let terminated = name.map { CChar(bitPattern: $0) } + [0]
         do {
             return try SystemCalls.status(of: terminated, in: file).st_ino != inode
+        } catch {
+            return error == .noSuchFileOrDirectory
+        }
+    }
+
+    /// Whether nothing has a name in the folder, as far as the disk answers.
+    func isFree(_ name: [UInt8]) -> Bool {
+        do {
+            _ = try SystemCalls.status(ofName: name, in: file)
+            return false
         } catch {
             return error == .noSuchFileOrDirectory
         }

@@ -80,14 +80,34 @@ struct PartFileRecord: Equatable {
         }
     }
 
+    /// The record with the number that its part has now, where the file system does not keep numbers: what has its (random)
+    /// name there is taken for it if it is this user's and has no other name.
+    func renumbered(in folder: borrowing OwnedDescriptor, keepsInodes: Bool) -> PartFileRecord {
+        guard
+            !keepsInodes, inode != 0, let status = try? SystemCalls.status(ofName: name, in: folder),
+            status.st_uid == geteuid(),
+            status.st_mode & S_IFMT == S_IFDIR || status.st_mode & S_IFMT == S_IFREG && status.st_nlink == 1
+        else { return self }
+        var record = self
+        record.inode = UInt64(status.st_ino)
+        return record
+    }
+
     /// Removes the part file, if it is still the one that was recorded.
     ///
     /// A record without inode is of a process that died between recording and making the file, or just after: then
     /// only an empty file of the (random) name can be ours.
-    func removePart() -> Removal {
+    ///
+    /// - Parameter keepsInodes: what is said of the file system: for tests.
+    func removePart(keepsInodes: Bool? = nil) -> Removal {
         guard let folder = try? SystemCalls.open(folder, O_RDONLY | O_DIRECTORY | O_NONBLOCK) else {
             return .unreachable
         }
+        let record = renumbered(in: folder, keepsInodes: keepsInodes ?? FileSystem(of: folder).keepsInodes)
+        return record.removePart(from: folder)
+    }
+
+    private func removePart(from folder: borrowing OwnedDescriptor) -> Removal {
         let terminated = name.map { CChar(bitPattern: $0) } + [0]
         guard let status = try? SystemCalls.status(of: terminated, in: folder) else { return .doesNotFit }
         if status.st_mode & S_IFMT == S_IFDIR { return removeFolder(from: folder) }

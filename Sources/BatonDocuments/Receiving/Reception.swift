@@ -72,7 +72,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         of header: JournalHeader, goingOnWith found: [UnfinishedDocument], at place: PartPlace,
         unless isCancelled: () -> Bool
     ) throws(DocumentError) -> PartContent {
-        let found = found.filter { !isLost($0, at: place) }
+        let found = found.map { $0.renumbered(at: place) }.filter { !isLost($0, at: place) }
         var content: PartContent?
         for unfinished in found where unfinished.header.tree.isSameVersion(as: tree) {
             guard content == nil else {
@@ -96,10 +96,10 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         return content
     }
 
-    /// Whether somebody removed a part; then it is forgotten.
+    /// Whether somebody removed a part; then it is forgotten. What has its name and is not it may be it later.
     private func isLost(_ unfinished: UnfinishedDocument, at place: PartPlace) -> Bool {
         let record = unfinished.record
-        guard place.folder.hasLost(record.name, inode: record.inode), place.ledger.take(record) else { return false }
+        guard place.folder.isFree(record.name), place.ledger.take(record) else { return false }
         place.ledger.remove(record)
         return true
     }

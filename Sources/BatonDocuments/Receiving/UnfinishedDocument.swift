@@ -8,6 +8,13 @@ struct UnfinishedDocument: Sendable {
     /// Where its journal is.
     let journal: FilePath
 
+    /// See ``PartFileRecord/renumbered(in:keepsInodes:)``.
+    func renumbered(at place: PartPlace) -> UnfinishedDocument {
+        UnfinishedDocument(
+            record: record.renumbered(in: place.folder.file, keepsInodes: place.folder.keepsInodes), header: header,
+            journal: journal)
+    }
+
     /// Bytes that are in it, or may be; blocks. What was written over a third version has something in all of it.
     func fullness(at place: PartPlace) -> UInt64 {
         guard let content = (try? TransferJournal.open(journal, boot: place.boot))??.content else { return 0 }

@@ -108,7 +108,7 @@ final class DocumentFiles: Sendable {
         }
         switch entry.kind {
         case .file(let file):
-            guard FileVersion(of: identity) == file.version else {
+            guard file.version.isVersion(of: identity) else {
                 throw DocumentError(.sourceChanged, tree.displayed(entry.path))
             }
             return true
@@ -125,28 +125,26 @@ struct OpenedFile: ~Copyable, Sendable {
     let descriptor: OwnedDescriptor
     /// Its state when it was opened: what is written to it later makes it another one
     /// (``SystemCalls/settledStatus(of:)``).
-    let version: FileVersion
+    let identity: FileIdentity
     /// Bytes that it had when it was opened.
-    let size: UInt64
+    var size: UInt64 { identity.size }
 
     private let name: String
 
     fileprivate init(_ file: consuming OwnedDescriptor, called name: String) throws {
         let status = try SystemCalls.settledStatus(of: file)
         guard status.st_mode & S_IFMT == S_IFREG else { throw DocumentError(.sourceChanged, name) }
-        let identity = FileIdentity(status)
-        version = FileVersion(of: identity)
-        size = identity.size
+        identity = FileIdentity(status)
         descriptor = file
         self.name = name
     }
 
-    /// Its state now. It differs from ``version`` once the file was written to, or its path was given to another one.
+    /// Its state now. It differs from ``identity`` once the file was written to, or its path was given to another one.
     ///
     /// - Throws: `readFailed`.
-    func currentVersion() throws(DocumentError) -> FileVersion {
+    func currentIdentity() throws(DocumentError) -> FileIdentity {
         do {
-            return FileVersion(of: FileIdentity(try SystemCalls.status(of: descriptor)))
+            return FileIdentity(try SystemCalls.status(of: descriptor))
         } catch {
             throw DocumentError(.readFailed, name, underlyingError: error)
         }

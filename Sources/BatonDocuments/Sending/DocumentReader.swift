@@ -258,7 +258,9 @@ final class CurrentFile {
         isSparse = entry.file?.isSparse ?? false
         name = files.tree.displayed(entry.path)
         opened = try files.open(file: index)
-        guard opened.version == entry.file?.version else { throw DocumentError(.sourceChanged, name) }
+        guard entry.file?.version.isVersion(of: opened.identity) == true else {
+            throw DocumentError(.sourceChanged, name)
+        }
         let number = opened.descriptor.rawValue
         // Doubles the read-ahead; advice that is refused costs nothing.
         if opened.size > UInt64(ChunkLayout.chunkSize) { _ = posix_fadvise(number, 0, 0, POSIX_FADV_SEQUENTIAL) }
@@ -284,7 +286,7 @@ final class CurrentFile {
     }
 
     func requireUnchanged() throws(DocumentError) {
-        guard try opened.currentVersion() == opened.version else { throw DocumentError(.sourceChanged, name) }
+        guard try opened.currentIdentity() == opened.identity else { throw DocumentError(.sourceChanged, name) }
     }
 }
 

@@ -53,8 +53,8 @@ public enum DocumentScan {
         } catch {
             throw DocumentError(openingFailed: error, path)
         }
-        let identity = FileIdentity(status)
-        let tree = try DocumentTree(file: .init(status), called: source.label, modified: identity.modified)
+        let file = DocumentEntry.File(status, keepsInodes: FileSystem(of: opened.file).keepsInodes)
+        let tree = try DocumentTree(file: file, called: source.label, modified: FileIdentity(status).modified)
         return ScannedDocument(path: path, tree: tree, leftOut: .init())
     }
 
@@ -91,8 +91,10 @@ extension DocumentEntry.File {
     private static let sparseMargin: Int64 = 4 << 10
 
     /// What a status says of a regular file.
-    init(_ status: stat) {
-        let identity = FileIdentity(status)
+    ///
+    /// - Parameter keepsInodes: see ``FileSystem/keepsInodes``.
+    init(_ status: stat, keepsInodes: Bool) {
+        let identity = FileIdentity(status, keepsInodes: keepsInodes)
         self.init(
             size: identity.size, isExecutable: status.st_mode & S_IXUSR != 0,
             isSparse: Int64(status.st_blocks) * 512 + Self.sparseMargin <= Int64(status.st_size),

@@ -75,7 +75,7 @@ public struct DocumentSource: Sendable, Hashable {
             let file = try SystemCalls.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
             let status = try SystemCalls.status(of: file)
             try requireRegular(status, path)
-            let identity = FileIdentity(status)
+            let identity = FileIdentity(status, keepsInodes: FileSystem(of: file).keepsInodes)
             if identity.size == 0 { try requireEmpty(file, path) }
             let label = try DocumentLabel(of: path)
             let source = DocumentSource(
@@ -136,8 +136,8 @@ public struct FileIdentity: Sendable, Hashable {
 
     /// The file system.
     public let device: UInt64
-    /// The file's number in it.
-    public let inode: UInt64
+    /// The file's number in it; 0 where the file system does not keep it.
+    public private(set) var inode: UInt64
     /// Bytes.
     public let size: UInt64
     /// When the content last changed, as the file says; programs can set it.
@@ -145,12 +145,19 @@ public struct FileIdentity: Sendable, Hashable {
     /// When content or entry last changed; programs cannot set it.
     public let changed: Time
 
-    init(_ status: stat) {
+    init(_ status: stat, keepsInodes: Bool = true) {
         device = UInt64(status.st_dev)
-        inode = UInt64(status.st_ino)
+        inode = keepsInodes ? UInt64(status.st_ino) : 0
         size = UInt64(clamping: status.st_size)
         modified = Time(seconds: Int64(status.st_mtim.tv_sec), nanoseconds: Int64(status.st_mtim.tv_nsec))
         changed = Time(seconds: Int64(status.st_ctim.tv_sec), nanoseconds: Int64(status.st_ctim.tv_nsec))
+    }
+
+    /// The same without the file's number.
+    var withoutInode: FileIdentity {
+        var identity = self
+        identity.inode = 0
+        return identity
     }
 }
 

@@ -50,9 +50,10 @@ struct FolderWalk {
         let names = try names(in: folder, at: entry)
         let listSize = names.reduce(0) { $0 + $1.count + Self.nameOverhead }
         guard room?.grow(by: listSize) ?? true else { throw DocumentError(.busy, path.displayed) }
+        let keepsInodes = FileSystem(of: folder).keepsInodes
         for name in names {
             guard !Task.isCancelled else { throw DocumentError(.cancelled, path.displayed) }
-            try take(name, in: folder, at: entry)
+            try take(name, in: folder, keepsInodes, at: entry)
         }
         room?.shrink(by: listSize)
         open.removeLast()
@@ -63,7 +64,7 @@ struct FolderWalk {
     }
 
     private mutating func take(
-        _ name: [UInt8], in folder: borrowing OwnedDescriptor, at parent: EntryPath
+        _ name: [UInt8], in folder: borrowing OwnedDescriptor, _ keepsInodes: Bool, at parent: EntryPath
     ) throws(DocumentError) {
         let entry = try parent.below(name, of: path)
         do {
@@ -75,7 +76,8 @@ struct FolderWalk {
                 try walk(child, at: entry)
             case S_IFREG:
                 guard try isReadable(name, in: folder, isEmpty: status.st_size == 0) else { return leftOut.add(entry) }
-                try builder.append(DocumentEntry(path: entry, kind: .file(.init(status)), modified: modified))
+                let file = DocumentEntry.File(status, keepsInodes: keepsInodes)
+                try builder.append(DocumentEntry(path: entry, kind: .file(file), modified: modified))
             case S_IFLNK:
                 let bytes = try SystemCalls.target(ofLink: name, in: folder, limit: LinkTarget.maximumLength + 1)
                 guard let target = LinkTarget(bytes, at: entry) else { return leftOut.add(entry) }

@@ -21,13 +21,13 @@ public struct DocumentIdentity: Sendable, Hashable {
         self.place = place.count == Self.byteCount ? Array(place) : []
     }
 
-    /// The identity of what is at a path: checksums (XXH3-128) of numbers of the file system, which are no secret.
-    init(_ document: FileIdentity, at path: FilePath, called label: DocumentLabel) {
-        let folder = Self.folder(of: path)
-        let place = folder.flatMap { folder in
-            (try? SystemCalls.status(at: folder)).map { Self.checksum(of: FileIdentity($0), at: folder, label.bytes) }
-        }
-        self.init(file: Self.checksum(of: document, at: path, []), place: place ?? [])
+    /// The identity of what is at a path: checksums (XXH3-128) of numbers of the file system, which are no secret. Where it
+    /// keeps no numbers nothing stands for the file, and the folder's path for the place.
+    ///
+    /// - Parameter keepsInodes: what is said of the file system: for tests.
+    init(_ document: FileIdentity, at path: FilePath, called label: DocumentLabel, keepsInodes: Bool? = nil) {
+        let place = Self.folder(of: path).flatMap { Self.checksum(of: label, in: $0, keepsInodes) }
+        self.init(file: Self.checksum(of: document, at: path, keepsInodes) ?? [], place: place ?? [])
     }
 
     /// The folder that a path's last name is in; nil where that cannot be told.
@@ -49,15 +49,34 @@ public struct DocumentIdentity: Sendable, Hashable {
         return file.isEmpty || file != other.file
     }
 
-    /// Checksum of which file one is, and of what follows.
+    /// Checksum of a name in a folder; nil where the folder cannot be looked at.
+    private static func checksum(
+        of label: DocumentLabel, in folder: FilePath, _ keepsInodes: Bool?
+    ) -> [UInt8]? {
+        guard let status = try? SystemCalls.status(at: folder) else { return nil }
+        let identity = FileIdentity(status)
+        if let checksum = checksum(of: identity, at: folder, keepsInodes, label.bytes) { return checksum }
+        let path = (try? FileLookup.resolved(folder)) ?? folder
+        return checksum(path.withPlatformString { [UInt8](bytesOf: $0) } + [0] + label.bytes)
+    }
+
+    /// Checksum of which file one is, and of what follows; nil where the file system does not keep its number.
     ///
     /// The device's number stands for the file system only where nothing else does: a disk that was put in again, or slept,
     /// has another one.
-    private static func checksum(of file: FileIdentity, at path: FilePath, _ rest: [UInt8]) -> [UInt8] {
+    private static func checksum(
+        of file: FileIdentity, at path: FilePath, _ keepsInodes: Bool?, _ rest: [UInt8] = []
+    ) -> [UInt8]? {
+        let system = try? FileSystem(at: path)
+        guard keepsInodes ?? system?.keepsInodes ?? true else { return nil }
         var writer = FieldWriter()
-        writer.append((try? FileSystem(at: path))?.number ?? file.device)
+        writer.append(system?.number ?? file.device)
         writer.append(file.inode)
-        let checksum = (writer.bytes + rest).withUnsafeBytes { ChunkChecksum(of: $0) }
+        return checksum(writer.bytes + rest)
+    }
+
+    private static func checksum(_ bytes: [UInt8]) -> [UInt8] {
+        let checksum = bytes.withUnsafeBytes { ChunkChecksum(of: $0) }
         return FileVersion(high: checksum.high, low: checksum.low).bytes
     }
 }

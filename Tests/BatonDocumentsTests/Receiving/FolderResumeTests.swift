@@ -47,9 +47,12 @@ struct FolderResumeTests {
     /// The next attempt, after another start of the node.
     ///
     /// - Parameter landlock: the version that the kernel has of it, where it has not all that this one has.
-    private func open(_ versions: [UInt64], landlock: Int? = nil) async throws -> DocumentWriter {
+    private func open(
+        _ versions: [UInt64], landlock: Int? = nil, keepsInodes: Bool? = nil
+    ) async throws -> DocumentWriter {
         try await DocumentWriter.begun(
-            try tree(versions), in: try DestinationFolder(writers.folder, landlock: landlock),
+            try tree(versions),
+            in: try DestinationFolder(writers.folder, landlock: landlock, keepsInodes: keepsInodes),
             ledger: try PartFileLedger(stateFolder: writers.scratch.path.appending("parts")))
     }
 
@@ -84,6 +87,17 @@ struct FolderResumeTests {
         }
         let writer = try await open(versions)
         #expect(try await writer.missing() == [6..<7])
+        try await complete(writer, versions)
+    }
+
+    @Test(
+        "A disk that makes up new numbers costs nothing, of the same version and of another one", arguments: [2, 12])
+    func otherNumber(_ version: UInt64) async throws {
+        try await receive(6, [1, 2, 3, 4, 5])
+        try writers.renumberPart()
+        let versions: [UInt64] = [1, version, 3, 4, 5]
+        let writer = try await open(versions, keepsInodes: false)
+        #expect(try await writer.missing() == (version == 2 ? [6..<7] : [3..<4, 6..<7]))
         try await complete(writer, versions)
     }
 

@@ -1,0 +1,110 @@
+import BatonProtocol
+import CLinux
+import Foundation
+import Glibc
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+
+@Suite("File systems that do not keep the numbers of files")
+struct InodeTests {
+    private func open(_ fixture: ResumeFixture, keepsInodes: Bool) async throws -> DocumentWriter {
+        try await DocumentWriter.create(
+            fixture.tree, from: DocumentFixture.origin,
+            in: try DestinationFolder(fixture.folder, keepsInodes: keepsInodes), ledger: try fixture.nextStart())
+    }
+
+    @Test("A part with another number is gone on with")
+    func otherNumber() async throws {
+        let fixture = try ResumeFixture(seed: 30)
+        try await fixture.receive([0..<5])
+        try fixture.writers.renumberPart()
+        let writer = try await open(fixture, keepsInodes: false)
+        #expect(try await writer.missing() == [5..<8])
+        try await fixture.complete(writer)
+        fixture.writers.expectOnly(["report.pdf"])
+    }
+
+    @Test("Where they are kept it begins anew, and what stands there is not forgotten")
+    func strangerIsRemembered() async throws {
+        let fixture = try ResumeFixture(seed: 31)
+        try await fixture.receive([0..<5])
+        let part = try #require(fixture.names.first)
+        let record = try fixture.writers.renumberPart()
+        let writer = try await open(fixture, keepsInodes: true)
+        #expect(try await writer.missing() == [0..<8])
+        try await fixture.complete(writer)
+        #expect(fixture.names == [part, "report.pdf"])
+        #expect(try fixture.nextStart().unfinished().map(\.record) == [record])
+    }
+
+    @Test("A part with another number is removed, unless it has another name as well")
+    func removal() async throws {
+        let fixture = try ResumeFixture(seed: 32)
+        try await fixture.receive([0..<5])
+        let record = try fixture.writers.renumberPart()
+        #expect(record.removePart() == .doesNotFit)
+        let (part, other) = (try fixture.part(), fixture.scratch.path.appending("other"))
+        try SystemCalls.call { link(part.string, other.string) }
+        #expect(record.removePart(keepsInodes: false) == .doesNotFit)
+        try SystemCalls.call { unlink(other.string) }
+        #expect(record.removePart(keepsInodes: false) == .removed)
+        #expect(fixture.names.isEmpty)
+        // Of a file that was not made yet only an empty one can be ours.
+        try fixture.scratch.makeFile("destination/full", [1])
+        let early = PartFileRecord(folder: fixture.folder, name: Array("full".utf8), tag: "full")
+        #expect(early.removePart(keepsInodes: false) == .doesNotFit)
+    }
+
+    @Test("A file is of the version that was told without its number, until it is written to")
+    func source() async throws {
+        let scratch = try ScratchFolder()
+        let path = try scratch.makeFile("document", DocumentFixture.content(100, seed: 33))
+        let scanned = try DocumentScan.scan(path)
+        let file = DocumentEntry.File(try SystemCalls.status(at: path), keepsInodes: false)
+        #expect(file.version != scanned.tree[0].file?.version)
+        let tree = try DocumentTree(file: file, called: scanned.tree.label)
+        let document = ScannedDocument(path: path, tree: tree, leftOut: .init())
+        let pool = BufferPool(budget: 4 << 20)
+        let reader = try await DocumentReader.open(document, pool: pool)
+        pool.release(try #require(try await reader.next()).buffer)
+        try DocumentFixture.write([1], to: path)
+        let code = await DocumentFixture.code { _ = try await DocumentReader.open(document, pool: pool) }
+        #expect(code == .sourceChanged)
+    }
+
+    @Test("What is known of a document then is its place, by its path")
+    func identity() throws {
+        let scratch = try ScratchFolder()
+        func identity(_ path: FilePath) throws -> DocumentIdentity {
+            DocumentIdentity(
+                FileIdentity(try SystemCalls.status(at: path)), at: path, called: try DocumentLabel(of: path),
+                keepsInodes: false)
+        }
+        _ = try scratch.makeFolder("one")
+        let path = try scratch.makeFile("one/report.pdf", [1])
+        let first = try identity(path)
+        #expect(first.file.isEmpty && first.place.count == DocumentIdentity.byteCount)
+        #expect(try identity(scratch.path.appending("one/../one/report.pdf")) == first)
+        // The disk was put in again: every number is another.
+        try SystemCalls.call { rename(scratch.path.appending("one").string, scratch.path.appending("before").string) }
+        _ = try scratch.makeFolder("one")
+        try scratch.makeFile("one/report.pdf", [1])
+        #expect(try identity(path) == first)
+        #expect(try identity(scratch.path.appending("before/report.pdf")).isOther(than: first))
+        #expect(try identity(try scratch.makeFile("one/other.pdf", [1])).isOther(than: first))
+    }
+}
+
+extension WriterFixture {
+    /// Has the ledger remember another number of the one part, as where the file system has made up a new one.
+    @discardableResult
+    func renumberPart() throws -> PartFileRecord {
+        let ledger = try PartFileLedger(stateFolder: scratch.path.appending("parts"))
+        var record = try #require(try ledger.unfinished().first).record
+        record.inode += 1
+        try ledger.enter(record)
+        return record
+    }
+}
