@@ -443,7 +443,7 @@ struct KeptSignaturesTests {
     }
 
     @Test("What there was no room for to its end is read again where there is room")
-    func cut() async throws {
+    func cutByTheLimit() async throws {
         let fixture = try await AgainstFixture(seed: 59)
         let content = DocumentFixture.content(1 << 20, seed: 58)
         let other = try fixture.resume.scratch.makeFile("other", content)
