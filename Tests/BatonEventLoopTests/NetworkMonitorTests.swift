@@ -1,3 +1,4 @@
+import Dispatch
 import Glibc
 import Testing
 
@@ -60,6 +61,37 @@ struct NetworkMonitorTests {
         }
         #expect(!told.value)
         monitor.cancel()
+    }
+
+    @Test(
+        "Of two who ask at once none misses a change because the other has read of it",
+        .enabled(if: ip != nil, "this needs the right to change network interfaces, and the program ip"))
+    func askedAtOnce() throws {
+        let ip = try #require(Self.ip)
+        _ = Machine.run(ip, ["address", "del", "127.77.1.4/32", "dev", "lo"])
+        let extra = try #require(IPAddress("127.77.1.4"))
+        let missed = Box(0)
+        for _ in 1...100 {
+            // A monitor knows of earlier changes that its addresses are old, and lists them anew whatever it reads.
+            let loop = EventLoop(name: "test")
+            let monitor = try NetworkMonitor(on: loop, settle: .seconds(3600), includesLoopback: true) { _ in }
+            // The loop would have read of it before anybody asks.
+            let asked = DispatchSemaphore(value: 0)
+            loop.execute { asked.wait() }
+            #expect(Machine.run(ip, ["address", "add", "127.77.1.4/32", "dev", "lo"]) == true)
+            let ready = Box(0)
+            DispatchQueue.concurrentPerform(iterations: 2) { _ in
+                ready.change { $0 += 1 }
+                // Not a moment between them, where there are two processors.
+                let deadline = ContinuousClock.now + .milliseconds(20)
+                while ready.value < 2, ContinuousClock.now < deadline {}
+                if !monitor.addresses.contains(where: { $0.address == extra }) { missed.change { $0 += 1 } }
+            }
+            asked.signal()
+            #expect(Machine.run(ip, ["address", "del", "127.77.1.4/32", "dev", "lo"]) == true)
+            monitor.cancel()
+        }
+        #expect(missed.value == 0)
     }
 }
 

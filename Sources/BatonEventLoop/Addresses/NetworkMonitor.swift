@@ -12,8 +12,10 @@ public final class NetworkMonitor: Sendable {
         var descriptor: SharedDescriptor?
         /// As they were when last looked at.
         var addresses: [InterfaceAddress]
-        /// The kernel has told of something since.
-        var hasSign = false
+        /// How often the kernel was found to have told of something.
+        var signs: UInt64 = 0
+        /// How many of them had come before ``addresses`` were listed.
+        var signsListed: UInt64 = 0
         var source: ReadinessSource?
         var settling: Timer?
         var pace = ChangePace()
@@ -75,8 +77,8 @@ public final class NetworkMonitor: Sendable {
     /// the handler still runs when it would have.
     public var addresses: [InterfaceAddress] {
         drain()
-        let (known, hasSign) = state.withLock { ($0.addresses, $0.hasSign) }
-        guard hasSign, let listed = try? InterfaceAddress.current(includingLoopback: includesLoopback) else {
+        let (known, areCurrent) = state.withLock { ($0.addresses, $0.signs == $0.signsListed) }
+        guard !areCurrent, let listed = try? InterfaceAddress.current(includingLoopback: includesLoopback) else {
             return known
         }
         return listed
@@ -118,18 +120,21 @@ public final class NetworkMonitor: Sendable {
 
     /// Reads the messages away: that there was one is all that matters.
     private func drain() {
-        guard let descriptor = state.withLock({ $0.descriptor }) else { return }
         var buffer = [UInt8](repeating: 0, count: 4096)
-        var sawSign = false
-        for _ in 0..<Self.batch {
-            let result = SystemCall.retrying { recv(descriptor.rawValue, &buffer, buffer.count, 0) }
-            if case .failure(let error) = result, error.meansWouldBlock { break }
-            // Any other error is an overrun (ENOBUFS): messages were lost, so there were some.
-            sawSign = true
+        let sawSign = state.withLock { state in
+            guard let descriptor = state.descriptor else { return false }
+            // Read and counted under one lock: who asks beside the loop would else find the messages read and no sign of them.
+            var sawSign = false
+            for _ in 0..<Self.batch {
+                let result = SystemCall.retrying { recv(descriptor.rawValue, &buffer, buffer.count, 0) }
+                if case .failure(let error) = result, error.meansWouldBlock { break }
+                // Any other error is an overrun (ENOBUFS): messages were lost, so there were some.
+                sawSign = true
+            }
+            if sawSign { state.signs += 1 }
+            return sawSign
         }
-        guard sawSign else { return }
-        state.withLock { $0.hasSign = $0.descriptor != nil }
-        lookSoon(after: settle)
+        if sawSign { lookSoon(after: settle) }
     }
 
     private func lookSoon(after delay: Duration) {
@@ -143,10 +148,12 @@ public final class NetworkMonitor: Sendable {
 
     private func compare() {
         do throws(SocketError) {
-            // Before they are listed: of what changes meanwhile there is a sign again.
-            state.withLock { $0.hasSign = false }
+            // Counted before they are listed: of what changes meanwhile there is a sign again.
+            let signs = state.withLock { $0.signs }
             let current = try InterfaceAddress.current(includingLoopback: includesLoopback)
             let handler = state.withLock { state -> (@Sendable ([InterfaceAddress]) -> Void)? in
+                guard state.descriptor != nil else { return nil }
+                state.signsListed = signs
                 guard Set(current) != Set(state.addresses) else { return nil }
                 state.addresses = current
                 state.pace.note(at: MonotonicClock.nanoseconds())
@@ -154,7 +161,6 @@ public final class NetworkMonitor: Sendable {
             }
             handler?(current)
         } catch {
-            state.withLock { $0.hasSign = true }
             lookSoon(after: Self.retryDelay)
         }
     }
