@@ -15,9 +15,6 @@ public struct DiscoveryConfiguration: Sendable {
     /// How long a query that probes an instance may hold its place when others wait. No program has another: only the tests
     /// of attacks see what turns are good for.
     package var probeTurn = QueryBudget.Limits().turn
-    /// The time between two records of an instance that are told. No program has another: only the tests of attacks see what
-    /// it is good for.
-    package var recordSpacing = RecordPacer.spacing
     /// How long a responder that has failed is left alone at first. No program has another: only the tests of attacks see
     /// what trying again is good for.
     package var firstRetry = ReconnectBackoff.shortest

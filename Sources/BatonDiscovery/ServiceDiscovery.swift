@@ -52,7 +52,6 @@ public actor ServiceDiscovery {
     // Browsing.
     var budget: QueryBudget
     var budgeting: Timer?
-    var telling: Timer?
     var isPumpQueued = false
     var presence: [String: Int] = [:]  // How often (interface and address family) the browse showed an instance.
     var queries: [String: Query] = [:]
@@ -100,7 +99,6 @@ public actor ServiceDiscovery {
         rotating = timer { $0.announceRotation() }
         hastened = timer { $0.endHastening() }
         budgeting = timer { $0.pump() }
-        telling = timer { $0.tellWaiting() }
         rediscovering = timer { $0.forgetLost() }
         connect()
     }
@@ -111,7 +109,7 @@ public actor ServiceDiscovery {
         guard !isStopped else { return }
         isStarted = true
         isStopped = true
-        for timer in [reconnecting, pacing, rotating, hastened, budgeting, telling, rediscovering] { timer?.cancel() }
+        for timer in [reconnecting, pacing, rotating, hastened, budgeting, rediscovering] { timer?.cancel() }
         // First the goodbye: the others should not wait for the end of up to 64 queries.
         for registration in [current, successor] { registration.map { closeSlot($0.slot) } }
         for slot in slots.keys { closeSlot(slot) }
@@ -158,8 +156,7 @@ public actor ServiceDiscovery {
         PublishedRecord(settled: try TextRecord.encode(settled), rationed: try TextRecord.encode(rationed ?? settled))
     }
 
-    /// The owner can read this instance: every new record of it is told from now on; of those that come within 100 ms, since
-    /// anybody can put them there, the last.
+    /// The owner can read this instance: every new record of it is told from now on.
     ///
     /// At most 48 at once; instances beyond that are looked at in turn.
     public nonisolated func keep(_ instance: String) {
@@ -220,7 +217,7 @@ public actor ServiceDiscovery {
         queries = [:]
         presence = [:]
         budget.reset()
-        for timer in [pacing, rotating, hastened, budgeting, telling, rediscovering] { timer?.cancel() }
+        for timer in [pacing, rotating, hastened, budgeting, rediscovering] { timer?.cancel() }
         let delay = backoff.fail(now: Self.now)
         responder = .unavailable(reason: fault.explanation(), retryAfter: delay)
         sink.yield(.responder(responder))

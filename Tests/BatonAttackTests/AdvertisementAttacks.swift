@@ -202,6 +202,55 @@ struct AdvertisementAttacks {
         }
     }
 
+    /// Work that a stranger's packet costs its receiver, as in RFC 4732, section 2.2.1.1: anybody can put a record under the
+    /// name of a device that is heard, and each costs a decryption with every key that is tried.
+    @Test("Thousands of records under the name of a device that is heard")
+    func rewritten() async throws {
+        // As many keys as an account can have.
+        var revoking = desktop.account
+        for number in 1...UInt8(RevocationList.maximumNumber) {
+            let gone = DeviceID(ed25519PublicKey: [UInt8](repeating: number, count: 32))
+            _ = try revoking.revoke([gone], with: AccountSecrets(account.key))
+        }
+        let (opener, noise) = (AdvertisementOpener(keys: [revoking.currentKeys], ownDevice: desktop.id), 40)
+        try await attack("a record costs a decryption with each of \(revoking.keys.count) keys") { defence in
+            let (loop, storage) = (EventLoop(name: "directory"), try BlockingExecutor(name: "storage"))
+            let directory = PeerDirectory(
+                account: CurrentAccount(revoking), store: desktop.store, replayGuard: ReplayGuard(),
+                known: KnownDevices(), discovery: ServiceDiscovery(loop: loop, executor: storage), storage: storage,
+                triesAllKeys: !defence.isOn, on: loop,
+                logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
+            var sealer = AdvertisementSealer(
+                identity: laptop.account.identity, keys: revoking.currentKeys, epoch: defence.isOn ? 1 : 2)
+            func say(_ title: String) async throws -> [UInt8] {
+                let record = Self.record(try sealer.seal(Self.content(title)))
+                await directory.handle(.record(instance: "laptop", interfaceIndex: 1, txt: record))
+                #expect(await directory.present.first?.current?.title == title)
+                return record
+            }
+            var record = try await say("Before")
+            // What one decryption costs is measured beside it, whatever else the machine does.
+            var ratios: [Double] = []
+            for _ in 0..<9 {
+                let records = (0..<UInt8(noise)).map { number in
+                    record[record.count - 1] = record[record.count - 1] &+ number &+ 1
+                    return record
+                }
+                let began = ContinuousClock.now
+                for record in records { #expect(throws: AdvertisementRejection.self) { try opener.open(record) } }
+                let opened = ContinuousClock.now
+                for record in records {
+                    await directory.handle(.record(instance: "laptop", interfaceIndex: 1, txt: record))
+                }
+                ratios.append((ContinuousClock.now - opened) / (opened - began))
+            }
+            _ = try await say("During")
+            let ratio = ratios.sorted()[4]
+            print("a record under the name of a device that is heard costs \(ratio) decryptions, defence \(defence)")
+            return Outcome(succeeds: ratio > 16)
+        }
+    }
+
     /// Stute et al., section 6.2 (desynchronisation): the counter of a victim is pushed ahead, so that its own messages
     /// count as old from then on.
     @Test("A counter that is pushed ahead")

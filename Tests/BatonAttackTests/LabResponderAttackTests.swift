@@ -219,29 +219,29 @@ extension LabAttackTests {
             }
         }
 
-        /// Each that reaches the node costs it a decryption with every key of the account that it has.
-        @Test("Thousands of records under the name of a device that is heard")
-        func rewritten() async throws {
-            try await attack("a device is given another record a thousand times a second") { defence in
-                let lab = try await HandoffLab(["laptop", "stranger"], members: 1)
-                defer { lab.down() }
-                let options = ["--verdict", "keep"] + (defence.isOn ? [] : ["--spacing", "0"])
-                let probe = try lab.startProgram(1, [Lab.product("discovery-probe")] + options)
-                try await probe.program.line { $0.contains(#""state":"running""#) }
-                try lab.lab.command("avahi", "2", "stop")
-                let began = ContinuousClock.now
-                let rewriter = try lab.startProgram(
-                    2, ["python3", "-c", HostilePrograms.rewriter, "10.77.0.2", "3000"])
-                let last = try await rewriter.program.line { $0.hasPrefix("last ") }.text.dropFirst("last ".count)
-                // Whatever was passed over, what it says in the end is told.
-                try await probe.program.line { $0.contains(#""txt":"\#(last)""#) }
-                let time = ContinuousClock.now - began
-                let count = probe.program.lines.count { $0.contains(#""event":"record""#) }
-                print("records told of 3,000 in \(time), pacing \(defence): \(count)")
-                probe.program.send("quit")
-                try await rewriter.end(by: SIGKILL)
-                return Outcome(succeeds: count > Int(time / .milliseconds(100)) + 2)
+        /// What they cost is for `AdvertisementAttacks.rewritten()` to show.
+        @Test("Records under the name of a device that is heard, and what the device itself says", arguments: [0.05, 0.001])
+        func outshouted(pause: Double) async throws {
+            let lab = try await HandoffLab(["laptop", "desktop", "stranger"], members: 2)
+            defer { lab.down() }
+            let tap = try await Tap(lab, host: 1)
+            let nodes = try await lab.startMembers()
+            let watch = try lab.watch(2)
+            for node in nodes { try prefer(hostOf: node) }
+            let before = try await lab.offer(1, "--url", "https://example.org/1", "--title", "Before")
+            try await watch.listed("Before")
+            let instance = try #require(try await tap.end().announcement(of: 1)).instance
+            try lab.lab.command("avahi", "3", "stop")
+            let rewriter = try lab.startProgram(
+                3, ["python3", "-c", HostilePrograms.rewriter, "10.77.0.3", "10.77.0.2", instance, "\(pause)"])
+            try await rewriter.program.line { $0 == "begun" }
+            for title in ["First", "Second"] {
+                let during = try await lab.offer(1, "--url", "https://example.org/2", "--title", title)
+                try await isFound(title, by: watch, from: nodes[0])
+                try await during.command.end(by: SIGTERM)
             }
+            try await before.command.end(by: SIGTERM)
+            try await rewriter.end(by: SIGKILL)
         }
 
         /// What a node says last is what a stranger can repeat for it when it has gone (``AdvertisementAttacks/repeated()``).

@@ -7,8 +7,7 @@ import Glibc
 /// It prints each event as one JSON object a line, with `time` in nanoseconds of the clock that all hosts of this
 /// machine share, and reads commands from standard input: `publish HEX...`, `withdraw HEX...`, `rotate HEX...` (one
 /// argument a TXT string), `keep INSTANCE`, `reject INSTANCE`, `queries`, `quit`. With `--verdict keep` or
-/// `--verdict reject` it gives that verdict on every instance itself; `--probes` is how many queries may probe,
-/// `--spacing` how many milliseconds are between two records of an instance. The end of its input is `quit`.
+/// `--verdict reject` it gives that verdict on every instance itself; `--probes` is how many queries may probe. The end of its input is `quit`.
 @main
 enum Probe {
     static func main() async throws {
@@ -21,7 +20,6 @@ enum Probe {
             case "--verdict": verdict = value
             case "--probes": probes = Int(value) ?? 0
             case "--rotation": configuration.rotationPeriod = .milliseconds(Int(value) ?? 0)
-            case "--spacing": configuration.recordSpacing = .milliseconds(Int(value) ?? 0)
             case "--rediscovery": configuration.rediscoveryPeriod = .milliseconds(Int(value) ?? 0)
             default: break
             }

@@ -24,6 +24,11 @@ public struct AdvertisementOpener: Sendable {
         self.ownDevice = ownDevice
     }
 
+    /// The same, that tries other keys.
+    public func trying(_ keys: [GenerationKeys]) -> AdvertisementOpener {
+        AdvertisementOpener(keys: keys, ownDevice: ownDevice, guards: guards)
+    }
+
     /// Opens a raw TXT record: strings, each behind a byte with its length.
     ///
     /// - Returns: The advertisement, sealed with the account's key and signed by the device it names, and the keys that

@@ -4,7 +4,6 @@ import BatonEventLoop
 struct Query {
     var slot: ServiceDiscovery.SlotID
     var history = TextHistory()
-    var pacer: RecordPacer
     /// The record that the owner was told last.
     var told: TextHistory.Record?
 }
@@ -43,10 +42,10 @@ extension ServiceDiscovery {
         queries[name] = query
         switch outcome {
         case .unchanged: break
-        case .current:
+        case .current(let record):
             // Until somebody says that it matters, an instance gets to say one thing: it may be anybody's.
             guard query.told == nil || budget.isHeard(name) else { return }
-            tell(name)
+            tell(record, of: name)
         case .gone:
             if told.remove(name) != nil { sink.yield(.removed(instance: name)) }
         }
@@ -66,7 +65,9 @@ extension ServiceDiscovery {
 
     /// What came before the verdict counts as well.
     private func tellAnew(_ name: String) {
-        if let query = queries[name], query.history.current != query.told { tell(name) }
+        if let query = queries[name], let record = query.history.current, record != query.told {
+            tell(record, of: name)
+        }
         pump()
     }
 
@@ -124,7 +125,7 @@ extension ServiceDiscovery {
             let slot = try open(.query(name)) { () throws(ResponderFault) in
                 try ServiceReference.queryText(name: name, type: type)
             }
-            queries[name] = Query(slot: slot, pacer: RecordPacer(spacing: configuration.recordSpacing))
+            queries[name] = Query(slot: slot)
         } catch {
             budget.fail(name, now: Self.now)
         }
@@ -139,32 +140,9 @@ extension ServiceDiscovery {
         if told.remove(name) != nil { sink.yield(.removed(instance: name)) }
     }
 
-    /// Tells the current record of an instance, now or when it may be told.
-    private func tell(_ name: String) {
-        // One that waits is the current one whenever it is told.
-        guard queries[name]?.pacer.isWaiting == false else { return }
-        queries[name]?.pacer.change()
-        tellIfDue(name)
-        armTelling()
-    }
-
-    /// Tells those records that had to wait and need not any more.
-    func tellWaiting() {
-        for name in queries.keys { tellIfDue(name) }
-        armTelling()
-    }
-
-    private func tellIfDue(_ name: String) {
-        guard queries[name]?.pacer.takeIfDue(now: Self.now) == true, let query = queries[name],
-            let record = query.history.current, record != query.told || !told.contains(name)
-        else { return }
+    private func tell(_ record: TextHistory.Record, of name: String) {
         queries[name]?.told = record
         told.insert(name)
         sink.yield(.record(instance: name, interfaceIndex: record.interfaceIndex, txt: record.text))
-    }
-
-    private func armTelling() {
-        guard let next = queries.values.compactMap({ $0.pacer.deadline() }).min() else { return }
-        telling?.schedule(after: next - Self.now)
     }
 }

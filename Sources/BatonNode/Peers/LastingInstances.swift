@@ -19,6 +19,9 @@ struct LastingInstances {
     /// Whether an instance has a lasting query.
     func contains(_ instance: String) -> Bool { instances.contains { $0.name == instance } }
 
+    /// Of which device an instance has shown what was newer than all that was seen of it.
+    func device(of instance: String) -> DeviceID? { instances.first { $0.name == instance }?.device }
+
     /// An instance has shown what is newer than all that was seen of a device.
     ///
     /// - Parameter isProved: whether a connection has shown a device.

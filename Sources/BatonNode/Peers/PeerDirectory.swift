@@ -27,8 +27,9 @@ actor PeerDirectory {
     private var replayGuard: ReplayGuard
     var table: PeerTable
     private var outdated: OutdatedDevices
-    /// See ``init(account:epoch:store:replayGuard:known:discovery:storage:believesOutdated:on:logger:)``.
+    // See the initializer.
     private let believesOutdated: Bool
+    private let triesAllKeys: Bool
     private let epoch: UInt64
     /// Another machine announces itself as this device, and began to do so after this one: the others hear that one.
     private(set) var hasTwin = false
@@ -46,14 +47,17 @@ actor PeerDirectory {
     /// - Parameters:
     ///   - epoch: under which this device announces itself; the default is after all that another one could.
     ///   - believesOutdated: takes what is sealed with keys of an older generation for what the account's devices
-    ///   say. No program does; only the tests of attacks see what one would take.
+    ///     say. No program does; only the tests of attacks see what one would take.
+    ///   - triesAllKeys: tries every generation of keys on each record, whatever an instance has shown. No program does; only
+    ///     the tests of attacks see what that costs.
     init(
         account: CurrentAccount, epoch: UInt64 = .max, store: AccountStore, replayGuard: ReplayGuard,
         known: KnownDevices, discovery: ServiceDiscovery, storage: BlockingExecutor, believesOutdated: Bool = false,
-        on loop: EventLoop, logger: Logger
+        triesAllKeys: Bool = false, on loop: EventLoop, logger: Logger
     ) {
         self.epoch = epoch
         self.believesOutdated = believesOutdated
+        self.triesAllKeys = triesAllKeys
         outdated = OutdatedDevices(keys: account.value.currentKeys)
         self.loop = loop
         self.discovery = discovery
@@ -189,7 +193,7 @@ actor PeerDirectory {
     private func receive(_ txt: [UInt8], of instance: String, _ interface: UInt32) {
         let opened: (advertisement: Advertisement, keys: GenerationKeys)
         do {
-            opened = try opener.open(txt)
+            opened = try opener(for: instance).open(txt)
         } catch {
             if error.isByMember { logger.info("an advertisement of this account was refused: \(error)") }
             if case .own(let other) = error, other > epoch { noteTwin() }
@@ -249,10 +253,31 @@ actor PeerDirectory {
             """)
     }
 
-    /// An instance has shown nothing that counts: it is not heard for a while. One that shows a device goes on being heard,
-    /// since anybody can put one bad record under its name.
+    /// What a record of an instance is tried with: all keys of the account, and under a name that has shown a device those
+    /// alone that the device has, and the newest.
+    ///
+    /// Anybody can put a record there, thousands a second, and each key costs some 30 µs: up to 2 ms for all. A device that
+    /// gets other keys begins another name (``Announcer/rotate(to:)``).
+    private func opener(for instance: String) -> AdvertisementOpener {
+        let known = knownKeys(of: instance)
+        guard !known.isEmpty, !triesAllKeys else { return opener }
+        let current = account.value.currentKeys
+        var keys = [current]
+        for other in known where !keys.contains(where: { $0.id == other.id }) { keys.append(other) }
+        return opener.trying(keys)
+    }
+
+    /// The keys of the devices that an instance has shown, also where one counts no more for now: it may sleep.
+    private func knownKeys(of instance: String) -> [GenerationKeys] {
+        let shown = table.keys(shownBy: instance)
+        guard shown.isEmpty, let device = lasting.device(of: instance), let peer = table.peers[device] else { return shown }
+        return [peer.keys]
+    }
+
+    /// An instance has shown nothing that counts: it is not heard for a while. One that has shown a device goes on being
+    /// heard, since anybody can put a bad record under its name.
     private func passOver(_ instance: String) {
-        if !table.knows(instance: instance) { discovery.reject(instance) }
+        if knownKeys(of: instance).isEmpty { discovery.reject(instance) }
     }
 
     /// A device that nothing has proved shows keys of an older generation: it may be dialled, to catch up, and nothing else

@@ -100,8 +100,10 @@ struct PeerTable {
         peers.values.filter(\.isPresent).sorted { $0.device.description < $1.device.description }
     }
 
-    /// Whether an instance has shown a device.
-    func knows(instance: String) -> Bool { peers.values.contains { $0.instances.contains(instance) } }
+    /// The keys that sealed what an instance has shown: of one device as a rule, and of all whose records were put there.
+    func keys(shownBy instance: String) -> [GenerationKeys] {
+        peers.values.filter { $0.instances.contains(instance) }.map(\.keys)
+    }
 
     /// Whether a device would be gone without an instance.
     func isAllThatShowsADevice(_ instance: String) -> Bool { peers.values.contains { $0.instances == [instance] } }

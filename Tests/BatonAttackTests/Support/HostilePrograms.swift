@@ -150,19 +150,19 @@ enum HostilePrograms {
                     print("taken", label, flush=True)
             """
 
-    /// Announces an instance, and another record of it a thousand times a second. Arguments: own address, how many records.
-    /// Each is a number in hexadecimal digits, and the last is repeated without end. Prints `last` with that one.
+    /// Says to one host alone that an instance has another record, again and again. Arguments: own address, the host's, the
+    /// instance, how many seconds are between two. Each is a number in hexadecimal digits. Prints `begun`.
     static let rewriter =
         multicastDNS + """
-            own, count, s = sys.argv[1], int(sys.argv[2]), group(sys.argv[1])
-            for number in range(count):
-                txt = b"\\x08" + b"%08x" % number
-                s.sendto(packet(instance("aaaabbbbcccc", txt, 9, "trap.local")), GROUP)
-                time.sleep(0.001)
+            own, host, label, pause, s = *sys.argv[1:4], float(sys.argv[4]), group(sys.argv[1])
+            number = 0
             while True:
-                print("last", txt.hex(), flush=True)
-                time.sleep(1)
-                s.sendto(packet(instance("aaaabbbbcccc", txt, 9, "trap.local")), GROUP)
+                # What is said to the group its owner would hear, and take another name.
+                txt = b"\\x08" + b"%08x" % number
+                s.sendto(packet([record(label + "." + SERVICE, 16, txt)]), (host, 5353))
+                number += 1
+                if number == 100: print("begun", flush=True)
+                time.sleep(pause)
             """
 
     /// Announces instances without end. Arguments: own address, how many bogus ones, how many clones, the cloned TXT
