@@ -291,9 +291,12 @@ struct OpeningTests {
         let unnamed = try desk.folder.write("[Desktop Entry]", to: "hello")
         try desk.folder.program(
             "bin/xdg-mime",
-            "[ \"$1 $2\" = 'query filetype' ] && grep -q Desktop \"$3\" && echo 'application/x-desktop; charset=us-ascii'"
-        )
-        for path in [FilePath("/nonexistent/file"), "/dev/null", "relative", program, entry, archive, unnamed] {
+            "grep -q unknown \"$3\" && exit 1; [ \"$1 $2\" = 'query filetype' ] || exit 2; "
+                + "grep -q Desktop \"$3\" && echo 'application/x-desktop; charset=us-ascii' || echo text/plain")
+        try await desk.launcher().open(file: file)
+        let unanswered = try desk.folder.write("unknown", to: "hello.text")
+        let places: [FilePath] = ["/nonexistent/file", "/dev/null", "relative"]
+        for path in places + [program, entry, archive, unnamed, unanswered] {
             do {
                 try await desk.launcher().open(file: path)
                 Issue.record("\(path) was opened")

@@ -56,7 +56,7 @@ extension ApplicationLauncher {
         }
         let isExecutable = !status.permissions.isDisjoint(with: [.ownerExecute, .groupExecute, .otherExecute])
         if status.type == .regular {
-            let isProgram = isExecutable ? true : await wouldStart(file)
+            let isProgram = isExecutable ? true : try await wouldStart(file)
             guard !isProgram else {
                 throw LaunchError(.notOpenable, "\(file) is a program: look at it, and start it yourself")
             }
@@ -69,12 +69,17 @@ extension ApplicationLauncher {
     ///
     /// `xdg-mime` answers as `xdg-open` decides, which looks at the first bytes where the name says nothing; the name is
     /// asked as well, since each desktop has an order of its own.
-    private func wouldStart(_ file: FilePath) async -> Bool {
+    ///
+    /// - Throws: where it is there and gives no answer, and `xdg-open` would decide alone.
+    private func wouldStart(_ file: FilePath) async throws(LaunchError) -> Bool {
         if let suffix = file.extension, Self.programExtensions.contains(suffix.lowercased()) { return true }
         guard let path = try? search.find("xdg-mime") else { return false }
         let answer = await ShortProcess.run(
             path, ["query", "filetype", file.string], environment: environment, within: answerTime)
-        guard let answer, answer.hasSucceeded else { return false }
+        guard let answer, answer.hasSucceeded else {
+            throw LaunchError(
+                .notOpenable, "xdg-mime does not say what kind of file \(file) is: look at it, and open it yourself")
+        }
         // `file`, which answers where there is no database of types, adds parameters.
         let type = answer.output.prefix { $0 != ";" && !$0.isWhitespace }
         return Self.programTypes.contains(type.lowercased())
