@@ -2328,11 +2328,22 @@ public nonisolated struct WireAcceptEvent: Sendable {
     /// Clears the value of `application`. Subsequent reads from it will return its default value.
     public mutating func clearApplication() {self._application = nil}
 
+    /// of the document, compressed or not: what was not here before, or in an older copy
+    public var receivedBytes: UInt64 {
+      get {_receivedBytes ?? 0}
+      set {_receivedBytes = newValue}
+    }
+    /// Returns true if `receivedBytes` has been explicitly set.
+    public var hasReceivedBytes: Bool {self._receivedBytes != nil}
+    /// Clears the value of `receivedBytes`. Subsequent reads from it will return its default value.
+    public mutating func clearReceivedBytes() {self._receivedBytes = nil}
+
     public var unknownFields = SwiftProtobuf.UnknownStorage()
 
     public init() {}
 
     fileprivate var _application: WireInstalledApplication? = nil
+    fileprivate var _receivedBytes: UInt64? = nil
   }
 
   /// Several applications may open the web page that has come; where no answer comes within 120 s the handoff fails with
@@ -6487,7 +6498,7 @@ nonisolated extension WireAcceptEvent.WillContinue: SwiftProtobuf.Message, Swift
 
 nonisolated extension WireAcceptEvent.Continued: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = WireAcceptEvent.protoMessageName + ".Continued"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}path\0\u{1}bytes\0\u{1}application\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}path\0\u{1}bytes\0\u{1}application\0\u{3}received_bytes\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -6498,6 +6509,7 @@ nonisolated extension WireAcceptEvent.Continued: SwiftProtobuf.Message, SwiftPro
       case 1: try { try decoder.decodeSingularBytesField(value: &self.path) }()
       case 2: try { try decoder.decodeSingularUInt64Field(value: &self.bytes) }()
       case 3: try { try decoder.decodeSingularMessageField(value: &self._application) }()
+      case 4: try { try decoder.decodeSingularUInt64Field(value: &self._receivedBytes) }()
       default: break
       }
     }
@@ -6517,6 +6529,9 @@ nonisolated extension WireAcceptEvent.Continued: SwiftProtobuf.Message, SwiftPro
     try { if let v = self._application {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 3)
     } }()
+    try { if let v = self._receivedBytes {
+      try visitor.visitSingularUInt64Field(value: v, fieldNumber: 4)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -6524,6 +6539,7 @@ nonisolated extension WireAcceptEvent.Continued: SwiftProtobuf.Message, SwiftPro
     if lhs.path != rhs.path {return false}
     if lhs.bytes != rhs.bytes {return false}
     if lhs._application != rhs._application {return false}
+    if lhs._receivedBytes != rhs._receivedBytes {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -46,6 +46,8 @@ public struct TransportError: Error, Sendable, CustomStringConvertible {
     static let connectionEnded = TransportError(.connectionLost, "the connection ended")
 
     static func reset(_ code: ApplicationErrorCode) -> TransportError {
-        TransportError(.reset(code), "the other side aborted the stream (\(code))")
+        let isCancelled = code == .cancelled
+        return TransportError(
+            .reset(code), isCancelled ? "the other side cancelled it" : "the other side aborted the stream (\(code))")
     }
 }

@@ -220,7 +220,9 @@ extension LabAttackTests {
         }
 
         /// What they cost is for `AdvertisementAttacks.rewritten()` to show.
-        @Test("Records under the name of a device that is heard, and what the device itself says", arguments: [0.05, 0.001])
+        @Test(
+            "Records under the name of a device that is heard, and what the device itself says",
+            arguments: [0.05, 0.001])
         func outshouted(pause: Double) async throws {
             let lab = try await HandoffLab(["laptop", "desktop", "stranger"], members: 2)
             defer { lab.down() }

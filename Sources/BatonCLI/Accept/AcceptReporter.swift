@@ -17,8 +17,10 @@ actor AcceptReporter {
     private var hasFailed = false
     /// The application shows by itself that it is waiting, so that people need not be told here as well.
     private var isShown = false
-    /// Bytes of an earlier transfer.
-    private var resumed: UInt64 = 0
+    /// Bytes of an earlier transfer: those that were here when this one began.
+    private var resumed: UInt64?
+    /// Bytes that are there by now.
+    private var reached: UInt64 = 0
     private var told = ProgressMembers()
 
     init(isJSON: Bool, isStream: Bool, progress: ProgressLine = ProgressLine()) {
@@ -71,13 +73,14 @@ actor AcceptReporter {
     }
 
     func progressed(_ event: WireProgressReport, _ activity: ListedActivity) async throws {
+        reached = event.bytes
         if isJSON {
             let now = Instant(nanoseconds: MonotonicClock.nanoseconds())
             try emit(
                 "progress",
                 [JSONValue.Member("resumed", .count(event.resumedBytes))] + told.members(event, now: now))
         } else {
-            resumed = event.resumedBytes
+            resumed = resumed ?? event.resumedBytes
             guard !isShown else { return }
             await progress.update(
                 activity.shownTitle, bytes: event.bytes, total: event.total, bottleneck: event.bottleneck)
@@ -119,7 +122,11 @@ actor AcceptReporter {
             try emit(
                 "continued",
                 (path.isEmpty
-                    ? [] : JSONValue.Member.path("path", path) + [JSONValue.Member("bytes", .count(event.bytes))])
+                    ? []
+                    : JSONValue.Member.path("path", path) + [
+                        JSONValue.Member("bytes", .count(event.bytes)),
+                        JSONValue.Member("received", event.hasReceivedBytes ? .count(event.receivedBytes) : .null),
+                    ])
                     + Self.members(event.hasApplication ? event.application : nil))
             return
         }
@@ -130,31 +137,49 @@ actor AcceptReporter {
             } else {
                 try Output.line(bytes: path)
             }
-            Output.say(summary(event.bytes))
+            Output.say(summary(event))
         }
     }
 
     /// Says in JSON what went wrong; people are told where the command ends.
     func failed(_ error: CommandError) async throws {
         await progress.clear()
-        guard isJSON, !hasFailed else { return }
+        guard !hasFailed else { return }
         hasFailed = true
-        try emit(
-            "failed",
-            [JSONValue.Member("code", .string(error.code)), JSONValue.Member("message", .string(error.message))])
+        let isKept = error.status == .interrupted && reached > 0
+        if isJSON {
+            try emit(
+                "failed",
+                [JSONValue.Member("code", .string(error.code)), JSONValue.Member("message", .string(error.message))]
+                    + (isKept ? [JSONValue.Member("kept", .count(reached))] : []))
+        } else if isKept {
+            await progress.say("\(HumanUnits.bytes(reached)) of it are kept: `baton accept` again goes on from there")
+        }
     }
 
-    private func summary(_ bytes: UInt64) -> String {
-        guard let started else { return HumanUnits.bytes(bytes) }
+    private func summary(_ event: WireAcceptEvent.Continued) -> String {
+        guard let started else { return HumanUnits.bytes(event.bytes) }
         let time = Instant(nanoseconds: MonotonicClock.nanoseconds()) - started
+        return Self.summary(event, before: resumed ?? 0, in: time)
+    }
+
+    /// - Parameters:
+    ///   - before: bytes of it that were here.
+    ///   - time: since it was accepted.
+    static func summary(_ event: WireAcceptEvent.Continued, before: UInt64, in time: Duration) -> String {
+        let size = HumanUnits.bytes(event.bytes)
         let (seconds, attoseconds) = time.components
         let elapsed = Double(seconds) + Double(attoseconds) / 1e18
-        guard elapsed > 0.05 else { return HumanUnits.bytes(bytes) }
+        guard elapsed > 0.05 else { return size }
         let tenths = Int((elapsed * 10).rounded())
         let duration = seconds < 60 ? "\(tenths / 10).\(tenths % 10) s" : HumanUnits.duration(time)
-        let came = bytes - min(bytes, resumed)
-        let before = resumed > 0 ? " (\(HumanUnits.bytes(resumed)) were here)" : ""
-        return "\(HumanUnits.bytes(bytes))\(before) in \(duration), \(HumanUnits.rate(Double(came) / elapsed))"
+        let missing = event.bytes - min(event.bytes, before)
+        let start = "\(size)\(before > 0 ? " (\(HumanUnits.bytes(before)) were here)" : "") in \(duration)"
+        // A rate of what was copied here, or compressed, is none of the link.
+        guard event.hasReceivedBytes, event.receivedBytes < missing / 10 * 9 else {
+            return "\(start), \(HumanUnits.rate(Double(missing) / elapsed))"
+        }
+        return "\(start), of which \(HumanUnits.bytes(event.receivedBytes)) had to come"
     }
 
     private static func members(_ application: WireInstalledApplication?) -> [JSONValue.Member] {

@@ -37,6 +37,15 @@ actor OfferReporter {
         }
     }
 
+    /// - Parameter responder: what the responder of this machine does, in the node's words.
+    func unannounced(_ responder: String) async throws {
+        if isJSON {
+            try emit("unannounced", [JSONValue.Member("responder", .string(responder))])
+        } else {
+            await progress.say("not announced yet: the responder is \(SafeText.escaped(responder))")
+        }
+    }
+
     func willSave(_ device: String) async throws {
         guard isJSON else { return }
         try emit("willSave", [Self.device(device)])
@@ -84,7 +93,10 @@ actor OfferReporter {
                 ])
         } else {
             let who = name.isEmpty ? "a device" : name
-            await progress.say("\(who) did not get it: \(SafeText.sentence(failure.message))")
+            // The other device was told, and tells, what was not right here.
+            let isHere = HandoffError(failure).code == .documentUnreadable
+            let reason = isHere ? "it cannot be read here any more" : SafeText.sentence(failure.message)
+            await progress.say("\(who) did not get it: \(reason)")
         }
     }
 

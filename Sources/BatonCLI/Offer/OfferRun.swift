@@ -128,6 +128,10 @@ struct OfferRun: Sendable {
         // Only now: whoever reads this line may stop the offer at once.
         let isHandoffOff = try? await !client.handoffSwitch().isOn
         try await reporter.offered(offer, at: draft.documentPath, isHandoffOff: isHandoffOff ?? false)
+        // One that has just been started is not announced either, and needs no words.
+        if let responder = try? await client.status().responder, responder.hasPrefix("unavailable") {
+            try await reporter.unannounced(responder)
+        }
         let isWithdrawn = try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await serveRequests(of: client) }
             defer { group.cancelAll() }

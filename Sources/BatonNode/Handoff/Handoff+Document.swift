@@ -13,7 +13,7 @@ extension Handoff {
     /// Fetches the document, and tells whoever asked and the application how it goes.
     func fetch(
         _ document: HandoffDocument, into destination: DestinationFolder
-    ) async throws(HandoffError) -> (path: Data, size: UInt64) {
+    ) async throws(HandoffError) -> (path: Data, size: UInt64, received: UInt64) {
         let reporter = DocumentReporter(to: continuation)
         let progress = LatestProgress()
         let repeating = Task { [events = eventContinuation] in
@@ -29,7 +29,7 @@ extension Handoff {
                 if let application = continuing?.application.identifier { await files.grant(place, to: application) }
             }
             reporter.report(.arrived(Data(path)))
-            return (Data(path), size)
+            return (Data(path), size, progress.received)
         } catch {
             repeating.cancel()
             await repeating.value

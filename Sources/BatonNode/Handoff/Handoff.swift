@@ -216,7 +216,7 @@ actor Handoff {
         if let local = arrival.localDocument, continuing != nil {
             (continued.path, continued.bytes) = (Data(local.path.bytes), local.size)
         } else if let destination = plan.destination, hasDocument {
-            (continued.path, continued.bytes) = try await fetch(document, into: destination)
+            (continued.path, continued.bytes, continued.receivedBytes) = try await fetch(document, into: destination)
         }
         if !isLook(hasDocument: hasDocument) { try await reportContinued() }
         return continued

@@ -270,7 +270,9 @@ actor PeerDirectory {
     /// The keys of the devices that an instance has shown, also where one counts no more for now: it may sleep.
     private func knownKeys(of instance: String) -> [GenerationKeys] {
         let shown = table.keys(shownBy: instance)
-        guard shown.isEmpty, let device = lasting.device(of: instance), let peer = table.peers[device] else { return shown }
+        guard shown.isEmpty, let device = lasting.device(of: instance), let peer = table.peers[device] else {
+            return shown
+        }
         return [peer.keys]
     }
 

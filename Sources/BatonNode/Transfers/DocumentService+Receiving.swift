@@ -297,6 +297,7 @@ extension DocumentService {
                         .timedOut, "only \(received.count) bytes of the document came in \(stallDeadline)")
                 }
             }
+            report.add(received: received.count)
             report.begin(.disk)
             last = try writer.write(received)
             report.advance(to: last.verifiedByteCount)

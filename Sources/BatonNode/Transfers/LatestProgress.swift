@@ -9,9 +9,14 @@ final class LatestProgress: Sendable {
     private static let pause = Duration.seconds(1)
 
     private let state = Lock<(report: TransferReport, bytes: UInt64, time: Instant)?>(nil)
+    /// What came over the link in earlier attempts.
+    private let receivedBefore = Lock(UInt64(0))
     private let lastChange = Lock(Instant.now)
 
     var bytes: UInt64 { state.withLock { $0?.bytes ?? 0 } }
+
+    /// Bytes that came over the link, in all attempts.
+    var received: UInt64 { receivedBefore.withLock { $0 } + state.withLock { $0?.report.received ?? 0 } }
 
     /// How long nothing has come.
     var stillness: Duration { lastChange.withLock { .now - $0 } }
@@ -19,11 +24,12 @@ final class LatestProgress: Sendable {
     /// Takes note of progress that is told now.
     func set(_ report: TransferReport) {
         let bytes = report.bytes
-        let before = state.withLock { state in
+        let last = state.withLock { state in
             defer { state = (report, bytes, .now) }
-            return state?.bytes ?? 0
+            return state
         }
-        if bytes != before { lastChange.withLock { $0 = .now } }
+        if let last, last.report !== report { receivedBefore.withLock { $0 += last.report.received } }
+        if bytes != last?.bytes ?? 0 { lastChange.withLock { $0 = .now } }
     }
 
     /// Tells the same again while there is no news, until the task is cancelled: whoever draws it sees the rate fall while

@@ -9,6 +9,8 @@ import SwiftProtobuf
 final class TransferReport: Sendable {
     private struct State {
         var bytes: UInt64
+        /// Bytes that have come over the link.
+        var received: UInt64 = 0
         var meter: BottleneckMeter
         /// What the other device said last, and when.
         var heard: (bottleneck: Bottleneck, time: Instant)?
@@ -41,6 +43,12 @@ final class TransferReport: Sendable {
 
     /// Bytes that the continuing device has verified and written.
     var bytes: UInt64 { state.withLock { $0.bytes } }
+
+    /// Bytes that have come over the link for it.
+    var received: UInt64 { state.withLock { $0.received } }
+
+    /// So many more have come.
+    func add(received count: Int) { state.withLock { $0.received += UInt64(count) } }
 
     /// So many bytes are there by now.
     func advance(to bytes: UInt64) { state.withLock { $0.bytes = min(bytes, size) } }

@@ -31,6 +31,23 @@ struct RenderingTests {
 
     private static let now = 1_795_253_400.0 + 125
 
+    @Test(
+        "How it went: what was here before, what came, and a rate where the link had all of the rest to carry",
+        arguments: [
+            (0, 150 << 20, "150 MiB in 15.0 s, 10 MiB/s"),
+            (90 << 20, 60 << 20, "150 MiB (90 MiB were here) in 15.0 s, 4.0 MiB/s"),
+            (0, 1 << 20, "150 MiB in 15.0 s, of which 1.0 MiB had to come"),
+            (90 << 20, 0, "150 MiB (90 MiB were here) in 15.0 s, of which 0 bytes had to come"),
+            (0, nil, "150 MiB in 15.0 s, 10 MiB/s"),
+        ] as [(UInt64, UInt64?, String)])
+    func summary(before: UInt64, received: UInt64?, text: String) {
+        let event = WireAcceptEvent.Continued.with {
+            $0.bytes = 150 << 20
+            if let received { $0.receivedBytes = received }
+        }
+        #expect(AcceptReporter.summary(event, before: before, in: .seconds(15)) == text)
+    }
+
     @Test("a listing in columns")
     func columns() {
         let activities = [
