@@ -13,6 +13,11 @@ extension ApplicationLauncher {
     ///
     /// - Parameter url: http or https, without a name or password before its host, which would hide where it leads.
     public func open(url: String) async throws(LaunchError) {
+        try await open(Self.pageAddress(url))
+    }
+
+    /// What a web page's address is opened as; see ``open(url:)``.
+    static func pageAddress(_ url: String) throws(LaunchError) -> String {
         let start = url.prefix(8).lowercased()
         guard start.hasPrefix("http://") || start.hasPrefix("https://"),
             url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F })
@@ -26,7 +31,7 @@ extension ApplicationLauncher {
             throw LaunchError(
                 .notOpenable, "\(url.prefix(300)) does not say plainly which site it leads to: open it yourself")
         }
-        try await open(Self.escaped(url))
+        return escaped(url)
     }
 
     /// Source: RFC 3987, 3.1, and RFC 3986, appendix A, which has a use for every other character of ASCII.

@@ -1,7 +1,10 @@
+import COpenSSL
+
 @testable import BatonAccount
 @testable import BatonTLS
 
-/// The certificate that the other side of a connection shows: who has a token of the account reaches it.
+/// The certificate that the other side of a connection shows: who has a token of the account reaches it, and who answers
+/// a dial.
 enum CertificateTarget: FuzzTarget {
     static let name = "certificate"
     static let maximumLength = 4096
@@ -16,10 +19,32 @@ enum CertificateTarget: FuzzTarget {
                 try Certificate(UnsafeRawBufferPointer(der)).deviceID()
             }
             expect(again == id, "the certificate reads as another device's")
+            judge(certificate, named: id)
         } catch {
             expect(!error.description.isEmpty, "an error without a sentence")
         }
     }
+
+    /// Of all certificates only those that the account has issued are taken for a device.
+    private static func judge(_ certificate: BatonTLS.Certificate, named id: String) {
+        guard let store = X509_STORE_CTX_new() else { fatalError("no memory") }
+        defer { X509_STORE_CTX_free(store) }
+        let isReady = X509_STORE_CTX_init(store, SSL_CTX_get_cert_store(context.pointer), certificate.pointer, nil)
+        expect(isReady == 1, "no certificate can be judged")
+        let fixture = AdvertisementTarget.Fixture.shared
+        switch context.judge(store, expectedPeer: nil) {
+        case .success(let device):
+            expect(device == id && certificate.der == fixture.other.certificate, "\(id) is no device of the account")
+        case .failure(let refusal):
+            expect(!refusal.error.description.isEmpty, "a refusal without a sentence")
+        }
+    }
+
+    private static let context = {
+        do {
+            return try TLSTarget.makeContext(AdvertisementTarget.Fixture.shared.identity)
+        } catch { fatalError("\(error)") }
+    }()
 
     static func seeds() -> [[UInt8]] {
         let identity = AdvertisementTarget.Fixture.shared.identity
@@ -27,6 +52,7 @@ enum CertificateTarget: FuzzTarget {
         // Another key than the one that it names.
         var changed = certificate
         if let key = certificate.firstRange(of: identity.publicKey) { changed[key.lowerBound] ^= 1 }
-        return [certificate, identity.authorityCertificate, changed, Array(certificate.dropLast()), []]
+        let other = AdvertisementTarget.Fixture.shared.other.certificate
+        return [certificate, identity.authorityCertificate, changed, Array(certificate.dropLast()), [], other]
     }
 }

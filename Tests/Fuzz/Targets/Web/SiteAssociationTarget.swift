@@ -1,9 +1,10 @@
+@testable import BatonApplications
 @testable import BatonWeb
 
-/// What a web host says about itself, and the names that it is asked by.
+/// What a web host says about itself, the names that it is asked by, and the addresses of pages that are opened.
 ///
-/// The first byte of an input says what the rest is: the file; or a host and, behind a line feed, a domain that an
-/// application claims.
+/// The first byte of an input says what the rest is: the file; a host and, behind a line feed, a domain that an
+/// application claims; or, where it is 255, an address.
 enum SiteAssociationTarget: FuzzTarget {
     static let name = "site-association"
     static let maximumLength = 4096
@@ -12,7 +13,26 @@ enum SiteAssociationTarget: FuzzTarget {
         var input = Input(bytes)
         let kind = input.byte()
         let content = input.remainder()
-        if kind % 2 == 0 { read(content) } else { try match(content) }
+        switch kind {
+        case 255: open(content)
+        case _ where kind % 2 == 0: read(content)
+        case _: try match(content)
+        }
+    }
+
+    /// An address that a peer has chosen becomes an argument of a program.
+    private static func open(_ address: [UInt8]) {
+        let text = String(decoding: address, as: UTF8.self)
+        do throws(LaunchError) {
+            let opened = try ApplicationLauncher.pageAddress(text)
+            expect(opened.lowercased().hasPrefix("http://") || opened.lowercased().hasPrefix("https://"), opened)
+            expect(opened.utf8.allSatisfy { $0 > 32 && $0 < 127 && !"\"<>\\^`{|}".utf8.contains($0) }, opened)
+            let authority = opened.drop { $0 != ":" }.dropFirst(3).prefix { !"/?#".contains($0) }
+            expect(!authority.isEmpty && !authority.contains("@"), "no plain site: \(opened)")
+            expect((try? ApplicationLauncher.pageAddress(opened)) == opened, "\(opened) is opened as another")
+        } catch {
+            expect(error.code == .notOpenable && !error.message.isEmpty, "\(error)")
+        }
     }
 
     private static func read(_ file: [UInt8]) {
@@ -56,6 +76,12 @@ enum SiteAssociationTarget: FuzzTarget {
             "example.org\nexample.org", "www.example.org\n*.example.org", "Example.ORG.\n*.org", "127.0.0.1\n*.0.1",
             "xn--mrchen-bua.example\n*.example", "example.org\0.example.com\nexample.com",
         ]
+        let addresses = [
+            "https://example.org/@a/K\u{F6}ln\u{202E}?b@c", "http://example.org/?a={\"b\"}|<c>`d`\\^[1]%41",
+            "https://user@example.org/", "https://example.org\\@example.com/", "HTTP://[::1]:80/#x",
+            "file:///etc/passwd",
+        ]
         return files.map { [0] + Array($0.utf8) } + names.map { [1] + Array($0.utf8) }
+            + addresses.map { [255] + Array($0.utf8) }
     }
 }
