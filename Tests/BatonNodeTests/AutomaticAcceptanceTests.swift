@@ -1,4 +1,6 @@
+import BatonDocuments
 import BatonEventLoop
+import BatonMessages
 import BatonTestSupport
 import Foundation
 import Logging
@@ -13,7 +15,11 @@ import Testing
 final class AutomaticAcceptanceTests {
     private let folder = FileManager.default.temporaryDirectory.path + "/baton-acceptance-\(UUID().uuidString)"
     private let parts: NodeParts
-    private let makeAcceptance: (HandoffDeadlines) -> AutomaticAcceptance
+    private typealias Opening = @Sendable (FilePath) async throws -> DestinationFolder
+
+    private let makeAcceptance: (HandoffDeadlines, Opening?) -> AutomaticAcceptance
+    /// What was started last, for as long as anything of it goes on.
+    private weak var acceptance: AutomaticAcceptance?
     private let handoffs = HandoffTable()
     private let log = LineRecorder()
     private var rules: String { folder + "/accept-policy" }
@@ -30,12 +36,13 @@ final class AutomaticAcceptanceTests {
         let policy = PolicyKeeper(path: FilePath(rules), userHome: nil, on: storage, logger: logger)
         let taken = TakenActivities(path: folder + "/taken", on: storage)
         let handoffSwitch = HandoffSwitchKeeper(path: folder + "/handoff", on: storage, logger: logger)
-        makeAcceptance = { [parts, handoffs] deadlines in
+        makeAcceptance = { [parts, handoffs] deadlines, openDestination in
             AutomaticAcceptance(
                 policy: policy, taken: taken, directory: parts.directory, connections: parts.connections,
                 exchange: parts.exchange, documents: parts.documents, handoffs: handoffs,
                 applications: parts.applications, handoffSwitch: handoffSwitch, files: parts.files,
-                deadlines: deadlines, bound: NodeLimits().acceptedWaiting, on: parts.loop, logger: logger)
+                deadlines: deadlines, bound: NodeLimits().acceptedWaiting, on: parts.loop, logger: logger,
+                openDestination: openDestination)
         }
     }
 
@@ -43,12 +50,17 @@ final class AutomaticAcceptanceTests {
 
     /// What follows the rules, until it is cancelled.
     ///
-    /// - Parameter rest: time for what happens meanwhile, also on a busy machine.
-    private func start(rest: Duration = .seconds(30)) -> Task<Void, Never> {
+    /// - Parameters:
+    ///   - rest: time for what happens meanwhile, also on a busy machine.
+    ///   - opening: how long a folder may take to open.
+    private func start(
+        rest: Duration = .seconds(30), opening: Duration = .milliseconds(300), by openDestination: Opening? = nil
+    ) -> Task<Void, Never> {
         var deadlines = HandoffDeadlines()
         deadlines.rest = rest
-        deadlines.opening = .milliseconds(300)
-        let acceptance = makeAcceptance(deadlines)
+        deadlines.opening = opening
+        let acceptance = makeAcceptance(deadlines, openDestination)
+        self.acceptance = acceptance
         return Task { await acceptance.run() }
     }
 
@@ -73,6 +85,13 @@ final class AutomaticAcceptanceTests {
     private func takenFrom() -> [String] {
         let lines = (try? String(contentsOfFile: takenPath, encoding: .utf8)) ?? ""
         return lines.split(separator: "\n").map { String($0.prefix { $0 != " " }) }
+    }
+
+    /// As many handoffs as there may be.
+    private func fillTable() async throws -> [Handoff] {
+        let handoffs = (0..<HandoffTable.bound).map { _ in parts.handoff() }
+        for handoff in handoffs { try await self.handoffs.insert(handoff) }
+        return handoffs
     }
 
     /// The device's first document does not come, so that its second one waits.
@@ -123,11 +142,7 @@ final class AutomaticAcceptanceTests {
 
     @Test("What a rule accepts while too many are under way has its turn again")
     func noPlace() async throws {
-        var others: [Handoff] = []
-        for _ in 0..<HandoffTable.bound {
-            others.append(parts.handoff())
-            try await handoffs.insert(others[others.count - 1])
-        }
+        let others = try await fillTable()
         let running = start(rest: .milliseconds(100))
         let device = parts.account.devices[1]
         await parts.directory.prove(device.id.description)
@@ -138,6 +153,49 @@ final class AutomaticAcceptanceTests {
         try await eventually("its turn has come") { takenFrom() == [device.id.description] }
         running.cancel()
         await running.value
+        await parts.directory.stop()
+    }
+
+    @Test("What a rule has not begun with when the node stops is left for the next start", arguments: [false, true])
+    func stopped(hasPlace: Bool) async throws {
+        let others = hasPlace ? [] : try await fillTable()
+        let isOpening = Lock(false)
+        let (opened, open) = AsyncStream<Void>.makeStream()
+        let running = start(rest: .milliseconds(100), opening: .seconds(60)) { path in
+            isOpening.withLock { $0 = true }
+            for await _ in opened {}
+            return try await DestinationFolder.open(path)
+        }
+        let device = parts.account.devices[1]
+        await parts.directory.prove(device.id.description)
+        try await announce(device)
+        try await eventually("its folder is being opened") { isOpening.withLock { $0 } }
+        running.cancel()
+        await running.value
+        open.finish()
+        if !hasPlace {
+            try await eventually("it was looked for a place") { log.lines.contains { $0.contains(" waits: ") } }
+        }
+        for other in others { await handoffs.remove(other) }
+        try await eventually("nothing goes on any more") { acceptance == nil }
+        #expect(takenFrom().isEmpty)
+        await parts.directory.stop()
+    }
+
+    @Test("What a rule has begun with once is not taken over again after a start, and that is said")
+    func begunBefore() async throws {
+        let device = parts.account.devices[1]
+        await parts.directory.prove(device.id.description)
+        try await announce(device)
+        let first = start(rest: .milliseconds(100))
+        try await eventually("it was begun with") { log.lines.contains { $0.contains("was not taken over") } }
+        first.cancel()
+        await first.value
+        let second = start()
+        try await eventually("it is said") { log.lines.contains { $0.contains("is not taken over again") } }
+        #expect(takenFrom() == [device.id.description])
+        second.cancel()
+        await second.value
         await parts.directory.stop()
     }
 

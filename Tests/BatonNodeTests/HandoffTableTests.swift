@@ -38,6 +38,16 @@ struct HandoffTableTests {
         #expect(await table[entered[1].id] === entered[1])
     }
 
+    @Test("None begins that comes when the node stops, also where none was under way")
+    func stopped() async throws {
+        let (parts, table) = (try NodeParts(TestAccount(devices: 1)), HandoffTable())
+        await table.stop(grace: .zero)
+        let late = parts.handoff()
+        let error = await #expect(throws: HandoffError.self) { try await table.insert(late) }
+        #expect(error?.code == .nodeStopping)
+        #expect(await table[late.id] == nil)
+    }
+
     @Test("An application holds on to so many activities, and all together to so many: the oldest is let go")
     func held() async throws {
         let (parts, table) = (try NodeParts(TestAccount(devices: 1)), HandoffTable())

@@ -22,10 +22,13 @@ actor HandoffTable {
 
     private var entries: [HandoffID: Entry] = [:]
     private var lastNumber: UInt64 = 0
+    private var isStopped = false
 
     subscript(id: HandoffID) -> Handoff? { entries[id]?.handoff }
 
+    /// - Throws: `limitExceeded`; `nodeStopping` once it was stopped.
     func insert(_ handoff: Handoff) throws(HandoffError) {
+        guard !isStopped else { throw HandoffError(.nodeStopping, "the node of this device is being stopped") }
         guard entries.values.count(where: { $0.held == nil }) < Self.bound else {
             throw HandoffError(.limitExceeded, "\(Self.bound) activities are being accepted already: try again later")
         }
@@ -86,8 +89,9 @@ actor HandoffTable {
         entries[handoff.id] = nil
     }
 
-    /// Lets what is being written be finished for a while, and cancels the rest.
+    /// Lets what is being written be finished for a while, and cancels the rest. Nothing is begun any more.
     func stop(grace: Duration) async {
+        isStopped = true
         let tasks = entries.values.compactMap(\.task)
         guard !tasks.isEmpty else { return }
         for entry in entries.values { await entry.handoff.nodeIsStopping() }

@@ -48,21 +48,27 @@ actor AutomaticAcceptance {
     private let handoffSwitch: HandoffSwitchKeeper
     private let files: SharedFiles
     private let deadlines: HandoffDeadlines
+    private let openDestination: @Sendable (FilePath) async throws -> DestinationFolder
     private let logger: Logger
     private var seen = SeenActivities()
     /// The same of devices that no connection has shown.
     private var announced = SeenActivities()
     private var queue: AcceptanceQueue<Candidate>
+    /// The node stops: what has not been begun is looked at again after its next start, which knows nothing of it.
+    private var isOver = false
     private var fullness = RepeatedWarning()
     /// Folders of rules that are being opened: each by one thread at the most, however long that is blocked.
     private var opening: [FilePath: Task<DestinationFolder, any Error>] = [:]
 
-    /// - Parameter bound: see ``NodeLimits/acceptedWaiting``.
+    /// - Parameters:
+    ///   - bound: see ``NodeLimits/acceptedWaiting``.
+    ///   - openDestination: opens the folder of a rule, where a test does it otherwise.
     init(
         policy: PolicyKeeper, taken: TakenActivities, directory: PeerDirectory, connections: PeerConnections,
         exchange: StateExchange, documents: DocumentService, handoffs: HandoffTable, applications: Applications,
         handoffSwitch: HandoffSwitchKeeper, files: SharedFiles, deadlines: HandoffDeadlines, bound: Int,
-        on loop: EventLoop, logger: Logger
+        on loop: EventLoop, logger: Logger,
+        openDestination: (@Sendable (FilePath) async throws -> DestinationFolder)? = nil
     ) {
         self.policy = policy
         self.taken = taken
@@ -78,6 +84,7 @@ actor AutomaticAcceptance {
         queue = AcceptanceQueue(concurrency: Self.concurrency, bound: bound)
         self.loop = loop
         self.logger = logger
+        self.openDestination = openDestination ?? { try await documents.openDestination($0) }
     }
 
     /// Follows what other devices offer until the task is cancelled; then nothing new is begun.
@@ -89,6 +96,7 @@ actor AutomaticAcceptance {
             guard await handoffSwitch.current.isOn else { continue }
             for peer in await directory.present where !Task.isCancelled { await consider(peer) }
         }
+        isOver = true
         queue.removeAll()
     }
 
@@ -108,7 +116,9 @@ actor AutomaticAcceptance {
     }
 
     private func enter(_ candidate: Candidate) {
-        guard !queue.enter(candidate, of: candidate.peer.device), let unsaid = fullness.note(at: .now) else { return }
+        guard !isOver, !queue.enter(candidate, of: candidate.peer.device), let unsaid = fullness.note(at: .now) else {
+            return
+        }
         logger.warning(
             "accept policy: “\(candidate.summary.title)” from \(candidate.peer.name) is left to you: too many wait already",
             metadata: unsaid > 0 ? ["leftSinceLastSaid": "\(unsaid)"] : nil)
@@ -158,13 +168,16 @@ actor AutomaticAcceptance {
         }
         let outcome: Outcome
         do {
-            if try await taken.insert(id, of: peer.device.description) {
+            if isOver {
+                outcome = .waits
+            } else if try await taken.insert(id, of: peer.device.description) {
                 logger.notice("\(what) is taken over into \(place)")
                 let task = handoff.start()
                 await handoffs.setTask(task, of: handoff)
                 outcome = await follow(handoff, of: peer.device, what) ? .done : .failed
                 await task.value
             } else {
+                logger.notice("\(what) was begun with before, and is not taken over again")
                 outcome = .done
             }
         } catch {
@@ -190,7 +203,7 @@ actor AutomaticAcceptance {
         }
         let task = Task<DestinationFolder, any Error> {
             defer { opening[place] = nil }
-            return try await documents.openDestination(place)
+            return try await openDestination(place)
         }
         opening[place] = task
         return try await task.valueUnlessCancelled
