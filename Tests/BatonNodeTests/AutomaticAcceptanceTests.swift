@@ -21,6 +21,7 @@ final class AutomaticAcceptanceTests {
     /// What was started last, for as long as anything of it goes on.
     private weak var acceptance: AutomaticAcceptance?
     private let handoffs = HandoffTable()
+    private let handoffSwitch: HandoffSwitchKeeper
     private let log = LineRecorder()
     private var rules: String { folder + "/accept-policy" }
     /// Where is noted what a rule has begun to take over.
@@ -35,8 +36,8 @@ final class AutomaticAcceptanceTests {
         let logger = Logger(label: "test") { [log] _ in log }
         let policy = PolicyKeeper(path: FilePath(rules), userHome: nil, on: storage, logger: logger)
         let taken = TakenActivities(path: folder + "/taken", on: storage)
-        let handoffSwitch = HandoffSwitchKeeper(path: folder + "/handoff", on: storage, logger: logger)
-        makeAcceptance = { [parts, handoffs] deadlines, openDestination in
+        handoffSwitch = HandoffSwitchKeeper(path: folder + "/handoff", on: storage, logger: logger)
+        makeAcceptance = { [parts, handoffs, handoffSwitch] deadlines, openDestination in
             AutomaticAcceptance(
                 policy: policy, taken: taken, directory: parts.directory, connections: parts.connections,
                 exchange: parts.exchange, documents: parts.documents, handoffs: handoffs,
@@ -119,6 +120,47 @@ final class AutomaticAcceptanceTests {
         #expect(takenFrom().count == 4)
         #expect(log.lines.filter { $0.hasSuffix("is taken over into \(folder)") }.count == 3)
         #expect(log.lines.filter { $0.hasSuffix("is taken over into \(other)") }.count == 1)
+        running.cancel()
+        await running.value
+        await parts.directory.stop()
+    }
+
+    /// Of three documents of a device the first was begun with, the second has its folder being opened, and the third waits.
+    @Test("While Handoff is off nothing is begun with that has waited for its turn; once it is on, it has it again")
+    func switchedOff() async throws {
+        let devices = parts.account.devices
+        let own = folder + "/own"
+        try FileManager.default.createDirectory(atPath: own, withIntermediateDirectories: false)
+        try Self.write("accept device=\(devices[1].id) to=\(own)\naccept to=\(folder)\n", to: rules)
+        let openings = Lock(0)
+        let (opened, open) = AsyncStream<Void>.makeStream()
+        let running = start(rest: .milliseconds(100), opening: .seconds(60)) { path in
+            let isSecond = openings.withLock { count in
+                if path.string == own { count += 1 }
+                return path.string == own && count == 2
+            }
+            if isSecond { for await _ in opened {} }
+            return try await DestinationFolder.open(path)
+        }
+        for device in devices[1...] { await parts.directory.prove(device.id.description) }
+        try await announce(devices[1])
+        try await eventually("the first was begun with") { takenFrom() == [devices[1].id.description] }
+        try await announce(devices[1], activity: 2)
+        try await eventually("the second one's folder is being opened") { openings.withLock { $0 } == 2 }
+        try await announce(devices[1], activity: 3)
+        // Each change is looked at as a whole before the next one: once another device has its turn, the third waits.
+        try await announce(devices[2])
+        try await eventually("another device has its turn") { takenFrom().contains(devices[2].id.description) }
+        _ = try await handoffSwitch.set(false, for: "")
+        open.finish()
+        try await eventually("both have had their turn") {
+            log.lines.count { $0.contains("is left until Handoff is on") } == 2
+        }
+        #expect(takenFrom() == devices[1...2].map(\.id.description))
+        _ = try await handoffSwitch.set(true, for: "")
+        try await announce(devices[3])
+        let both = [devices[1], devices[3]].map(\.id.description).sorted()
+        try await eventually("the third has its turn") { takenFrom().dropFirst(2).sorted() == both }
         running.cancel()
         await running.value
         await parts.directory.stop()

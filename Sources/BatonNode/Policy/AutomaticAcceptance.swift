@@ -140,6 +140,14 @@ actor AutomaticAcceptance {
         }
     }
 
+    /// - Returns: whether Handoff is off by now, for as long as which the document is left.
+    private func isLeft(_ candidate: Candidate, _ what: String) async -> Bool {
+        guard await !handoffSwitch.current.isOn else { return false }
+        seen.remove([UInt8](candidate.summary.id), of: candidate.peer.device)
+        logger.notice("\(what) is left until Handoff is on again")
+        return true
+    }
+
     private func take(_ candidate: Candidate) async -> Outcome {
         let (peer, summary) = (candidate.peer, candidate.summary)
         // The user may have changed the rules while it waited for its turn.
@@ -148,6 +156,7 @@ actor AutomaticAcceptance {
             return .done
         }
         let what = "accept policy, line \(rule.line): “\(summary.title)” from \(peer.name)"
+        guard await !isLeft(candidate, what) else { return .done }
         let handoff: Handoff
         do {
             handoff = Handoff(
@@ -170,6 +179,8 @@ actor AutomaticAcceptance {
         do {
             if isOver {
                 outcome = .waits
+            } else if await isLeft(candidate, what) {
+                outcome = .done
             } else if try await taken.insert(id, of: peer.device.description) {
                 logger.notice("\(what) is taken over into \(place)")
                 let task = handoff.start()
