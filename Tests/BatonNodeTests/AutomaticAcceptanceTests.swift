@@ -241,6 +241,32 @@ final class AutomaticAcceptanceTests {
         await parts.directory.stop()
     }
 
+    @Test("A folder that does not open in time has two more tries", arguments: 1...3)
+    func opensLate(failures: Int) async throws {
+        let openings = Lock(0)
+        let running = start(rest: .milliseconds(100), opening: .seconds(60)) { path in
+            let number = openings.withLock { count in
+                count += 1
+                return count
+            }
+            guard number > failures else { throw HandoffError(.timedOut, "the folder did not open within 60 s") }
+            return try await DestinationFolder.open(path)
+        }
+        let device = parts.account.devices[1]
+        await parts.directory.prove(device.id.description)
+        try await announce(device)
+        if failures == 3 {
+            try await eventually("it is given up") { log.lines.contains { $0.contains("was not taken over") } }
+            #expect(takenFrom().isEmpty && openings.withLock { $0 } == 3)
+            try await announce(device, activity: 2)
+        }
+        try await eventually("it was begun with") { takenFrom() == [device.id.description] }
+        #expect(openings.withLock { $0 } == failures + 1)
+        running.cancel()
+        await running.value
+        await parts.directory.stop()
+    }
+
     /// A file system in a program's hands that never answers, as a network drive that is away.
     @Test("A rule whose folder hangs stops no other rule", .enabled(if: geteuid() == 0, "it needs root to mount"))
     func hangingFolder() async throws {

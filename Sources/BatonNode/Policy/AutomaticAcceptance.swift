@@ -18,20 +18,32 @@ import struct SystemPackage.FilePath
 actor AutomaticAcceptance {
     /// Documents that are fetched at once.
     static let concurrency = 2
+    /// How often it is tried to open the folder of a rule for a document, where it does not open in time.
+    static let openingAttempts = 3
 
     /// What became of a document that a rule accepts.
     private enum Outcome {
         /// It is here, or no rule's any more.
         case done
         case failed
-        /// There was no place for it: it has its turn again.
-        case waits
+        /// There was no place for it, or its folder did not open in time: it has its turn again.
+        case waits(Candidate)
+
+        /// Whether its device has no turn for a while.
+        var rests: Bool {
+            switch self {
+            case .done: false
+            case .failed, .waits: true
+            }
+        }
     }
 
     private struct Candidate {
         let peer: Peer
         let summary: WireActivitySummary
         let subject: AcceptPolicy.Subject
+        /// How often its folder did not open in time.
+        var failedOpenings = 0
     }
 
     nonisolated let loop: EventLoop
@@ -129,10 +141,10 @@ actor AutomaticAcceptance {
             Task {
                 let device = candidate.peer.device
                 let outcome = await take(candidate)
-                queue.end(device, rests: outcome != .done)
-                if outcome == .waits { enter(candidate) }
+                queue.end(device, rests: outcome.rests)
+                if case .waits(let candidate) = outcome { enter(candidate) }
                 startNext()
-                guard outcome != .done else { return }
+                guard outcome.rests else { return }
                 try? await Task.sleep(for: deadlines.rest)
                 queue.wake(device)
                 startNext()
@@ -166,19 +178,18 @@ actor AutomaticAcceptance {
                 connections: connections, documents: documents, applications: applications, files: files,
                 deadlines: deadlines)
         } catch {
-            logger.warning("\(what) was not taken over: \(error)")
-            return .failed
+            return afterFailedOpening(candidate, what, error)
         }
         do {
             try await handoffs.insert(handoff)
         } catch {
             logger.notice("\(what) waits: \(error)")
-            return .waits
+            return .waits(candidate)
         }
         let outcome: Outcome
         do {
             if isOver {
-                outcome = .waits
+                outcome = .waits(candidate)
             } else if await isLeft(candidate, what) {
                 outcome = .done
             } else if try await taken.insert(id, of: peer.device.description) {
@@ -197,6 +208,18 @@ actor AutomaticAcceptance {
         }
         await handoffs.remove(handoff)
         return outcome
+    }
+
+    /// A disk or a network drive that sleeps may take longer the first time; one that is away is not tried without end.
+    private func afterFailedOpening(_ candidate: Candidate, _ what: String, _ error: HandoffError) -> Outcome {
+        var candidate = candidate
+        candidate.failedOpenings += 1
+        guard error.code == .timedOut, candidate.failedOpenings < Self.openingAttempts else {
+            logger.warning("\(what) was not taken over: \(error)")
+            return .failed
+        }
+        logger.notice("\(what) has another turn: \(error)")
+        return .waits(candidate)
     }
 
     /// Opens the folder of a rule, and waits no longer than ``HandoffDeadlines/opening``.
