@@ -69,6 +69,7 @@ actor AutomaticAcceptance {
     /// The node stops: what has not been begun is looked at again after its next start, which knows nothing of it.
     private var isOver = false
     private var fullness = RepeatedWarning()
+    private var lackOfPlace = RepeatedWarning()
     /// Folders of rules that are being opened: each by one thread at the most, however long that is blocked.
     private var opening: [FilePath: Task<DestinationFolder, any Error>] = [:]
 
@@ -183,7 +184,7 @@ actor AutomaticAcceptance {
         do {
             try await handoffs.insert(handoff)
         } catch {
-            logger.notice("\(what) waits: \(error)")
+            say(waiting: what, error)
             return .waits(candidate)
         }
         let outcome: Outcome
@@ -220,6 +221,13 @@ actor AutomaticAcceptance {
         }
         logger.notice("\(what) has another turn: \(error)")
         return .waits(candidate)
+    }
+
+    /// Says that something waits, which has its turn again and again, as may many others.
+    private func say(waiting what: String, _ error: HandoffError) {
+        guard let unsaid = lackOfPlace.note(at: .now) else { return }
+        logger.notice(
+            "\(what) waits: \(error)", metadata: unsaid > 0 ? ["waitedSinceLastSaid": "\(unsaid)"] : nil)
     }
 
     /// Opens the folder of a rule, and waits no longer than ``HandoffDeadlines/opening``.
