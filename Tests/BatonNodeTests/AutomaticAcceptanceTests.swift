@@ -274,7 +274,9 @@ final class AutomaticAcceptanceTests {
     }
 
     /// A file system in a program's hands that never answers, as a network drive that is away.
-    @Test("A rule whose folder hangs stops no other rule", .enabled(if: geteuid() == 0, "it needs root to mount"))
+    @Test(
+        "A rule whose folder hangs stops no other rule",
+        .enabled(if: geteuid() == 0 && access("/dev/fuse", R_OK | W_OK) == 0, "it needs root and FUSE to mount"))
     func hangingFolder() async throws {
         let hanging = folder + "/hanging"
         try FileManager.default.createDirectory(atPath: hanging, withIntermediateDirectories: false)
@@ -283,7 +285,10 @@ final class AutomaticAcceptanceTests {
         // What waits for an answer is told that there will be none.
         defer { try? server.close() }
         let options = "fd=\(server.rawValue),rootmode=40000,user_id=0,group_id=0"
-        try #require(mount("baton-test", hanging, "fuse", 0, options) == 0)
+        let isMounted = mount("baton-test", hanging, "fuse", 0, options) == 0
+        // Root of a container may not.
+        if !isMounted, errno == EPERM { try Test.cancel("this root may not mount") }
+        try #require(isMounted)
         let devices = parts.account.devices[1...]
         let first = devices.prefix(2).map { "accept device=\($0.id) to=\(hanging)\n" }.joined()
         try Self.write(first + "accept to=\(folder)\n", to: rules)
