@@ -69,6 +69,29 @@ struct SettledStatusTests {
         #expect(await DocumentFixture.code { try await take(reader) } == .sourceChanged)
     }
 
+    @Test(
+        "So is one to a page that was stored to again while the tick of the clock was waited for",
+        .enabled(if: hasDisk, "the tests' folder is on no disk"))
+    func mappedWithinATick() throws {
+        let path = try scratch.makeFile("document", DocumentFixture.content(1 << 20, seed: 5))
+        let mapping = try Mapping(path, count: 1 << 20)
+        let file = try SystemCalls.open(path, O_RDONLY)
+        var hasSlept = false
+        // A tick that is over before it is looked at is not waited for.
+        for round in 0..<1000 where !hasSlept {
+            try DocumentFixture.write([UInt8(truncatingIfNeeded: round)], to: path)
+            let settled = try SystemCalls.settledStatus(of: file) { tick in
+                mapping.bytes[1] &+= 1
+                // Two ticks: the store may be of the second one.
+                usleep(2 * tick)
+                hasSlept = true
+            }
+            mapping.bytes[1] &+= 1
+            #expect(FileIdentity(try SystemCalls.status(of: file)) != FileIdentity(settled) || !hasSlept)
+        }
+        #expect(hasSlept)
+    }
+
     @Test("Of a file that is in the middle of being written over by one call no mixture is read")
     func writeUnderWay() async throws {
         let count = 256
