@@ -74,7 +74,8 @@ public actor DocumentReader {
     ///     are all that is missing of the document by default.
     ///   - pool: where the buffers come from. They need `ChunkRecord.capacity`.
     ///   - executor: the thread that blocks; one of its own by default.
-    /// - Throws: `missing`, `unreadable`, `sourceChanged` when the document is another one now; `badRange`.
+    /// - Throws: `unreadable`, `readFailed`; `sourceChanged` when the document is another one now, or not there; `badRange`,
+    ///   `busy`.
     public static func open(
         _ document: ScannedDocument, ranges: [Range<UInt64>]? = nil, isExcerpt: Bool = false,
         pool: BufferPool, executor: BlockingExecutor? = nil
