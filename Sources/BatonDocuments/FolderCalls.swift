@@ -42,6 +42,14 @@ extension SystemCalls {
         }
     }
 
+    /// When a file was made that has a name in a folder; as ``birth(of:)``.
+    static func birth(
+        ofName name: some Collection<UInt8>, in folder: borrowing OwnedDescriptor
+    ) throws(Errno) -> UInt64 {
+        let number = folder.rawValue
+        return try withName(name) { (name) throws(Errno) in baton_birth(number, name) }
+    }
+
     /// Where a link leads, at most `limit` bytes of it.
     static func target(
         ofLink name: some Collection<UInt8>, in folder: borrowing OwnedDescriptor, limit: Int

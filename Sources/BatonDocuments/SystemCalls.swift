@@ -21,6 +21,9 @@ enum SystemCalls {
         return (number, isUnique)
     }
 
+    /// When an open file was made, in nanoseconds since 1970; 0 where its file system does not keep it.
+    static func birth(of file: borrowing OwnedDescriptor) -> UInt64 { baton_birth(file.rawValue, "") }
+
     /// What `stat` says about a path; links are followed.
     static func status(at path: FilePath) throws(Errno) -> stat {
         var status = stat()

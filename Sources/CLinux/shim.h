@@ -82,6 +82,23 @@ static inline int baton_mount(int file, uint64_t *mount) {
     return result < 0 ? result : (status.mask & 0x4000u) != 0;
 }
 
+/// statx(2) with STATX_BTIME: when a file was made, in nanoseconds since 1970: of a name in a folder, where a link itself
+/// is meant, or of an open file where the name is empty. 0 where the file system does not keep it.
+static inline uint64_t baton_birth(int file, const char *name) {
+    struct {
+        uint32_t mask;
+        uint8_t others[76];
+        int64_t seconds; /* stx_btime */
+        uint32_t nanoseconds;
+        uint8_t rest[164];
+    } status;
+    memset(&status, 0, sizeof status);
+    const int flags = 0x1000 | 0x100 /* AT_EMPTY_PATH, AT_SYMLINK_NOFOLLOW */;
+    const unsigned birth = 0x800 /* STATX_BTIME */;
+    if (syscall(SYS_statx, file, name, flags, birth, &status) != 0 || !(status.mask & birth)) return 0;
+    return (uint64_t)status.seconds * 1000000000u + status.nanoseconds;
+}
+
 /// epoll(7), whose header would define the types of threads here as well. The kernel's struct, packed on x86-64 alone.
 struct baton_epoll_event {
     uint32_t events;

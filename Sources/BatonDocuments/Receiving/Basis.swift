@@ -23,8 +23,7 @@ final class BasisFile: Sendable {
     /// - Parameter limit: what is behind these bytes is not looked at.
     init(_ descriptor: consuming OwnedDescriptor, limit: UInt64 = .max) throws(Errno) {
         let now = Int64(time(nil))
-        let identity = FileIdentity(
-            try SystemCalls.status(of: descriptor), keepsInodes: FileSystem(of: descriptor).keepsInodes)
+        let identity = FileIdentity(try SystemCalls.status(of: descriptor), of: descriptor)
         size = min(limit, identity.size)
         version = FileVersion(of: identity)
         isSettled = Self.isSettled(identity, at: now)

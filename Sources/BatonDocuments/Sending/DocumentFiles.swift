@@ -108,9 +108,11 @@ final class DocumentFiles: Sendable {
         }
         switch entry.kind {
         case .file(let file):
-            guard file.version.isVersion(of: identity) else {
-                throw DocumentError(.sourceChanged, tree.displayed(entry.path))
-            }
+            if file.version == FileVersion(of: identity) { return true }
+            guard
+                let birth = try? SystemCalls.birth(ofName: entry.path.bytes, in: folder),
+                file.version == FileVersion(of: identity.told(byBirth: birth))
+            else { throw DocumentError(.sourceChanged, tree.displayed(entry.path)) }
             return true
         case .folder: return identity.modified == entry.modified
         // One that leads elsewhere now is another one, of which its folder tells.
@@ -124,7 +126,7 @@ struct OpenedFile: ~Copyable, Sendable {
     /// What is open: a regular file.
     let descriptor: OwnedDescriptor
     /// Its state when it was opened: what is written to it later makes it another one
-    /// (``SystemCalls/settledStatus(of:)``).
+    /// (``SystemCalls/settledStatus(of:sleep:)``).
     let identity: FileIdentity
     /// Bytes that it had when it was opened.
     var size: UInt64 { identity.size }
@@ -148,6 +150,12 @@ struct OpenedFile: ~Copyable, Sendable {
         } catch {
             throw DocumentError(.readFailed, name, underlyingError: error)
         }
+    }
+
+    /// Whether it was of this version when it was opened: one that was told by its inode, or by when it was made.
+    func isOfVersion(_ version: FileVersion) -> Bool {
+        if version == FileVersion(of: identity) { return true }
+        return version == FileVersion(of: identity.told(byBirth: SystemCalls.birth(of: descriptor)))
     }
 
     /// Whether any of these bytes is in no hole. True where the file system cannot tell.

@@ -259,7 +259,7 @@ final class CurrentFile {
         isSparse = entry.file?.isSparse ?? false
         name = files.tree.displayed(entry.path)
         opened = try files.open(file: index)
-        guard entry.file?.version.isVersion(of: opened.identity) == true else {
+        guard let version = entry.file?.version, opened.isOfVersion(version) else {
             throw DocumentError(.sourceChanged, name)
         }
         let number = opened.descriptor.rawValue

@@ -18,6 +18,15 @@ public enum DocumentScan {
     ///   `tooManyEntries`, `tooDeep`, `tooLarge`, `sourceChanged` for a folder that changed each time it was walked;
     ///   `busy` where the budget has no room; `cancelled` when the task is.
     public static func scan(_ path: FilePath, room: GrowingRoom? = nil) throws(DocumentError) -> ScannedDocument {
+        try scan(path, room: room, keepsInodes: nil)
+    }
+
+    /// The same.
+    ///
+    /// - Parameter keepsInodes: what is said of the file system: for tests.
+    static func scan(
+        _ path: FilePath, room: GrowingRoom? = nil, keepsInodes: Bool?
+    ) throws(DocumentError) -> ScannedDocument {
         let status: stat
         do {
             status = try SystemCalls.status(at: path)
@@ -25,26 +34,29 @@ public enum DocumentScan {
             throw DocumentError(openingFailed: error, path)
         }
         var document =
-            status.st_mode & S_IFMT == S_IFDIR ? try scanFolder(path, room) : try scanFile(path)
+            status.st_mode & S_IFMT == S_IFDIR
+            ? try scanFolder(path, room, keepsInodes) : try scanFile(path, keepsInodes)
         document.identity = DocumentIdentity(FileIdentity(status), at: path, called: document.tree.label)
         return document
     }
 
-    private static func scanFolder(_ path: FilePath, _ room: GrowingRoom?) throws(DocumentError) -> ScannedDocument {
+    private static func scanFolder(
+        _ path: FilePath, _ room: GrowingRoom?, _ keepsInodes: Bool?
+    ) throws(DocumentError) -> ScannedDocument {
         let label = try label(ofFolder: path)
         for _ in 1..<attempts {
             do {
-                return try scanFolder(path, label, room)
+                return try scanFolder(path, label, room, keepsInodes)
             } catch {
                 guard error.code == .sourceChanged else { throw error }
                 // What the last walk took is for the next one.
                 if let room { room.shrink(by: room.bytes) }
             }
         }
-        return try scanFolder(path, label, room)
+        return try scanFolder(path, label, room, keepsInodes)
     }
 
-    private static func scanFile(_ path: FilePath) throws(DocumentError) -> ScannedDocument {
+    private static func scanFile(_ path: FilePath, _ keepsInodes: Bool?) throws(DocumentError) -> ScannedDocument {
         let opened = try DocumentSource.open(path)
         let (source, status): (DocumentSource, stat)
         do {
@@ -53,13 +65,14 @@ public enum DocumentScan {
         } catch {
             throw DocumentError(openingFailed: error, path)
         }
-        let file = DocumentEntry.File(status, keepsInodes: FileSystem(of: opened.file).keepsInodes)
-        let tree = try DocumentTree(file: file, called: source.label, modified: FileIdentity(status).modified)
+        let identity = FileIdentity(status, of: opened.file, keepsInodes: keepsInodes)
+        let file = DocumentEntry.File(status, identity)
+        let tree = try DocumentTree(file: file, called: source.label, modified: identity.modified)
         return ScannedDocument(path: path, tree: tree, leftOut: .init())
     }
 
     private static func scanFolder(
-        _ path: FilePath, _ label: DocumentLabel, _ room: GrowingRoom?
+        _ path: FilePath, _ label: DocumentLabel, _ room: GrowingRoom?, _ keepsInodes: Bool?
     ) throws(DocumentError) -> ScannedDocument {
         let root: OwnedDescriptor
         do {
@@ -67,7 +80,7 @@ public enum DocumentScan {
         } catch {
             throw DocumentError(openingFailed: error, path)
         }
-        var walk = FolderWalk(path, label, room)
+        var walk = FolderWalk(path, label, room, keepsInodes: keepsInodes)
         try walk.walk(root, at: .root)
         return try walk.finish()
     }
@@ -90,11 +103,8 @@ extension DocumentEntry.File {
     /// inode is smaller; what they compress is taken for one, which only costs looking for zeros.
     private static let sparseMargin: Int64 = 4 << 10
 
-    /// What a status says of a regular file.
-    ///
-    /// - Parameter keepsInodes: see ``FileSystem/keepsInodes``.
-    init(_ status: stat, keepsInodes: Bool) {
-        let identity = FileIdentity(status, keepsInodes: keepsInodes)
+    /// What a status says of a regular file, whose state this is.
+    init(_ status: stat, _ identity: FileIdentity) {
         self.init(
             size: identity.size, isExecutable: status.st_mode & S_IXUSR != 0,
             isSparse: Int64(status.st_blocks) * 512 + Self.sparseMargin <= Int64(status.st_size),

@@ -75,7 +75,7 @@ public struct DocumentSource: Sendable, Hashable {
             let file = try SystemCalls.open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
             let status = try SystemCalls.status(of: file)
             try requireRegular(status, path)
-            let identity = FileIdentity(status, keepsInodes: FileSystem(of: file).keepsInodes)
+            let identity = FileIdentity(status, of: file)
             if identity.size == 0 { try requireEmpty(file, path) }
             let label = try DocumentLabel(of: path)
             let source = DocumentSource(
@@ -118,7 +118,8 @@ struct OpenedDocument: ~Copyable {
 /// What tells one state of a file from another: which file it is, its size, and when its content and its entry changed.
 ///
 /// An edit in place within one tick of the file system's clock is not seen, nor one by who has been writing already,
-/// unless the state is a settled one (``SystemCalls/settledStatus(of:)``).
+/// unless the state is a settled one (``SystemCalls/settledStatus(of:sleep:)``). Nor is one after which the old time is set
+/// again on FAT and exFAT, which have no time that programs cannot set.
 public struct FileIdentity: Sendable, Hashable {
     /// A time of the file system's clock.
     public struct Time: Sendable, Hashable {
@@ -136,7 +137,8 @@ public struct FileIdentity: Sendable, Hashable {
 
     /// The file system.
     public let device: UInt64
-    /// The file's number in it; 0 where the file system does not keep it.
+    /// The file's number in it; where the file system does not keep it, when the file was made, in nanoseconds since 1970,
+    /// or 0 where that is not kept either.
     public private(set) var inode: UInt64
     /// Bytes.
     public let size: UInt64
@@ -145,18 +147,26 @@ public struct FileIdentity: Sendable, Hashable {
     /// When content or entry last changed; programs cannot set it.
     public let changed: Time
 
-    init(_ status: stat, keepsInodes: Bool = true) {
+    init(_ status: stat) {
         device = UInt64(status.st_dev)
-        inode = keepsInodes ? UInt64(status.st_ino) : 0
+        inode = UInt64(status.st_ino)
         size = UInt64(clamping: status.st_size)
         modified = Time(seconds: Int64(status.st_mtim.tv_sec), nanoseconds: Int64(status.st_mtim.tv_nsec))
         changed = Time(seconds: Int64(status.st_ctim.tv_sec), nanoseconds: Int64(status.st_ctim.tv_nsec))
     }
 
-    /// The same without the file's number.
-    var withoutInode: FileIdentity {
+    /// The state of an open file, as it is told of it at any time.
+    ///
+    /// - Parameter keepsInodes: what is said of the file system: for tests.
+    init(_ status: stat, of file: borrowing OwnedDescriptor, keepsInodes: Bool? = nil) {
+        self.init(status)
+        if !(keepsInodes ?? FileSystem(of: file).keepsInodes) { inode = SystemCalls.birth(of: file) }
+    }
+
+    /// The same where the file system does not keep the file's number.
+    func told(byBirth birth: UInt64) -> FileIdentity {
         var identity = self
-        identity.inode = 0
+        identity.inode = birth
         return identity
     }
 }

@@ -19,6 +19,7 @@ struct FolderWalk {
     private let path: FilePath
     private let label: DocumentLabel
     private let room: GrowingRoom?
+    private let keepsInodes: Bool?
     private var builder: DocumentTree.Builder
     private var leftOut = ScannedDocument.LeftOut()
     /// Names that were read, with those that are still to be looked at.
@@ -26,10 +27,12 @@ struct FolderWalk {
     /// The folders that are being walked: what is among them again is a loop, which mounts can make.
     private var open: [Place] = []
 
-    init(_ path: FilePath, _ label: DocumentLabel, _ room: GrowingRoom? = nil) {
+    /// - Parameter keepsInodes: what is said of the file systems: for tests.
+    init(_ path: FilePath, _ label: DocumentLabel, _ room: GrowingRoom? = nil, keepsInodes: Bool? = nil) {
         self.path = path
         self.label = label
         self.room = room
+        self.keepsInodes = keepsInodes
         builder = DocumentTree.Builder(label, room: room)
     }
 
@@ -50,7 +53,7 @@ struct FolderWalk {
         let names = try names(in: folder, at: entry)
         let listSize = names.reduce(0) { $0 + $1.count + Self.nameOverhead }
         guard room?.grow(by: listSize) ?? true else { throw DocumentError(.busy, path.displayed) }
-        let keepsInodes = FileSystem(of: folder).keepsInodes
+        let keepsInodes = self.keepsInodes ?? FileSystem(of: folder).keepsInodes
         for name in names {
             guard !Task.isCancelled else { throw DocumentError(.cancelled, path.displayed) }
             try take(name, in: folder, keepsInodes, at: entry)
@@ -69,14 +72,16 @@ struct FolderWalk {
         let entry = try parent.below(name, of: path)
         do {
             let status = try SystemCalls.status(ofName: name, in: folder)
-            let modified = FileIdentity(status).modified
+            var identity = FileIdentity(status)
+            let modified = identity.modified
             switch status.st_mode & S_IFMT {
             case S_IFDIR:
                 let child = try SystemCalls.open(name, beneath: folder, O_RDONLY | O_DIRECTORY | O_NONBLOCK)
                 try walk(child, at: entry)
             case S_IFREG:
                 guard try isReadable(name, in: folder, isEmpty: status.st_size == 0) else { return leftOut.add(entry) }
-                let file = DocumentEntry.File(status, keepsInodes: keepsInodes)
+                if !keepsInodes { identity = identity.told(byBirth: try SystemCalls.birth(ofName: name, in: folder)) }
+                let file = DocumentEntry.File(status, identity)
                 try builder.append(DocumentEntry(path: entry, kind: .file(file), modified: modified))
             case S_IFLNK:
                 let bytes = try SystemCalls.target(ofLink: name, in: folder, limit: LinkTarget.maximumLength + 1)

@@ -59,7 +59,8 @@ extension FileVersion {
     /// The version of a file in this state: XXH3-128 of inode, size and both times.
     ///
     /// The device's number is not in it: it changes with the order in which disks are found. Nor is an inode that its file
-    /// system does not keep: 0 stands for it. Everything is kept as 8 bytes, big endian. It tells states of one path apart
+    /// system does not keep: when the file was made stands for it, without which files that are equal in all else could
+    /// exchange their names. Everything is kept as 8 bytes, big endian. It tells states of one path apart
     /// and is no secret; it is no checksum of the content.
     init(of identity: FileIdentity) {
         let numbers = [
@@ -69,10 +70,5 @@ extension FileVersion {
         ].map(\.bigEndian)
         let checksum = numbers.withUnsafeBytes { ChunkChecksum(of: $0) }
         self.init(high: checksum.high, low: checksum.low)
-    }
-
-    /// Whether a file that is in this state is of this version, which may have been told without its inode.
-    func isVersion(of identity: FileIdentity) -> Bool {
-        self == FileVersion(of: identity) || self == FileVersion(of: identity.withoutInode)
     }
 }

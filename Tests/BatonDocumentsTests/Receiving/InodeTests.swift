@@ -62,16 +62,86 @@ struct InodeTests {
         let scratch = try ScratchFolder()
         let path = try scratch.makeFile("document", DocumentFixture.content(100, seed: 33))
         let scanned = try DocumentScan.scan(path)
-        let file = DocumentEntry.File(try SystemCalls.status(at: path), keepsInodes: false)
-        #expect(file.version != scanned.tree[0].file?.version)
-        let tree = try DocumentTree(file: file, called: scanned.tree.label)
-        let document = ScannedDocument(path: path, tree: tree, leftOut: .init())
+        let document = try DocumentScan.scan(path, keepsInodes: false)
+        #expect(document.tree[0].file?.version != scanned.tree[0].file?.version)
         let pool = BufferPool(budget: 4 << 20)
         let reader = try await DocumentReader.open(document, pool: pool)
         pool.release(try #require(try await reader.next()).buffer)
         try DocumentFixture.write([1], to: path)
         let code = await DocumentFixture.code { _ = try await DocumentReader.open(document, pool: pool) }
         #expect(code == .sourceChanged)
+    }
+
+    /// Two files, each in a folder of its own, of which nothing differs but their numbers, their content and when they were
+    /// made: what a copy that keeps times leaves. Their folders can change names without a sign of it in the files.
+    private func makeTwins(in folder: FilePath) async throws {
+        let (one, other) = (folder.appending("1/file"), folder.appending("2/file"))
+        for file in [one, other] { try SystemCalls.call { mkdir(file.removingLastComponent().string, 0o755) } }
+        func birth(_ path: FilePath) throws -> UInt64 {
+            SystemCalls.birth(of: try SystemCalls.open(path, O_RDONLY))
+        }
+        func identity(_ path: FilePath) throws -> FileIdentity { FileIdentity(try SystemCalls.status(at: path)) }
+        try DocumentFixture.write(DocumentFixture.content(2 << 20, seed: 1), to: one)
+        let born = try birth(one)
+        // In another tick of the clock, after a few at the most.
+        let isLater = try await DocumentFixture.eventually {
+            unlink(other.string)
+            try DocumentFixture.write(DocumentFixture.content(2 << 20, seed: 2), to: other)
+            return try birth(other) != born
+        }
+        // Within one tick, most often.
+        let areEqual = try await DocumentFixture.eventually {
+            for file in [one, other] {
+                var times = [timespec](repeating: timespec(tv_sec: 1_000_000_000, tv_nsec: 0), count: 2)
+                try SystemCalls.call { utimensat(AT_FDCWD, file.string, &times, 0) }
+            }
+            return try identity(one).changed == identity(other).changed
+        }
+        try #require(isLater && areEqual)
+        // The folders' times are not what tells.
+        for file in [one, other] { try DocumentFixture.backdate(file.removingLastComponent()) }
+    }
+
+    private func exchange(in folder: FilePath) throws {
+        for (from, to) in [("1", "3"), ("2", "1"), ("3", "2")] {
+            try SystemCalls.call { rename(folder.appending(from).string, folder.appending(to).string) }
+        }
+    }
+
+    /// Whether the tests' folder is on a file system that keeps when a file was made.
+    private static let keepsBirth: Bool = {
+        guard let scratch = try? ScratchFolder(), let file = try? SystemCalls.open(scratch.path, O_RDONLY) else {
+            return false
+        }
+        return SystemCalls.birth(of: file) != 0
+    }()
+
+    @Test(
+        "Files that exchange their names while they are sent, or between two attempts, are not mixed",
+        .enabled(if: keepsBirth, "the tests' folder is where no file tells when it was made"))
+    func exchanged() async throws {
+        let scratch = try ScratchFolder()
+        let folder = try scratch.makeFolder("folder")
+        try await makeTwins(in: folder)
+        let before = try DocumentScan.scan(folder, keepsInodes: false)
+        let pool = BufferPool(budget: 4 << 20)
+        // An excerpt, so that the folder is not looked at as a whole at last.
+        let reader = try await DocumentReader.open(before, ranges: [0..<4], isExcerpt: true, pool: pool)
+        // Before the last of its chunks: a file is opened once there is room behind the one before it.
+        pool.release(try #require(try await reader.next()).buffer)
+        try exchange(in: folder)
+        let code = await DocumentFixture.code {
+            while let records = try await reader.next() { pool.release(records.buffer) }
+        }
+        #expect(code == .sourceChanged)
+        let after = try DocumentScan.scan(folder, keepsInodes: false)
+        var come = ChunkSet()
+        for chunk: UInt64 in 0..<3 { come.insert(chunk) }
+        #expect(come.carried(from: before.tree, to: after.tree).count == 0)
+        // Without an exchange all counts.
+        try exchange(in: folder)
+        let again = try DocumentScan.scan(folder, keepsInodes: false)
+        #expect(come.carried(from: before.tree, to: again.tree) == come)
     }
 
     @Test("What is known of a document then is its place, by its path")
