@@ -58,6 +58,10 @@ def measure(hosts: list[Host], size: int) -> list[goals.Goal]:
     # is the difference, and what a transfer costs falls out.
     small, large = size // 8, size
     seen = [transfer(origin, continuing, count, counters) for count in (small, small, large)]
+    for host, counter in zip(hosts, counters):
+        # Of nothing that is counted every difference is small.
+        if not all(counter.read()):
+            raise Trouble(f"what the node of host {host.number} allocates is not counted: LD_PRELOAD has no effect there")
     for host in hosts[:2]:
         host.stop_node()
         host.start_node()
