@@ -80,9 +80,10 @@ enum DocumentFixture {
         return try SystemCalls.contents(of: path, limit: size + 1)
     }
 
-    /// Moves a file's modification time an hour back, so that the next edit shows whatever the clock's tick.
-    static func backdate(_ path: FilePath) throws {
-        var times = [timespec(tv_sec: time(nil) - 3600, tv_nsec: 0), timespec(tv_sec: time(nil) - 3600, tv_nsec: 0)]
+    /// Moves a file's modification time back, so that the next edit shows whatever the clock's tick.
+    static func backdate(_ path: FilePath, by seconds: Int = 3600) throws {
+        let earlier = timespec(tv_sec: time(nil) - seconds, tv_nsec: 0)
+        var times = [earlier, earlier]
         try SystemCalls.call { path.withPlatformString { utimensat(AT_FDCWD, $0, &times, 0) } }
     }
 
@@ -248,6 +249,12 @@ struct MountedFolder: ~Copyable {
     init(ramfsAt path: FilePath) throws {
         self.path = path
         try SystemCalls.call { mount("baton-test", path.string, "ramfs", 0, nil) }
+    }
+
+    /// A folder again, at another place.
+    init(_ folder: FilePath, at path: FilePath) throws {
+        self.path = path
+        try SystemCalls.call { mount(folder.string, path.string, nil, 4096, nil) }
     }
 
     /// A folder again, read-only, at another place.

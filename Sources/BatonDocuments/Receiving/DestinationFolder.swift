@@ -23,6 +23,9 @@ public final class DestinationFolder: Sendable {
     /// See ``FileSystem/keepsInodes``.
     let keepsInodes: Bool
 
+    /// See ``FileSystem/key``.
+    let fileSystem: UInt64?
+
     /// The present run of the system. Where nothing tells it, it lasts as long as this folder is open, and with it its file
     /// system mounted: attempts of one handoff are of the same.
     let run: BootID
@@ -83,7 +86,9 @@ public final class DestinationFolder: Sendable {
         resolvedPath = Self.place(of: file) ?? path
         self.run = run ?? .current(of: file)
         isKnownToName = Self.isKnownToName(file)
-        self.keepsInodes = keepsInodes ?? FileSystem(of: file).keepsInodes
+        let system = FileSystem(of: file)
+        self.keepsInodes = keepsInodes ?? system.keepsInodes
+        fileSystem = system.key
         // Refused before the other device hears of anything, and not when its first byte has come.
         for call in NeededCall.allCases {
             guard let error = call == lacking ? .noFunction : Self.refusal(of: call, in: file) else { continue }

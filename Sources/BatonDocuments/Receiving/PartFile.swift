@@ -225,8 +225,7 @@ final class PartFile: Part {
     /// Makes sure, before a byte is asked for, that the file system can name a file without replacing another.
     private func requireNaming() throws(DocumentError) {
         guard !folder.isKnownToName else { return }
-        let tag = PartFileName.makeTag()
-        let other = PartFileRecord(folder: folder.resolvedPath, name: PartFileName.make(for: label, tag: tag), tag: tag)
+        let other = PartFileRecord(of: label, in: folder)
         try ledger.enter(other)
         defer { ledger.remove(other) }
         try folder.rename(record.name, toPartFile: other.name, for: label)
@@ -277,9 +276,7 @@ final class PartFile: Part {
         _ label: DocumentLabel, _ folder: DestinationFolder, _ ledger: PartFileLedger
     ) throws(DocumentError) -> Made {
         for _ in 0..<8 {
-            let tag = PartFileName.makeTag()
-            var record = PartFileRecord(
-                folder: folder.resolvedPath, name: PartFileName.make(for: label, tag: tag), tag: tag)
+            var record = PartFileRecord(of: label, in: folder)
             // First without an inode, so that no moment exists in which the file has no record.
             try ledger.enter(record)
             do {

@@ -7,10 +7,12 @@ public import SystemPackage
 /// The documents that were begun and not finished, so that a transfer goes on with them, and that a node that was killed
 /// removes at its next start what no transfer can go on with.
 ///
-/// Each part has one small record in a folder of the node's state: folder, name and inode. The record is made
+/// Each part has one small record in a folder of the node's state: folder, name, inode and file system. The record is made
 /// before the part and removed after it. A record is trusted only as far as it fits: only what has that
-/// name *and* inode, in that folder, is removed. Beside it is the part's journal (``TransferJournal``), from the moment
-/// on that it is received, and what was told of that which it is built upon (``KeptSignatures``).
+/// name *and* inode, in that folder, is removed; and what has gone from there is forgotten only where the folder is on that
+/// file system, and not on the one below the mount point of a disk that is not mounted. Beside it is the part's journal
+/// (``TransferJournal``), from the moment on that it is received, and what was told of that which it is built upon
+/// (``KeptSignatures``).
 ///
 /// One process at a time may use a state folder (the node's own lock sees to that). Safe to use from any thread; every
 /// operation blocks on the disk.
@@ -23,7 +25,7 @@ public final class PartFileLedger: Sendable {
     public static let unfinishedLimit = 64
     /// How many unfinished documents of one device are kept when another one of it is begun; beyond it the oldest goes: 16.
     public static let unfinishedLimitOfDevice = 16
-    /// Records of folders that cannot be reached (a disk that is not plugged in) are kept this long: 30 days.
+    /// Records of folders that cannot be reached (a disk that is not plugged in or not mounted) are kept this long: 30 days.
     public static let unreachableLifetime: Duration = .seconds(30 * 24 * 3600)
 
     private let folder: FilePath
@@ -49,8 +51,8 @@ public final class PartFileLedger: Sendable {
     /// Removes the parts that an earlier run left behind and no transfer can go on with: without a journal, of documents
     /// of more than ``unfinishedLifetime`` ago, and beyond ``unfinishedLimit``. Call it once, before the first transfer.
     ///
-    /// What does not fit its record is left alone and forgotten; a folder that cannot be reached is tried again at the
-    /// next start.
+    /// What does not fit its record is left alone and forgotten; a folder that cannot be reached, or whose disk is not
+    /// mounted, is tried again at the next start.
     ///
     /// - Returns: how many parts were removed.
     /// - Throws: `stateUnavailable`.

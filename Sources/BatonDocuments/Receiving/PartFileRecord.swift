@@ -14,8 +14,8 @@ final class RecordFolder: Sendable {
 
 /// One line of the ledger: which unfinished file is whose.
 ///
-/// On disk: folder, name and inode (20 decimal digits), each ended by a NUL byte, in a file that is named after the part file's
-/// random tag. A record that was cut short by a crash does not parse and names nothing.
+/// On disk: folder, name, inode (20 decimal digits) and file system, each ended by a NUL byte, in a file that is named after
+/// the part file's random tag. A record that was cut short by a crash does not parse and names nothing.
 struct PartFileRecord: Equatable {
     static let suffix = ".part-record"
     static let journalSuffix = ".journal"
@@ -27,7 +27,9 @@ struct PartFileRecord: Equatable {
 
     enum Removal: Equatable {
         case removed
+        /// Something else has its name, or nothing: somebody has removed it.
         case doesNotFit
+        /// The folder cannot be looked at, or has another file system in the place of the part's: a disk is not there.
         case unreachable
     }
 
@@ -39,14 +41,26 @@ struct PartFileRecord: Equatable {
     let tag: String
     /// The part file's inode, or 0 as long as it was not made yet.
     var inode: UInt64
+    /// The file system of the folder (``FileSystem/key``): the folder that a disk is mounted on is there without it as well,
+    /// and has nothing in it. Nil where nobody knows.
+    let fileSystem: UInt64?
 
     var recordName: String { tag + Self.suffix }
 
-    init(folder: FilePath, name: [UInt8], tag: String, inode: UInt64 = 0) {
+    init(folder: FilePath, name: [UInt8], tag: String, inode: UInt64 = 0, fileSystem: UInt64? = nil) {
         self.folder = folder
         self.name = name
         self.tag = tag
         self.inode = inode
+        self.fileSystem = fileSystem
+    }
+
+    /// A record of a new part for a document.
+    init(of label: DocumentLabel, in folder: DestinationFolder) {
+        let tag = PartFileName.makeTag()
+        self.init(
+            folder: folder.resolvedPath, name: PartFileName.make(for: label, tag: tag), tag: tag,
+            fileSystem: folder.fileSystem)
     }
 
     /// Reads a record; nil when it is none.
@@ -57,13 +71,15 @@ struct PartFileRecord: Equatable {
         else { return nil }
         let fields = bytes.dropLast().split(separator: 0, omittingEmptySubsequences: false)
         guard
-            fields.count == 3, let label = try? DocumentLabel(fields[1]),
+            fields.count == 4 || fields.count == 3, let label = try? DocumentLabel(fields[1]),
             let inode = UInt64(String(decoding: fields[2], as: UTF8.self)), let tag = path.stem
         else { return nil }
         folder = FilePath(platformString: fields[0].map { CChar(bitPattern: $0) } + [0])
         name = label.bytes
         self.tag = tag
         self.inode = inode
+        // Those of earlier versions do not say.
+        fileSystem = fields.count == 4 ? UInt64(String(decoding: fields[3], as: UTF8.self)) : nil
         guard folder.isAbsolute else { return nil }
     }
 
@@ -73,7 +89,10 @@ struct PartFileRecord: Equatable {
     func write(to path: FilePath) throws(Errno) {
         let digits = String(inode)
         let field = String(repeating: "0", count: Self.inodeDigits - digits.utf8.count) + digits
-        let bytes = folder.withPlatformString { [UInt8](bytesOf: $0) } + [0] + name + [0] + Array(field.utf8) + [0]
+        let system = fileSystem.map(String.init) ?? ""
+        let bytes =
+            folder.withPlatformString { [UInt8](bytesOf: $0) } + [0] + name + [0] + Array(field.utf8) + [0]
+            + Array(system.utf8) + [0]
         let file = try SystemCalls.open(path, O_WRONLY | O_CREAT | O_NOFOLLOW, mode: 0o600)
         try bytes.withUnsafeBufferPointer { (bytes) throws(Errno) in
             try SystemCalls.write(UnsafeRawBufferPointer(bytes), to: file, at: 0)
@@ -103,13 +122,27 @@ struct PartFileRecord: Equatable {
         guard let folder = try? SystemCalls.open(folder, O_RDONLY | O_DIRECTORY | O_NONBLOCK) else {
             return .unreachable
         }
-        let record = renumbered(in: folder, keepsInodes: keepsInodes ?? FileSystem(of: folder).keepsInodes)
-        return record.removePart(from: folder)
+        let system = FileSystem(of: folder)
+        let record = renumbered(in: folder, keepsInodes: keepsInodes ?? system.keepsInodes)
+        return record.removePart(from: folder, on: system.key)
     }
 
-    private func removePart(from folder: borrowing OwnedDescriptor) -> Removal {
+    /// Whether a part whose name nothing has in its folder was removed, and is not on a disk that is not there.
+    ///
+    /// - Parameter system: the file system of the folder now.
+    func isLost(on system: UInt64?) -> Bool {
+        // One that was not made is nowhere else.
+        inode == 0 || system != nil && system == fileSystem
+    }
+
+    private func removePart(from folder: borrowing OwnedDescriptor, on system: UInt64?) -> Removal {
         let terminated = name.map { CChar(bitPattern: $0) } + [0]
-        guard let status = try? SystemCalls.status(of: terminated, in: folder) else { return .doesNotFit }
+        let status: stat
+        do {
+            status = try SystemCalls.status(of: terminated, in: folder)
+        } catch {
+            return error == .noSuchFileOrDirectory && isLost(on: system) ? .doesNotFit : .unreachable
+        }
         if status.st_mode & S_IFMT == S_IFDIR { return removeFolder(from: folder) }
         guard status.st_mode & S_IFMT == S_IFREG, inode == 0 ? status.st_size == 0 : status.st_ino == inode else {
             return .doesNotFit

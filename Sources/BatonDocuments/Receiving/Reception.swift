@@ -72,7 +72,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         of header: JournalHeader, goingOnWith found: [UnfinishedDocument], at place: PartPlace,
         unless isCancelled: () -> Bool
     ) throws(DocumentError) -> PartContent {
-        let found = found.map { $0.renumbered(at: place) }.filter { !isLost($0, at: place) }
+        let found = found.map { $0.renumbered(at: place) }.filter { isThere($0, at: place) }
         var content: PartContent?
         for unfinished in found where unfinished.header.tree.isSameVersion(as: tree) {
             guard content == nil else {
@@ -96,12 +96,13 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         return content
     }
 
-    /// Whether somebody removed a part; then it is forgotten. What has its name and is not it may be it later.
-    private func isLost(_ unfinished: UnfinishedDocument, at place: PartPlace) -> Bool {
+    /// Whether something has a part's name. Where somebody removed it it is forgotten, and not where its disk is not mounted.
+    /// What has its name and is not it may be it later.
+    private func isThere(_ unfinished: UnfinishedDocument, at place: PartPlace) -> Bool {
         let record = unfinished.record
-        guard place.folder.isFree(record.name), place.ledger.take(record) else { return false }
-        place.ledger.remove(record)
-        return true
+        guard place.folder.isFree(record.name) else { return true }
+        if record.isLost(on: place.folder.fileSystem), place.ledger.take(record) { place.ledger.remove(record) }
+        return false
     }
 
     /// The part of an earlier transfer, whose room has gone to something else: what there is of others makes room for it.

@@ -16,9 +16,7 @@ final class RecordedPartFolder: Part {
     ///
     /// - Throws: what making it throws. Nothing is left behind then.
     init(creating tree: DocumentTree, at place: PartPlace) throws(DocumentError) {
-        let tag = PartFileName.makeTag()
-        var record = PartFileRecord(
-            folder: place.folder.resolvedPath, name: PartFileName.make(for: tree.label, tag: tag), tag: tag)
+        var record = PartFileRecord(of: tree.label, in: place.folder)
         // First without an inode, so that no moment exists in which the folder has no record.
         try place.ledger.enter(record)
         do throws(DocumentError) {

@@ -268,6 +268,49 @@ struct ResumeTests {
         await again.end()
     }
 
+    @Test(
+        "While the disk is not mounted what came to it is not forgotten, and goes on coming when it is back",
+        .enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
+    func notMounted() async throws {
+        let fixture = try ResumeFixture(seed: 11)
+        let disk = try MountedFolder(tmpfsAt: try fixture.scratch.makeFolder("disk"), size: 32 << 20)
+        do {
+            let mounted = try MountedFolder(disk.path, at: fixture.folder)
+            try await fixture.receive([0..<5])
+            #expect(mounted.path == fixture.folder)
+        }
+        // Its mount point is a folder like any other.
+        #expect(fixture.names.isEmpty)
+        let other = try await fixture.open()
+        #expect(try await other.missing() == [0..<8])
+        #expect(await other.end() == 0)
+        // Nor does the next start forget it when its time is over.
+        try DocumentFixture.backdate(try fixture.journal(), by: 8 * 24 * 3600)
+        #expect(try fixture.nextStart().removeLeftovers() == 0)
+        do {
+            let mounted = try MountedFolder(disk.path, at: fixture.folder)
+            let writer = try await fixture.open()
+            #expect(try await writer.missing() == [5..<8])
+            try await fixture.complete(writer)
+            fixture.writers.expectOnly(["report.pdf"])
+            #expect(mounted.path == fixture.folder)
+        }
+        withExtendedLifetime(fixture) {}
+    }
+
+    @Test("A part that somebody has removed is forgotten at the next attempt")
+    func removedByHand() async throws {
+        let fixture = try ResumeFixture(seed: 12)
+        try await fixture.receive([0..<5])
+        let (journal, part) = (try fixture.journal(), try fixture.part())
+        try SystemCalls.call { unlink(part.string) }
+        let writer = try await fixture.open()
+        #expect(try await writer.missing() == [0..<8])
+        #expect(access(journal.string, F_OK) == -1)
+        try await fixture.complete(writer)
+        fixture.writers.expectOnly(["report.pdf"])
+    }
+
     @Test("Ranges are asked for in order and bounded; the rest is asked for after")
     func rangesAreBounded() async throws {
         let fixture = try ResumeFixture(seed: 8)
