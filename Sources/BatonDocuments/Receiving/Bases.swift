@@ -98,7 +98,7 @@ final class Bases {
     /// (``UnfinishedDocument/fullness(at:)``). It is in use from then on, and goes with ``removeStale()``; beyond ``staleLimit`` at once.
     func add(_ unfinished: UnfinishedDocument, at place: PartPlace) {
         guard place.ledger.take(unfinished.record) else { return }
-        guard stale.count < Self.staleLimit else { return remove(unfinished.record, at: place) }
+        guard stale.count < Self.staleLimit else { return place.ledger.removePart(of: unfinished.record) }
         stale.append((unfinished.record, place))
         // What is in another part folder may be an older state of everything: it goes, and is not gone through.
         guard !unfinished.header.tree.isFolder, let file = BasisFile(unfinished, at: place) else { return }
@@ -372,13 +372,8 @@ final class Bases {
 
     /// Removes the parts of other versions: the new one is whole.
     func removeStale() {
-        for (record, place) in stale { remove(record, at: place) }
+        for (record, place) in stale { place.ledger.removePart(of: record) }
         stale = []
-    }
-
-    /// Removes a part. Where that does not go, its record stays, so that somebody can later.
-    private func remove(_ record: PartFileRecord, at place: PartPlace) {
-        if record.removePart() == .unreachable { place.ledger.release(record) } else { place.ledger.remove(record) }
     }
 }
 

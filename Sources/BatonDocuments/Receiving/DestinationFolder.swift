@@ -278,6 +278,11 @@ public final class DestinationFolder: Sendable {
         return status.st_mode & S_IFMT == S_IFREG && status.st_ino == inode
     }
 
+    /// Whether a name in the folder has this inode, whatever it is.
+    func has(_ name: [UInt8], inode: UInt64) -> Bool {
+        (try? SystemCalls.status(ofName: name, in: file).st_ino == inode) ?? false
+    }
+
     /// Whether a name in the folder is certainly gone, or something else's: a disk that does not answer has lost nothing.
     func hasLost(_ name: [UInt8], inode: UInt64) -> Bool {
         let terminated = name.map { CChar(bitPattern: $0) } + [0]

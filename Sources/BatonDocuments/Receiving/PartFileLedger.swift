@@ -100,7 +100,15 @@ public final class PartFileLedger: Sendable {
     ) throws(DocumentError) {
         let all = try summaries().filter { $0.summary.origin == origin && !isSpared($0.record, $0.summary) }
         for (record, _) in all.dropFirst(Self.unfinishedLimitOfDevice) where take(record) {
-            if record.removePart() == .unreachable { release(record) } else { remove(record) }
+            removePart(of: record)
+        }
+    }
+
+    /// Removes a part that was taken. Where that does not go its record stays, so that somebody can later.
+    func removePart(of record: PartFileRecord) {
+        switch record.removePart() {
+        case .removed, .gone: remove(record)
+        case .doesNotFit, .unreachable: release(record)
         }
     }
 
@@ -158,7 +166,7 @@ public final class PartFileLedger: Sendable {
         let record = folder.appending(name)
         let removal = PartFileRecord(readingFrom: record)?.removePart() ?? .doesNotFit
         switch removal {
-        case .removed, .doesNotFit: forget(name)
+        case .removed, .gone, .doesNotFit: forget(name)
         case .unreachable: if isOld(record) { forget(name) }
         }
         return removal == .removed

@@ -27,7 +27,9 @@ struct PartFileRecord: Equatable {
 
     enum Removal: Equatable {
         case removed
-        /// Something else has its name, or nothing: somebody has removed it.
+        /// Nothing has its name: somebody has removed it.
+        case gone
+        /// Something else has its name.
         case doesNotFit
         /// The folder cannot be looked at, or has another file system in the place of the part's: a disk is not there.
         case unreachable
@@ -141,7 +143,7 @@ struct PartFileRecord: Equatable {
         do {
             status = try SystemCalls.status(of: terminated, in: folder)
         } catch {
-            return error == .noSuchFileOrDirectory && isLost(on: system) ? .doesNotFit : .unreachable
+            return error == .noSuchFileOrDirectory && isLost(on: system) ? .gone : .unreachable
         }
         if status.st_mode & S_IFMT == S_IFDIR { return removeFolder(from: folder) }
         guard status.st_mode & S_IFMT == S_IFREG, inode == 0 ? status.st_size == 0 : status.st_ino == inode else {

@@ -96,11 +96,11 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         return content
     }
 
-    /// Whether something has a part's name. Where somebody removed it it is forgotten, and not where its disk is not mounted.
-    /// What has its name and is not it may be it later.
+    /// Whether a part is there. Where somebody removed it it is forgotten, and not where its disk is not mounted. What has its
+    /// name and is not it may be it later: it is left, and what it was is not built upon.
     private func isThere(_ unfinished: UnfinishedDocument, at place: PartPlace) -> Bool {
         let record = unfinished.record
-        guard place.folder.isFree(record.name) else { return true }
+        guard place.folder.isFree(record.name) else { return place.folder.has(record.name, inode: record.inode) }
         if record.isLost(on: place.folder.fileSystem), place.ledger.take(record) { place.ledger.remove(record) }
         return false
     }
