@@ -74,7 +74,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     ) throws(DocumentError) -> PartContent {
         let found = found.map { $0.renumbered(at: place) }.filter { isThere($0, at: place) }
         var content: PartContent?
-        for unfinished in found where unfinished.header.tree.isSameVersion(as: tree) {
+        for unfinished in found.filter({ $0.header.tree.isSameVersion(as: tree) }).fullestFirst(at: place) {
             guard content == nil else {
                 bases.add(unfinished, at: place)
                 continue

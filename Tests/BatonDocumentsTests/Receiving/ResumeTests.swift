@@ -311,6 +311,27 @@ struct ResumeTests {
         fixture.writers.expectOnly(["report.pdf"])
     }
 
+    @Test("Of two parts of one version the one in which most is goes on, not the newest")
+    func fullestOfOneVersion() async throws {
+        let fixture = try ResumeFixture(seed: 13)
+        let ledger = try fixture.nextStart()
+        let (full, empty) = (try await fixture.open(ledger: ledger), try await fixture.open(ledger: ledger))
+        for (writer, chunks) in [(full, 0..<6), (empty, 0..<1)] as [(DocumentWriter, Range<UInt64>)] {
+            try await writer.begin([chunks])
+            try await writer.write(ResumeFixture.records([chunks], of: fixture.content))
+            #expect(await writer.end() > 0)
+        }
+        for name in fixture.writers.records where name.hasSuffix(PartFileRecord.journalSuffix) {
+            let journal = fixture.scratch.path.appending("parts").appending(name)
+            // The emptier one is written to last.
+            if try DocumentFixture.size(at: journal) > 400 { try DocumentFixture.backdate(journal) }
+        }
+        let writer = try await fixture.open()
+        #expect(try await writer.missing() == [6..<8])
+        try await fixture.complete(writer)
+        fixture.writers.expectOnly(["report.pdf"])
+    }
+
     @Test("Ranges are asked for in order and bounded; the rest is asked for after")
     func rangesAreBounded() async throws {
         let fixture = try ResumeFixture(seed: 8)
