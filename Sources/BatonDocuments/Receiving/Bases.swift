@@ -170,15 +170,24 @@ final class Bases {
         }
     }
 
-    /// Keeps the signatures, and tells those that an earlier transfer has kept. All bases are known by now.
+    /// Keeps the signatures, and tells those that an earlier transfer has kept, be it one of another version of the document.
+    /// All bases are known by now.
     ///
     /// The pieces stay as large as they were, also where fewer bases are left: they would all have to be read otherwise.
     func keepSignatures(at path: FilePath) {
         guard leastPieceSize != nil else { return }
         keptPath = path
-        kept = readKept()
+        kept = readKept(at: path)
+        if kept == nil {
+            kept = staleSignatures.lazy.compactMap { self.readKept(at: $0) }.first
+            // The parts of other versions may go before this one does.
+            hasMade = kept != nil
+        }
         countKept()
     }
+
+    /// Where signatures are kept beside parts of other versions.
+    private var staleSignatures: [FilePath] { stale.map { $0.place.ledger.signatures(of: $0.record) } }
 
     /// Whether reading again what signatures are kept of would take long.
     var isWorthKeeping: Bool { keptByteCount >= Self.leastKept }
@@ -189,16 +198,17 @@ final class Bases {
     }
 
     /// What is kept of these bases; nil where nothing is.
-    private func readKept() -> KeptSignatures? {
-        guard let keptPath, let least = pieceSize else { return nil }
-        let found = KeptSignatures(readingFrom: keptPath, least: least)?.only(bases.lazy.map(\.state))
+    private func readKept(at path: FilePath) -> KeptSignatures? {
+        guard let least = pieceSize else { return nil }
+        let found = KeptSignatures(readingFrom: path, least: least)?.only(bases.lazy.map(\.state))
         return found?.isEmpty == true ? nil : found
     }
 
     /// Signatures have turned out to be wrong: no other transfer tells them.
     func forgetSignatures() {
-        if let keptPath { KeptSignatures.remove(at: keptPath) }
-        keptByteCount = 0
+        guard let keptPath else { return }
+        for path in [keptPath] + staleSignatures { KeptSignatures.remove(at: path) }
+        (keptByteCount, hasMade) = (0, false)
     }
 
     /// Signatures of what comes next, none where reading it takes long; nil when all is told. After that it is told again, for
@@ -210,7 +220,9 @@ final class Bases {
             reader = BasisReader(size: size)
             nextWrite = MonotonicClock.deadline(after: Self.writeInterval) ?? .max
             for root in roots { root.remnants?.beginTelling() }
-            if kept == nil || hasTold { kept = readKept() ?? KeptSignatures(pieceSize: size) }
+            if kept == nil || hasTold {
+                kept = keptPath.flatMap { readKept(at: $0) } ?? KeptSignatures(pieceSize: size)
+            }
         }
         while next < bases.count, (reader?.signatureCount ?? 0) < PieceSignature.limit {
             let basis = next

@@ -180,6 +180,48 @@ struct KeptSignaturesTests {
         fixture.resume.writers.expectOnly(["report.pdf"])
     }
 
+    @Test("Of another version of the document nothing of a copy is read again, however often it changes")
+    func otherVersion() async throws {
+        let fixture = try await AgainstFixture(seed: 61)
+        try await fixture.attempt(0..<2)
+        let poisoned = try fixture.poison()
+        for version in 1...4 {
+            let writer = try await DocumentWriter.create(
+                try DocumentFixture.tree(
+                    UInt64(fixture.resume.content.count), version: ResumeFixture.version + UInt64(version)),
+                from: DocumentFixture.origin, in: try DestinationFolder(fixture.resume.folder),
+                ledger: try fixture.resume.nextStart(), against: [fixture.copy])
+            // The part of the version before comes after it, or before where it is a basis of the whole document.
+            #expect(try await AgainstFixture.told(by: writer).values.contains(poisoned))
+            try await writer.begin([0..<2])
+            try await writer.write(ResumeFixture.records([0..<2], of: fixture.resume.content))
+            #expect(await writer.end() > 0)
+        }
+    }
+
+    @Test("What was kept of the version before and is wrong is told once")
+    func otherVersionWrong() async throws {
+        let fixture = try await AgainstFixture(seed: 62)
+        try await fixture.attempt(0..<2)
+        let poisoned = try fixture.poison()
+        func open() async throws -> DocumentWriter {
+            try await DocumentWriter.create(
+                try DocumentFixture.tree(UInt64(fixture.resume.content.count), version: ResumeFixture.version + 1),
+                from: DocumentFixture.origin, in: try DestinationFolder(fixture.resume.folder),
+                ledger: try fixture.resume.nextStart(), against: [fixture.copy])
+        }
+        let writer = try await open()
+        let bases = try await AgainstFixture.told(by: writer)
+        let basis = try #require(bases.first { $0.value == poisoned }).key
+        try await writer.begin([2..<3])
+        // The other device has found bytes by them that the copy has not there.
+        let record = OtherVersionTests.copying(2, of: fixture.resume.content, from: 3 << 20, basis: basis)
+        #expect(await DocumentFixture.code { try await writer.write(record) } == .basisChanged)
+        let next = try await open()
+        #expect(try await AgainstFixture.told(by: next).values.contains(AgainstFixture.signatures(of: fixture.copy)))
+        await next.end()
+    }
+
     enum Change: CaseIterable {
         case none, edited, touched, replaced, grown
         case damaged, truncated, emptied, longer, overlong, otherVersion, gone
