@@ -16,7 +16,7 @@ public struct SignatureBatch: Sendable {
 /// version, and what was put aside. A file with holes is several bases, one for each stretch between them.
 ///
 /// At most ``limit`` bases, of many files the largest, and one file of a folder open at a time. Until all is told, the
-/// signatures are held as well: 1.25 MiB, with as many bases as there can be some 8 MiB, and twice as much while they are
+/// signatures are held as well: 1.25 MiB, with as many bases as there can be some 10 MiB, and twice as much while they are
 /// read or written. Belongs to one thread, which reads them.
 final class Bases {
     /// The most bases: as many as there can be signatures, of which each has at least one.
@@ -163,7 +163,7 @@ final class Bases {
     private func add(_ file: Int?, in root: Int) {
         guard let found = roots[root].open(file, of: tree) else { return }
         for stretch in found.stretches() where sizes.count < limit {
-            let state = KeptSignatures.Basis(version: found.version, stretch: stretch)
+            let state = KeptSignatures.Basis(found, stretch)
             let isSettled = found.isSettled && roots[root].remnants == nil
             bases.append(Basis(root: root, file: file, state: state, isSettled: isSettled))
             sizes.append(UInt64(stretch.count))
@@ -270,7 +270,7 @@ final class Bases {
             do {
                 isReading = try reader?.step(in: file.descriptor, state.stretch, appendingTo: &bytes) ?? false
                 // What the limit has cut short is read again where there is room for all of it.
-                isWhole = isSettled && file.version == state.version && reader?.hasLeftOut == false
+                isWhole = isSettled && KeptSignatures.Basis(file, state.stretch) == state && reader?.hasLeftOut == false
             } catch {
                 (isReading, isWhole) = (false, false)
             }

@@ -12,20 +12,36 @@ final class BasisFile: Sendable {
     /// The slowest clock of a file system: an edit has a time of at most 2 s before it.
     private static let clockTick: Int64 = 2
 
+    /// What tells it from every other file.
+    struct Number: Hashable {
+        /// See ``FileSystem/key``.
+        let fileSystem: UInt64
+        let inode: UInt64
+    }
+
     let descriptor: OwnedDescriptor
     let size: UInt64
     /// The state that it was in when it was opened.
     let version: FileVersion
+    /// Which file it is, as long as the file system does not forget it.
+    let number: Number
     /// Whether any edit since then gives it another version: not where it had changed just before, since both may have the
     /// same time.
     let isSettled: Bool
 
-    /// - Parameter limit: what is behind these bytes is not looked at.
-    init(_ descriptor: consuming OwnedDescriptor, limit: UInt64 = .max) throws(Errno) {
+    /// - Parameters:
+    ///   - limit: what is behind these bytes is not looked at.
+    ///   - keepsInodes: what is said of the file system: for tests.
+    init(
+        _ descriptor: consuming OwnedDescriptor, limit: UInt64 = .max, keepsInodes: Bool? = nil
+    ) throws(Errno) {
         let now = Int64(time(nil))
-        let identity = FileIdentity(try SystemCalls.status(of: descriptor), of: descriptor)
+        let system = FileSystem(of: descriptor)
+        let status = try SystemCalls.status(of: descriptor)
+        let identity = FileIdentity(status, of: descriptor, keepsInodes: keepsInodes)
         size = min(limit, identity.size)
         version = FileVersion(of: identity)
+        number = Number(fileSystem: system.key ?? identity.device, inode: UInt64(status.st_ino))
         isSettled = Self.isSettled(identity, at: now)
         self.descriptor = descriptor
     }

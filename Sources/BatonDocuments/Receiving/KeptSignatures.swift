@@ -15,13 +15,16 @@ struct KeptSignatures {
     /// A stretch of a file in one state.
     struct Basis: Hashable {
         let version: FileVersion
+        /// The file, which the version does not say where its number is not kept: others of its size may have its times. It
+        /// may have another number then, and is read again.
+        let number: BasisFile.Number
         let stretch: Range<UInt64>
     }
 
-    /// The most bytes of the file: 4.25 MiB and a few, of 65,536 bases with one signature each; of a single one 1.25 MiB.
-    static let sizeLimit = headSize + 24 + PieceSignature.limit * (48 + PieceSignature.byteCount)
+    /// The most bytes of the file: 5.25 MiB and a few, of 65,536 bases with one signature each; of a single one 1.25 MiB.
+    static let sizeLimit = headSize + 24 + PieceSignature.limit * (64 + PieceSignature.byteCount)
 
-    private static let magic: [UInt8] = Array("baton pieces 1 \n".utf8)
+    private static let magic: [UInt8] = Array("baton pieces 2 \n".utf8)
     /// Magic and checksum. Then come the average size of the pieces, the number of bases, each with the place of its
     /// signatures, and these in their wire form.
     private static let headSize = 16 + 16
@@ -59,10 +62,12 @@ struct KeptSignatures {
         pieceSize = size
         for _ in 0..<count {
             guard
-                let high = reader.number(), let low = reader.number(), let stretch = reader.range(of: UInt64.self),
+                let high = reader.number(), let low = reader.number(), let system = reader.number(),
+                let inode = reader.number(), let stretch = reader.range(of: UInt64.self),
                 let place = reader.range(of: Int.self)
             else { return nil }
-            places[Basis(version: FileVersion(high: high, low: low), stretch: stretch)] = place
+            let number = BasisFile.Number(fileSystem: system, inode: inode)
+            places[Basis(version: FileVersion(high: high, low: low), number: number, stretch: stretch)] = place
         }
         guard
             let signatures = reader.field(limit: PieceSignature.limit * PieceSignature.byteCount), reader.isAtEnd
@@ -109,6 +114,7 @@ struct KeptSignatures {
         writer.append(UInt64(places.count))
         for (basis, place) in places {
             for number in [basis.version.high, basis.version.low] { writer.append(number) }
+            for number in [basis.number.fileSystem, basis.number.inode] { writer.append(number) }
             for number in [basis.stretch.lowerBound, basis.stretch.upperBound] { writer.append(number) }
             for number in [place.lowerBound, place.upperBound] { writer.append(UInt64(number)) }
         }
@@ -132,6 +138,12 @@ struct KeptSignatures {
     /// Removes what was kept.
     static func remove(at path: FilePath) {
         _ = try? SystemCalls.call { path.withPlatformString { unlink($0) } }
+    }
+}
+
+extension KeptSignatures.Basis {
+    init(_ file: BasisFile, _ stretch: Range<UInt64>) {
+        self.init(version: file.version, number: file.number, stretch: stretch)
     }
 }
 

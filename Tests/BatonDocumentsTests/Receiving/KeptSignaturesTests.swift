@@ -83,7 +83,7 @@ struct AgainstFixture {
     /// A file as a basis, in the state in which it is.
     static func basis(_ path: FilePath) throws -> KeptSignatures.Basis {
         let file = try file(path)
-        return KeptSignatures.Basis(version: file.version, stretch: 0..<file.size)
+        return KeptSignatures.Basis(file, 0..<file.size)
     }
 
     /// Keeps others for a file than it has.
@@ -222,6 +222,39 @@ struct KeptSignaturesTests {
         await next.end()
     }
 
+    @Test("Where the number of a file is no part of its version, those of another file are not told as its own")
+    func otherNumber() async throws {
+        let scratch = try ScratchFolder()
+        let kept = scratch.path.appending("kept")
+        let paths = try (0..<2).map { number in
+            try scratch.makeFile("copy \(number)", DocumentFixture.content(2 << 20, seed: 63 + UInt64(number)))
+        }
+        // Both were written in the same tick of the clock.
+        func identities() throws -> [FileIdentity] {
+            try paths.map { FileIdentity(try SystemCalls.status(at: $0), keepsInodes: false) }
+        }
+        let isEqual = try await DocumentFixture.eventually {
+            for path in paths {
+                var times = [timespec(tv_sec: 1000, tv_nsec: 0), timespec(tv_sec: 1000, tv_nsec: 0)]
+                try SystemCalls.call { utimensat(AT_FDCWD, path.string, &times, 0) }
+            }
+            let both = try identities()
+            return both[0] == both[1]
+        }
+        try #require(isEqual)
+        for path in paths { try await AgainstFixture.settle(path) }
+        for _ in 0..<2 {
+            let bases = Bases(of: try DocumentFixture.tree(2 << 20))
+            for path in paths { bases.add(try OlderCopy(opening: path, keepsInodes: false)) { _ in true } }
+            bases.keepSignatures(at: kept)
+            var told: [Int: [UInt8]] = [:]
+            while let batch = bases.nextSignatures() { told[batch.basis, default: []] += batch.bytes }
+            for (number, path) in paths.enumerated() {
+                #expect(try told[number] == AgainstFixture.signatures(of: path))
+            }
+        }
+    }
+
     enum Change: CaseIterable {
         case none, edited, touched, replaced, grown
         case damaged, truncated, emptied, longer, overlong, otherVersion, gone
@@ -257,7 +290,7 @@ struct KeptSignaturesTests {
         case .emptied: try SystemCalls.call { truncate(kept.string, 0) }
         case .longer: try DocumentFixture.write([0], to: kept, at: UInt64(try DocumentFixture.size(at: kept)))
         case .overlong: try SystemCalls.call { truncate(kept.string, 1 << 40) }
-        case .otherVersion: try DocumentFixture.write(Array("2".utf8), to: kept, at: 13)
+        case .otherVersion: try DocumentFixture.write(Array("1".utf8), to: kept, at: 13)
         case .gone: KeptSignatures.remove(at: kept)
         }
     }
@@ -501,7 +534,7 @@ struct KeptSignaturesTests {
             let path = try #require(fixture.kept())
             let kept = try #require(KeptSignatures(readingFrom: path, least: .smallest))
             let file = try AgainstFixture.file(other)
-            let ofOther = kept[KeptSignatures.Basis(version: file.version, stretch: 0..<file.size)]
+            let ofOther = kept[KeptSignatures.Basis(file, 0..<file.size)]
             #expect(ofOther.map(Array.init) == (room == 3 ? nil : whole))
         }
         #expect(try await fixture.attempt(4..<5, against: [other]) == whole)
@@ -529,7 +562,7 @@ struct KeptSignaturesTests {
         for name in names {
             let file = try AgainstFixture.file(older.appending(name))
             all.append(one)
-            all.finish(KeptSignatures.Basis(version: file.version, stretch: 0..<file.size))
+            all.finish(KeptSignatures.Basis(file, 0..<file.size))
         }
         try all.write(to: kept)
         try DocumentFixture.write([~contents[1][7]], to: older.appending("b"), at: 7)
@@ -549,7 +582,10 @@ struct KeptSignaturesTests {
         var generator = SeededGenerator(seed: .random(in: 0 ... .max))
         let scratch = try ScratchFolder()
         var kept = KeptSignatures(pieceSize: .smallest)
-        let basis = { KeptSignatures.Basis(version: FileVersion(high: $0, low: 1), stretch: 0..<$0 + 1) }
+        let basis = {
+            KeptSignatures.Basis(
+                version: FileVersion(high: $0, low: 1), number: .init(fileSystem: 7, inode: $0), stretch: 0..<$0 + 1)
+        }
         for number in 0..<UInt64(5) {
             kept.append(DocumentFixture.content(Int(number) * PieceSignature.byteCount, seed: number))
             kept.finish(number == 3 ? nil : basis(number))
