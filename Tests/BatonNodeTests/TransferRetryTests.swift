@@ -69,6 +69,24 @@ struct TransferRetryTests {
         }
     }
 
+    @Test("What it is told again at each attempt begins nothing anew, and what it was not told before does")
+    func toldAgain() {
+        func verdict(tellingMore: Bool) -> TransferRetry.Verdict {
+            var (retry, told) = (TransferRetry(now: start), TransferRetry.Told())
+            var verdict = TransferRetry.Verdict.giveUp
+            for minute in 1...30 {
+                let now = start + .seconds(60 * minute)
+                for batch in 1...UInt64(tellingMore ? minute : 3) { told.note(bytes: batch * 1000, now: now) }
+                if let time = told.last { retry.note(told: time) }
+                verdict = retry.verdict(on: error(.timedOut), now: now)
+                guard verdict != .giveUp else { break }
+            }
+            return verdict
+        }
+        #expect(verdict(tellingMore: false) == .giveUp)
+        #expect(verdict(tellingMore: true) != .giveUp)
+    }
+
     @Test("A device that can be reached and fails at once is given up; one that is busy is not")
     func failuresInARow() {
         var retry = TransferRetry(now: start)

@@ -50,7 +50,7 @@ extension Handoff {
         var isToldOfPlaces = false
         // Whether that it is another version than what came before is told already, and nothing of it has come since.
         let isToldOfChange = Lock(false)
-        let lastTold = Lock<Instant?>(nil)
+        let toldSignatures = Lock(TransferRetry.Told())
         var order = DocumentOrder(
             title: plan.activity.title, type: plan.activity.type, origin: plan.origin.id, folder: destination,
             copies: plan.copies,
@@ -74,7 +74,7 @@ extension Handoff {
                         let change = HandoffError(.documentChanged, "\(label) has changed since a part of it came")
                         Self.tell(change, waiting: 0, keeping: 0, to: events)
                     },
-                    told: { lastTold.withLock { $0 = .now } },
+                    told: { bytes in toldSignatures.withLock { $0.note(bytes: bytes, now: .now) } },
                     progress: { report in
                         progress.set(report)
                         let report = report.progress()
@@ -85,7 +85,7 @@ extension Handoff {
                 return (path, description.tree.size)
             } catch {
                 retry.note(bytes: progress.bytes, now: .now)
-                if let time = lastTold.withLock({ $0 }) { retry.note(told: time) }
+                if let time = toldSignatures.withLock({ $0.last }) { retry.note(told: time) }
                 let verdict = retry.verdict(on: error, now: .now)
                 guard !Task.isCancelled else { throw HandoffError(.cancelled, "the handoff was cancelled") }
                 // Asked again and again, and told once.

@@ -3,8 +3,8 @@ import BatonProtocol
 
 /// Whether a document that stopped coming goes on by itself: a pure value, told the time.
 struct TransferRetry: Sendable {
-    /// How long a device that has gone is waited for, from the last byte on, or from when it last took what it was told of
-    /// older copies: 10 minutes.
+    /// How long a device that has gone is waited for, from the last byte on, or from when it last took more than ever before of
+    /// what it was told of older copies: 10 minutes.
     static let patience: Duration = .seconds(600)
     /// How often in a row a transfer may fail before anything of it was sent, with a device that can be reached: 5.
     static let failureLimit = 5
@@ -50,6 +50,21 @@ struct TransferRetry: Sendable {
             guard now + next < end else { return nil }
             defer { next = min(next * 2, TransferRetry.longestPause) }
             return next
+        }
+    }
+
+    /// What the device took of signatures of older copies, over all attempts. Those that are told again each time are no news
+    /// of it: only more than ever before is.
+    struct Told: Sendable {
+        private var mostBytes: UInt64 = 0
+        /// When it last took more than ever before.
+        private(set) var last: Instant?
+
+        /// Takes note of what it took of one request by now.
+        mutating func note(bytes: UInt64, now: Instant) {
+            guard bytes > mostBytes else { return }
+            mostBytes = bytes
+            last = now
         }
     }
 

@@ -57,11 +57,11 @@ extension DocumentService {
     /// - Parameters:
     ///   - description: what the origin described it as.
     ///   - begin: hears, before any of it comes, whether it has changed since a part of it came.
-    ///   - told: hears that the origin has taken something of what it is told of older copies.
+    ///   - told: hears, whenever the origin has taken signatures of older copies, how many bytes of a request's that makes.
     /// - Returns: where it is now.
     func fetch(
         _ description: DocumentDescription, for order: DocumentOrder, from connection: Connection, claim: ClaimID,
-        begin: @Sendable (_ hasChanged: Bool) -> Void = { _ in }, told: @Sendable () -> Void = {},
+        begin: @Sendable (_ hasChanged: Bool) -> Void = { _ in }, told: @Sendable (_ bytes: UInt64) -> Void = { _ in },
         progress: @escaping @Sendable (TransferReport) -> Void
     ) async throws(HandoffError) -> [UInt8] {
         let tree = description.tree
@@ -171,7 +171,7 @@ extension DocumentService {
     /// an application that reads a range of it.
     private func receive(
         _ version: FileVersion, into writer: DocumentWriter, requiringAll: Bool, from connection: Connection,
-        claim: ClaimID, told: @Sendable () -> Void, progress: @escaping @Sendable (TransferReport) -> Void
+        claim: ClaimID, told: @Sendable (UInt64) -> Void, progress: @escaping @Sendable (TransferReport) -> Void
     ) async throws -> [UInt8] {
         let resumed = try await writer.progress().verifiedByteCount
         let report = TransferReport(of: writer.tree.size, resumed: resumed)
@@ -230,11 +230,11 @@ extension DocumentService {
     /// meanwhile.
     ///
     /// - Parameters:
-    ///   - told: hears of each batch that was taken.
+    ///   - told: hears with each batch that was taken how many bytes of signatures that makes by now.
     ///   - progress: tells what is waited for.
     private func tellSignatures(
         of writer: DocumentWriter, by upstream: UpstreamWriter, on stream: BatonTransport.Stream,
-        noting report: TransferReport, told: () -> Void, progress: () -> Void
+        noting report: TransferReport, told: (UInt64) -> Void, progress: () -> Void
     ) async throws {
         func tell(_ signatures: WireDocumentUpstream.OneOf_Kind) async throws {
             report.begin(.link)
@@ -245,6 +245,7 @@ extension DocumentService {
             report.note(link: waited.link, disk: .zero, processor: waited.processor)
         }
         var lastReport = Instant.now
+        var byteCount: UInt64 = 0
         while true {
             report.begin(.disk)
             let start = Instant.now
@@ -259,7 +260,8 @@ extension DocumentService {
                         $0.basis = UInt32(batch.basis)
                         $0.pieces = Data(batch.bytes)
                     }))
-            told()
+            byteCount += UInt64(batch.bytes.count)
+            told(byteCount)
             guard Instant.now - lastReport >= Self.progressInterval else { continue }
             lastReport = .now
             progress()
