@@ -187,39 +187,41 @@ struct ResumeTests {
     @Test("What a damaged journal makes it read it reads for as long as somebody waits for it, and the next goes on")
     func damagedJournalOfWhichNobodyWaits() async throws {
         let fixture = try WriterFixture()
-        await #expect(processExitsWith: .success) { [path = fixture.scratch.path.string as String] in
-            let scratch = FilePath(path)
-            let tree = try DocumentFixture.tree(64 << 20, version: 5, isSparse: true)
-            let (folder, parts) = (scratch.appending("destination"), scratch.appending("parts"))
-            let writer = try await DocumentWriter.begun(
-                tree, in: folder, ledger: try PartFileLedger(stateFolder: parts))
-            let zeros = DocumentFixture.record([UInt8](repeating: 0, count: 1 << 20), encoding: 1, saying: [])
-            for _ in 0..<63 { try await writer.write(zeros) }
-            #expect(await writer.end() == 63 << 20)
-            let journal = try #require(
-                DocumentFixture.names(in: parts).first { $0.hasSuffix(PartFileRecord.journalSuffix) })
-            try DocumentFixture.damageLastEntry(ofJournal: parts.appending(journal), of: 0..<63) { _ in
-                ChunkChecksum(ofZeros: ChunkLayout.chunkSize)
-            }
-
-            let before = try DocumentFixture.readByteCount()
-            let attempt = Task {
-                await DocumentFixture.code {
-                    _ = try await DocumentWriter.begun(
-                        tree, in: folder, ledger: try PartFileLedger(stateFolder: parts))
-                }
-            }
-            attempt.cancel()
-            #expect(await attempt.value == .cancelled)
-            let count = try DocumentFixture.readByteCount() - before
-            #expect(count < 32 << 20, "\(count) bytes were read")
-
-            let next = try await DocumentWriter.begun(tree, in: folder, ledger: try PartFileLedger(stateFolder: parts))
-            #expect(try await next.missing() == [62..<64])
-            for _ in 62..<64 { try await next.write(zeros) }
-            _ = try await next.commit()
+        let tree = try DocumentFixture.tree(64 << 20, version: 5, isSparse: true)
+        let zeros = DocumentFixture.record([UInt8](repeating: 0, count: 1 << 20), encoding: 1, saying: [])
+        let writer = try await DocumentWriter.begun(tree, in: fixture.folder, ledger: fixture.ledger)
+        for _ in 0..<63 { try await writer.write(zeros) }
+        #expect(await writer.end() == 63 << 20)
+        let unfinished = try #require(try fixture.ledger.unfinished().first)
+        try DocumentFixture.damageLastEntry(ofJournal: unfinished.journal, of: 0..<63) { _ in
+            ChunkChecksum(ofZeros: ChunkLayout.chunkSize)
         }
-        fixture.expectOnly(["report.pdf"])
+        func damage(_ chunk: UInt64) throws {
+            let part = fixture.folder.appending(try #require(fixture.names.first))
+            try DocumentFixture.write([1], to: part, at: chunk << 20)
+        }
+        try damage(3)
+        let folder = try DestinationFolder(fixture.folder)
+        let place = PartPlace(
+            folder: folder, ledger: fixture.ledger, umask: ProcessUmask.current, boot: folder.run,
+            records: try fixture.ledger.openFolder())
+        // It is asked before each chunk that is read.
+        var count = 0
+        #expect(
+            await DocumentFixture.code {
+                _ = try PartContent(
+                    reopening: unfinished, at: place,
+                    unless: {
+                        count += 1
+                        return count == 20
+                    })
+            } == .cancelled)
+        #expect(count == 20)
+        // Whether a chunk is read again shows.
+        for chunk in [5, 17, 40] as [UInt64] { try damage(chunk) }
+        let next = try await DocumentWriter.begun(tree, in: fixture.folder, ledger: fixture.ledger)
+        #expect(try await next.missing() == [3..<4, 40..<41, 62..<64])
+        await next.end()
     }
 
     @Test("Two writers of one document at once do not share a part, and the first one wins")
