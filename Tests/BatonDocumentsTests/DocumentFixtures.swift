@@ -75,6 +75,9 @@ enum DocumentFixture {
     /// file, depending on what it has read before.)
     static func size(at path: FilePath) throws -> Int { Int(try SystemCalls.status(at: path).st_size) }
 
+    /// Bytes that the disk holds for a file.
+    static func room(at path: FilePath) throws -> Int { Int(try SystemCalls.status(at: path).st_blocks) * 512 }
+
     static func read(_ path: FilePath) throws -> [UInt8] {
         let size = try SystemCalls.status(at: path).st_size
         return try SystemCalls.contents(of: path, limit: size + 1)

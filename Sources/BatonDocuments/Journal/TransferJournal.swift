@@ -97,17 +97,30 @@ final class TransferJournal {
         try bytes.withUnsafeBufferPointer { (bytes) throws(Errno) in
             try SystemCalls.write(UnsafeRawBufferPointer(bytes), to: file, at: 0)
         }
-        reserve(file, from: UInt64(bytes.count), header.tree.layout.chunkCount)
-        return TransferJournal(file, header, start: UInt64(bytes.count))
+        let journal = TransferJournal(file, header, start: UInt64(bytes.count))
+        journal.reserve()
+        return journal
     }
 
     /// Reserves the room of entries: the document's own is reserved as well, and goes on coming when the disk is full. For
-    /// each chunk there are at most two more, of a synchronisation. Where that does not go they take what there is.
-    private static func reserve(_ file: borrowing OwnedDescriptor, from start: UInt64, _ chunkCount: UInt64) {
+    /// each chunk there are at most two more, of a synchronisation. At most half of what is free is reserved, which others
+    /// need as well; beyond it, and where that does not go, they take what there is.
+    func reserve() {
         let number = file.rawValue
-        let (size, limit) = (UInt64(JournalEntry.size), reserveLimit)
-        let count = min(chunkCount, limit / (3 * size)) * 3 + spareCount
-        _ = try? SystemCalls.kernel { baton_reserve(number, Int64(start), Int64(min(count * size, limit))) }
+        let (size, limit) = (UInt64(JournalEntry.size), Self.reserveLimit)
+        let count = min(chunkCount, limit / (3 * size)) * 3 + Self.spareCount
+        let wanted = min(min(count * size, limit), (SystemCalls.freeByteCount(of: file) ?? .max) / 2)
+        guard wanted > 0 else { return }
+        _ = try? SystemCalls.kernel { baton_reserve(number, Int64(end), Int64(wanted)) }
+    }
+
+    /// Gives back what of that was not needed.
+    func giveBack() {
+        let number = file.rawValue
+        guard let size = try? SystemCalls.status(of: file).st_size else { return }
+        // What has been cut by then is not made longer.
+        let kept = min(size, off_t(clamping: end))
+        _ = try? SystemCalls.call { ftruncate(number, kept) }
     }
 
     /// Begins a journal in place of another one, which stays what it is until the new one is whole and durable.

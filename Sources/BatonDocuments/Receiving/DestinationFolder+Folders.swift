@@ -63,13 +63,7 @@ extension DestinationFolder {
     }
 
     /// Bytes that are free for this user; nil where the file system does not say.
-    var freeByteCount: UInt64? {
-        let number = file.rawValue
-        var status = statvfs()
-        guard (try? SystemCalls.call { fstatvfs(number, &status) }) != nil, status.f_blocks > 0 else { return nil }
-        let (free, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
-        return overflow ? nil : free
-    }
+    var freeByteCount: UInt64? { SystemCalls.freeByteCount(of: file) }
 
     /// Makes sure that what is free now is enough for a document.
     ///
@@ -89,5 +83,16 @@ extension DestinationFolder {
         guard blocks <= UInt64(status.f_bavail), hasInodes else {
             throw DocumentError(.destinationFull, tree.label.description, underlyingError: .noSpace)
         }
+    }
+}
+
+extension SystemCalls {
+    /// Bytes that are free for this user on the file system of an open file; nil where it does not say.
+    static func freeByteCount(of file: borrowing OwnedDescriptor) -> UInt64? {
+        let number = file.rawValue
+        var status = statvfs()
+        guard (try? call { fstatvfs(number, &status) }) != nil, status.f_blocks > 0 else { return nil }
+        let (free, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        return overflow ? nil : free
     }
 }

@@ -119,6 +119,7 @@ final class PartContent {
         self.init(
             of: opened.content.header.tree, in: part, opened.journal, verified: opened.content.verified,
             remnants: opened.content.remnants, at: place)
+        opened.journal.reserve()
         loseWhatIsGone()
         journal.beginRun()
         do throws(DocumentError) {

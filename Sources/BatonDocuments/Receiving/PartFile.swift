@@ -263,13 +263,7 @@ final class PartFile: Part {
 
     /// What is free now has to be enough; on file systems that cannot reserve, nobody keeps it for us.
     private func requireRoom(_ size: UInt64) throws(Errno) {
-        let number = file.rawValue
-        var status = statvfs()
-        guard (try? SystemCalls.call { fstatvfs(number, &status) }) != nil, status.f_blocks > 0 else { return }
-        let (free, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
-        if !overflow, free < size {
-            throw .noSpace
-        }
+        if let free = SystemCalls.freeByteCount(of: file), free < size { throw .noSpace }
     }
 
     private static func make(

@@ -75,6 +75,7 @@ final class PartJournal {
     /// - Returns: what of it the journal vouches for.
     func end(of chunks: ChunkSet) -> ChunkSet {
         marker?.settle()
+        defer { journal?.giveBack() }
         do {
             try flush()
         } catch {

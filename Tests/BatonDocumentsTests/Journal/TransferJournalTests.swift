@@ -300,6 +300,21 @@ struct TransferJournalTests {
         #expect(vast.room >= 4 << 20 && vast.room <= 17 << 20 && vast.size < 4096)
     }
 
+    @Test(
+        "At most half of what is free is reserved for them",
+        .enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
+    func reservedOnASmallDisk() throws {
+        let disk = try MountedFolder(tmpfsAt: try scratch.makeFolder("small"), size: 256 << 10)
+        let tree = try DocumentFixture.tree(100 << 40, version: 1, isSparse: true)
+        _ = try TransferJournal.create(
+            at: disk.path.appending("journal"),
+            JournalHeader(origin: DocumentFixture.origin, boot: Self.here, tree: tree))
+        var status = statvfs()
+        try SystemCalls.call { statvfs(disk.path.string, &status) }
+        let free = Int(status.f_bavail) * Int(status.f_frsize)
+        #expect(free >= 120 << 10 && free <= 136 << 10)
+    }
+
     @Test("Entries that changed places are damaged both")
     func movedEntries() throws {
         try append(0..<6, to: try TransferJournal.create(at: path, header()))

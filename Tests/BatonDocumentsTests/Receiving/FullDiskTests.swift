@@ -75,7 +75,7 @@ struct FullDiskTests {
 
     @Test(
         "The state folder's: the document arrives all the same, and nothing is lost where there was room for its entries",
-        arguments: [true, false], [64 << 10, 32 << 10])
+        arguments: [true, false], [64 << 10, 20 << 10])
     func stateFolder(_ isWhole: Bool, _ size: Int) async throws {
         let state = try MountedFolder(tmpfsAt: try scratch.makeFolder("state"), size: size)
         let parts = state.path.appending("parts")
@@ -90,7 +90,7 @@ struct FullDiskTests {
             let path = try await writer.commit()
             #expect(try DocumentFixture.size(at: path) == 400 << 20)
         } else {
-            // What the journal knows is kept: where nothing could be reserved, what the page holds that it has.
+            // What the journal knows is kept: where not enough could be reserved, what the pages hold that it has.
             let kept = await writer.end() >> 20
             #expect(size == 64 << 10 ? kept == 300 : kept >= 80 && kept < 300)
             let next = try await DocumentWriter.begun(

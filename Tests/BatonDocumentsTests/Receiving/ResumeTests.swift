@@ -313,6 +313,24 @@ struct ResumeTests {
         fixture.writers.expectOnly(["report.pdf"])
     }
 
+    @Test("What was reserved for the entries of a journal is given back, and reserved again when it goes on")
+    func journalRoom() async throws {
+        let fixture = try WriterFixture()
+        let tree = try DocumentFixture.tree(10 << 30, version: 9, isSparse: true)
+        let zeros = DocumentFixture.record([UInt8](repeating: 0, count: 1 << 20), encoding: 1, saying: [])
+        func room() throws -> Int {
+            let name = try #require(fixture.records.first { $0.hasSuffix(PartFileRecord.journalSuffix) })
+            return try DocumentFixture.room(at: fixture.scratch.path.appending("parts").appending(name))
+        }
+        for _ in 0..<2 {
+            let writer = try await fixture.writer(tree)
+            #expect(try room() > 1 << 20)
+            for _ in 0..<3 { try await writer.write(zeros) }
+            #expect(await writer.end() > 0)
+            #expect(try room() <= 16 << 10)
+        }
+    }
+
     @Test("Of two parts of one version the one in which most is goes on, not the newest")
     func fullestOfOneVersion() async throws {
         let fixture = try ResumeFixture(seed: 13)
