@@ -23,6 +23,9 @@ public final class DestinationFolder: Sendable {
     /// See ``FileSystem/keepsInodes``.
     let keepsInodes: Bool
 
+    /// Whether its file system can give back room of a file that nobody needs, as far as anybody knows.
+    let givesRoomBack: Bool
+
     /// See ``FileSystem/key``.
     let fileSystem: UInt64?
 
@@ -68,10 +71,11 @@ public final class DestinationFolder: Sendable {
     ///   - lacking: what the kernel is said not to have: for tests, whose kernel has it.
     ///   - landlock: the version that the kernel is said to have, likewise.
     ///   - keepsInodes: what is said of the file system, likewise.
+    ///   - givesRoomBack: likewise.
     ///   - run: the present run of the system, likewise.
     init(
         _ path: FilePath, checks: ReceivingChecks = .all, lacking: NeededCall? = nil, landlock: Int? = nil,
-        keepsInodes: Bool? = nil, run: BootID? = nil
+        keepsInodes: Bool? = nil, givesRoomBack: Bool = true, run: BootID? = nil
     ) throws(DocumentError) {
         self.path = path
         self.landlock = landlock
@@ -89,6 +93,7 @@ public final class DestinationFolder: Sendable {
         let system = FileSystem(of: file)
         self.keepsInodes = keepsInodes ?? system.keepsInodes
         fileSystem = system.key
+        self.givesRoomBack = givesRoomBack
         // Refused before the other device hears of anything, and not when its first byte has come.
         for call in NeededCall.allCases {
             guard let error = call == lacking ? .noFunction : Self.refusal(of: call, in: file) else { continue }

@@ -16,8 +16,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     private let tree: DocumentTree
     private let checks: ReceivingChecks
     private let bases: Bases
-    /// Whether all that came of the document before is of another version.
-    let hasChanged: Bool
+    /// Whether all that came of the document before is of another version. It is found out in `init`.
+    private(set) var hasChanged = false
     private var content: PartContent?
     private var verifier: ChunkVerifier?
     private var decoder: ChunkDecoder
@@ -43,13 +43,6 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         let umask = ProcessUmask.current
         let header = JournalHeader(origin: origin, boot: folder.run, tree: tree, identity: identity)
         let found = try ledger.unfinished(of: header, in: folder)
-        // Of what does not say which document it is, another version may be another document of that name.
-        hasChanged =
-            !found.isEmpty
-            && found.allSatisfy {
-                !$0.header.tree.isSameVersion(as: tree)
-                    && (identity.hasPlace(of: $0.header.identity) || identity.hasFile(of: $0.header.identity))
-            }
         bases = Bases(of: tree)
         decoder = ChunkDecoder(label: tree.label)
         try perform { (isCancelled) throws(DocumentError) in
@@ -61,10 +54,24 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
             }
             let place = PartPlace(
                 folder: folder, ledger: ledger, umask: umask, boot: header.boot, records: records)
-            self.content = try self.content(of: header, goingOnWith: found, at: place, unless: isCancelled)
+            let parts = found.map { $0.renumbered(at: place) }.filter { self.isThere($0, at: place) }
+            self.hasChanged = self.isChange(identity, since: parts, at: place)
+            self.content = try self.content(of: header, goingOnWith: parts, at: place, unless: isCancelled)
             self.findBases(copies)
             if let content = self.content { self.bases.keepSignatures(at: ledger.signatures(of: content.record)) }
         }
+    }
+
+    /// Whether all that there is of a document is of another version, and something is.
+    private func isChange(
+        _ identity: DocumentIdentity, since found: [UnfinishedDocument], at place: PartPlace
+    ) -> Bool {
+        // Of what does not say which document it is, another version may be another document of that name.
+        let isOther = found.allSatisfy {
+            !$0.header.tree.isSameVersion(as: tree)
+                && (identity.hasPlace(of: $0.header.identity) || identity.hasFile(of: $0.header.identity))
+        }
+        return isOther && found.contains { $0.fullness(at: place) > 0 }
     }
 
     /// The part: of an earlier transfer, where there is one to go on with.
@@ -72,7 +79,6 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         of header: JournalHeader, goingOnWith found: [UnfinishedDocument], at place: PartPlace,
         unless isCancelled: () -> Bool
     ) throws(DocumentError) -> PartContent {
-        let found = found.map { $0.renumbered(at: place) }.filter { isThere($0, at: place) }
         var content: PartContent?
         for unfinished in found.filter({ $0.header.tree.isSameVersion(as: tree) }).fullestFirst(at: place) {
             guard content == nil else {

@@ -222,6 +222,32 @@ struct KeptSignaturesTests {
         await next.end()
     }
 
+    @Test("A part is kept for them only where it takes no room, and another version is no change of what never came")
+    func withoutContent() async throws {
+        let fixture = try await AgainstFixture(seed: 65)
+        let content = DocumentFixture.content(8 << 20, seed: 101)
+        let copy = try fixture.resume.scratch.makeFile("large", (0..<8).flatMap { _ in content })
+        try await AgainstFixture.settle(copy)
+        let bytes = [UInt8](repeating: 5, count: DocumentIdentity.byteCount)
+        func attempt(version: UInt64 = ResumeFixture.version, givesRoomBack: Bool = true) async throws -> Bool {
+            let writer = try await DocumentWriter.create(
+                try DocumentFixture.tree(UInt64(fixture.resume.content.count), version: version),
+                from: DocumentFixture.origin,
+                in: try DestinationFolder(fixture.resume.folder, givesRoomBack: givesRoomBack),
+                ledger: try fixture.resume.nextStart(), against: [copy],
+                identity: DocumentIdentity(file: bytes, place: bytes))
+            let hasChanged = try await writer.hasChanged()
+            _ = try await AgainstFixture.told(by: writer)
+            #expect(await writer.end() == 0)
+            return hasChanged
+        }
+        _ = try await attempt(givesRoomBack: false)
+        fixture.resume.writers.expectOnly([])
+        _ = try await attempt()
+        #expect(fixture.resume.names.count == 1 && fixture.kept() != nil)
+        #expect(try await !attempt(version: ResumeFixture.version + 1))
+    }
+
     @Test("Where the number of a file is no part of its version, those of another file are not told as its own")
     func otherNumber() async throws {
         let scratch = try ScratchFolder()
