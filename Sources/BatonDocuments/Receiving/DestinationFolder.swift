@@ -26,6 +26,9 @@ public final class DestinationFolder: Sendable {
     /// Whether its file system can give back room of a file that nobody needs, as far as anybody knows.
     let givesRoomBack: Bool
 
+    /// What looking at files of a folder in it ends with; nil for what the disk says. For tests.
+    let lookFailure: Errno?
+
     /// See ``FileSystem/key``.
     let fileSystem: UInt64?
 
@@ -72,10 +75,11 @@ public final class DestinationFolder: Sendable {
     ///   - landlock: the version that the kernel is said to have, likewise.
     ///   - keepsInodes: what is said of the file system, likewise.
     ///   - givesRoomBack: likewise.
+    ///   - lookFailure: likewise.
     ///   - run: the present run of the system, likewise.
     init(
         _ path: FilePath, checks: ReceivingChecks = .all, lacking: NeededCall? = nil, landlock: Int? = nil,
-        keepsInodes: Bool? = nil, givesRoomBack: Bool = true, run: BootID? = nil
+        keepsInodes: Bool? = nil, givesRoomBack: Bool = true, lookFailure: Errno? = nil, run: BootID? = nil
     ) throws(DocumentError) {
         self.path = path
         self.landlock = landlock
@@ -94,6 +98,7 @@ public final class DestinationFolder: Sendable {
         self.keepsInodes = keepsInodes ?? system.keepsInodes
         fileSystem = system.key
         self.givesRoomBack = givesRoomBack
+        self.lookFailure = lookFailure
         // Refused before the other device hears of anything, and not when its first byte has come.
         for call in NeededCall.allCases {
             guard let error = call == lacking ? .noFunction : Self.refusal(of: call, in: file) else { continue }

@@ -36,8 +36,11 @@ protocol Part: AnyObject {
     /// Has the next read of these bytes come from the disk, as far as they are on their way to it no more.
     func leaveCache(_ range: Range<UInt64>, ofFile file: Int)
 
-    /// Whether a file of which something has come has its size still: somebody may have cut or removed it since.
-    func isThere(file: Int) -> Bool
+    /// Whether a file of which something has come has its size still, and no second name: somebody may have cut or removed it
+    /// since.
+    ///
+    /// - Throws: `writeFailed`, ...: the disk does not answer, and nobody knows.
+    func isThere(file: Int) throws(DocumentError) -> Bool
 
     /// The folder with the files that were put aside because their source changed; nil where there is none.
     func openAside() -> OwnedDescriptor?

@@ -84,7 +84,7 @@ extension PartContent {
             var changed: Set<Int> = []
             for file in 0..<tree.layout.fileCount {
                 let chunks = tree.layout.chunks(ofFile: file)
-                if verified.containsAny(chunks), folder.isThere(file: file) {
+                if verified.containsAny(chunks), try folder.isThere(file: file) {
                     // Of a third version, beside what has come of this one.
                     if remained.contains(tree.entry(ofFile: file).path.bytes) { remnants.insert(file) }
                     continue
@@ -150,7 +150,7 @@ extension PartContent {
             let chunks = tree.layout.chunks(ofFile: file)
             let moved = chunks.lowerBound + (chunk - old.layout.chunks(ofFile: number).lowerBound)
             // One that was cut is not read, which would give it its size again: it is asked for anew.
-            guard chunks.contains(moved), folder.isThere(file: file),
+            guard chunks.contains(moved), try folder.isThere(file: file),
                 isThere(tree.layout.place(of: moved), checksum, in: folder, room)
             else { continue }
             there.append(moved)

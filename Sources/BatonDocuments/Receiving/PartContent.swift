@@ -96,7 +96,8 @@ final class PartContent {
     ///
     /// - Parameter isCancelled: whether nobody waits for it any more: is asked before each chunk that has to be read.
     /// - Returns: nil when there is nothing to go on with; what is there stays then.
-    /// - Throws: `destinationFull` where its room was given back and is not there any more, `cancelled`; it stays as well.
+    /// - Throws: `destinationFull` where its room was given back and is not there any more, `cancelled`, `writeFailed` where the
+    ///   disk does not answer; it stays as well.
     convenience init?(
         reopening unfinished: UnfinishedDocument, at place: PartPlace, unless isCancelled: () -> Bool = { false }
     ) throws(DocumentError) {
@@ -123,9 +124,9 @@ final class PartContent {
             of: opened.content.header.tree, in: part, opened.journal, verified: opened.content.verified,
             remnants: opened.content.remnants, at: place)
         opened.journal.reserve()
-        loseWhatIsGone()
-        journal.beginRun()
         do throws(DocumentError) {
+            try loseWhatIsGone()
+            journal.beginRun()
             try compare(opened.content.unsure, unless: isCancelled)
         } catch {
             leave()
@@ -296,10 +297,12 @@ final class PartContent {
     }
 
     /// Forgets the chunks of files that somebody cut or removed since they came, and has the journal forget them.
-    private func loseWhatIsGone() {
+    ///
+    /// - Throws: that nobody knows of one.
+    private func loseWhatIsGone() throws(DocumentError) {
         for file in 0..<tree.layout.fileCount {
             let chunks = tree.layout.chunks(ofFile: file)
-            guard verified.containsAny(chunks), !part.isThere(file: file) else { continue }
+            guard verified.containsAny(chunks), try !part.isThere(file: file) else { continue }
             for chunk in verified.present(in: chunks).joined() { journal.lose(chunk) }
             verified.remove(chunks)
         }

@@ -156,14 +156,19 @@ final class PartFolder {
     /// See ``Part/heldByteCount``. Nothing is reserved of the others.
     var heldByteCount: UInt64 { current.map { SystemCalls.heldByteCount(of: $0.file) } ?? 0 }
 
-    /// Whether a file of which something has come has its size still, and no second name.
-    func isThere(file index: Int) -> Bool {
+    /// See ``Part/isThere(file:)``.
+    func isThere(file index: Int) throws(DocumentError) -> Bool {
         let path = tree.entry(ofFile: index).path
-        guard
-            let parent = try? folder(at: path.parent),
-            let status = try? SystemCalls.status(ofName: path.name, in: parent.folder)
-        else { return false }
-        return status.st_size == off_t(tree.layout.size(ofFile: index)) && (try? SystemCalls.requireOwn(status)) != nil
+        do throws(Errno) {
+            if let failure = destination.lookFailure { throw failure }
+            let status = try SystemCalls.status(ofName: path.name, in: try folder(at: path.parent).folder)
+            let isWhole = status.st_size == off_t(tree.layout.size(ofFile: index))
+            return isWhole && (try? SystemCalls.requireOwn(status)) != nil
+        } catch .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .improperLink {
+            return false
+        } catch {
+            throw failure(error, path)
+        }
     }
 
     /// Another descriptor of the folder, through which its file system can be synchronised from another thread.

@@ -75,7 +75,7 @@ final class RecordedPartFolder: Part {
 
     func leaveCache(_ range: Range<UInt64>, ofFile file: Int) { folder.leaveCache(range, ofFile: file) }
 
-    func isThere(file: Int) -> Bool { folder.isThere(file: file) }
+    func isThere(file: Int) throws(DocumentError) -> Bool { try folder.isThere(file: file) }
 
     /// See ``PartFolder/putAside(file:)``.
     func putAside(file: Int) throws(DocumentError) -> Bool { try folder.putAside(file: file) }

@@ -48,11 +48,12 @@ struct FolderResumeTests {
     ///
     /// - Parameter landlock: the version that the kernel has of it, where it has not all that this one has.
     private func open(
-        _ versions: [UInt64], landlock: Int? = nil, keepsInodes: Bool? = nil
+        _ versions: [UInt64], landlock: Int? = nil, keepsInodes: Bool? = nil, lookFailure: Errno? = nil
     ) async throws -> DocumentWriter {
         try await DocumentWriter.begun(
             try tree(versions),
-            in: try DestinationFolder(writers.folder, landlock: landlock, keepsInodes: keepsInodes),
+            in: try DestinationFolder(
+                writers.folder, landlock: landlock, keepsInodes: keepsInodes, lookFailure: lookFailure),
             ledger: try PartFileLedger(stateFolder: writers.scratch.path.appending("parts")))
     }
 
@@ -174,6 +175,19 @@ struct FolderResumeTests {
         #expect(try DocumentFixture.read(path) == damaged)
         let writer = try await open(versions)
         #expect(try await writer.missing() == [0..<3, 5..<7])
+        try await complete(writer, versions)
+    }
+
+    @Test(
+        "A disk that does not answer when it is asked for what came ends the attempt, and nothing is lost by that",
+        arguments: [1, 11], [Errno.ioError, .tooManyOpenFiles, .staleNFSFileHandle])
+    func unanswered(_ version: UInt64, _ failure: Errno) async throws {
+        try await receive(6, [1, 2, 3, 4, 5])
+        let versions: [UInt64] = [version, 2, 3, 4, 5]
+        let code = await DocumentFixture.code { _ = try await open(versions, lookFailure: failure) }
+        #expect(code == (failure == .staleNFSFileHandle ? .destinationMissing : .writeFailed))
+        let writer = try await open(versions)
+        #expect(try await writer.missing() == (version == 1 ? [6..<7] : [0..<3, 6..<7]))
         try await complete(writer, versions)
     }
 
