@@ -1290,8 +1290,8 @@ public nonisolated struct WireDocumentRangesRequest: Sendable {
   /// chunks may come as zstd
   public var takesCompressed: Bool = false
 
-  /// With preview of the file that the chunks are of, else of the document, as the manifest told it. Refused with
-  /// DOCUMENT_CHANGED where the claim's last manifest has told another one; empty: of whichever it is.
+  /// Of the document, as the manifest told it by which chunks are counted. Refused with DOCUMENT_CHANGED where the claim's
+  /// last manifest has told another one; empty: of whichever it is.
   public var version: Data = Data()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()

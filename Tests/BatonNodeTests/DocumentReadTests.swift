@@ -121,7 +121,10 @@ struct DocumentReadTests {
                         if let place {
                             try await service.read(range, ofDocumentAt: place, to: incoming.stream)
                         } else {
-                            try await service.read(range, of: tree, from: near, claim: ClaimID(), to: incoming.stream)
+                            let description = DocumentDescription(tree: tree, version: tree.version)
+                            try await service.read(
+                                range, of: description, from: near, claim: ClaimID(), to: incoming.stream
+                            ) { (refused) in refused }
                         }
                     } catch {
                         await incoming.stream.fail(error)
@@ -276,36 +279,51 @@ struct DocumentReadTests {
         await scene.close()
     }
 
-    @Test("An origin that has described the document anew since refuses chunks that are of another file there")
+    @Test("An origin that has described the document anew since refuses chunks that are elsewhere there, or nowhere")
     func otherDescription() throws {
-        func tree(_ files: [(String, UInt64)]) throws -> DocumentTree {
+        func description(_ files: [(String, UInt64, version: UInt64)]) throws -> DocumentDescription {
             var builder = DocumentTree.Builder(try DocumentLabel(Array("big".utf8)))
             try builder.append(DocumentEntry(path: .root, kind: .folder))
-            for (name, version) in files {
-                try builder.append(
-                    DocumentEntry(
-                        path: EntryPath(Array(name.utf8)),
-                        kind: .file(.init(size: 1 << 20, version: FileVersion(high: 1, low: version)))))
+            for (name, size, version) in files {
+                let file = DocumentEntry.File(size: size << 20, version: FileVersion(high: 1, low: version))
+                try builder.append(DocumentEntry(path: EntryPath(Array(name.utf8)), kind: .file(file)))
             }
-            return try builder.finish()
+            let tree = try builder.finish()
+            return DocumentDescription(tree: tree, version: tree.version)
         }
-        let (described, now) = (try tree([("b", 2), ("c", 3)]), try tree([("a", 1), ("b", 2), ("c", 3)]))
-        let part = try DocumentPart(FileRange(bytes: 0..<10, path: EntryPath(Array("b".utf8))), of: described)
-        var request = WireDocumentRangesRequest.with {
-            $0.preview = true
-            $0.version = Data(part.version.bytes)
-            $0.ranges = [WireChunkRange(part.chunks)]
+        let described = try description([("a", 1, version: 1), ("b", 3, version: 2)])
+        func part(_ bytes: Range<UInt64>, of description: DocumentDescription) throws -> DocumentPart {
+            try DocumentPart(FileRange(bytes: bytes, path: EntryPath(Array("b".utf8))), of: description)
         }
-        #expect(part.chunks == 0..<1)
-        try DocumentService.requireVersion(of: request, in: described)
-        // Where there are not as many chunks any more, it has changed as well.
-        for now in [now, try tree([])] {
-            let error = #expect(throws: HandoffError.self) { try DocumentService.requireVersion(of: request, in: now) }
+        var part = try part(10..<2 << 20 | 5, of: described)
+        func request() -> WireDocumentRangesRequest {
+            .with {
+                $0.preview = true
+                $0.version = Data(part.description.version.bytes)
+                $0.ranges = [WireChunkRange(part.chunks)]
+            }
+        }
+        #expect(part.chunks == 1..<4)
+        try DocumentService.requireVersion(of: request(), in: described.tree)
+        let grown = try description([("a", 2, version: 3), ("b", 3, version: 2)])
+        for now in [grown, try description([("b", 3, version: 2)]), try description([])] {
+            let error = #expect(throws: HandoffError.self) {
+                try DocumentService.requireVersion(of: request(), in: now.tree)
+            }
             #expect(error?.code == .documentChanged)
         }
-        // Where the file is now, it is the same.
-        request.ranges = [WireChunkRange(1..<2)]
-        try DocumentService.requireVersion(of: request, in: now)
+        // What is left of the file is where it is now.
+        part.removeFirst(1)
+        try part.move(to: grown)
+        #expect(part.chunks == 3..<5 && part.range == 3 << 20..<4 << 20 | 5)
+        try DocumentService.requireVersion(of: request(), in: grown.tree)
+        // Another version of it, and one that would have another size.
+        for other in [(3, 4), (1, 2)] as [(UInt64, UInt64)] {
+            let error = #expect(throws: HandoffError.self) {
+                try part.move(to: try description([("a", 2, version: 3), ("b", other.0, version: other.1)]))
+            }
+            #expect(error?.code == .documentChanged)
+        }
     }
 
     @Test("Of a damaged chunk nothing reaches the application, and what came before it does")

@@ -141,7 +141,9 @@ struct LeastProgressTests {
         let incoming = try #require(await node.incoming.makeAsyncIterator().next())
         let relaying = Task { [service, tree] in
             try await service.read(
-                FileRange(bytes: 0..<tree.size), of: tree, from: near, claim: ClaimID(), to: incoming.stream)
+                FileRange(bytes: 0..<tree.size), of: DocumentDescription(tree: tree), from: near, claim: ClaimID(),
+                to: incoming.stream
+            ) { (refused) in refused }
         }
         var read: [UInt8]? = []
         do {

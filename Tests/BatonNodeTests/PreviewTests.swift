@@ -27,7 +27,7 @@ struct PreviewTests {
                 for await incoming in far.incoming { group.addTask { await Self.serve(incoming, documents) } }
             }
         }
-        func description(seed: UInt64) async throws -> (Data, DocumentTree, ClaimID) {
+        func description(seed: UInt64) async throws -> (Data, DocumentDescription, ClaimID) {
             let path = parts.account.root.appending("document \(seed)")
             var generator = SeededGenerator(seed: seed)
             let content = Data(generator.bytes(5 << 20))
@@ -36,14 +36,14 @@ struct PreviewTests {
             let activity = try OfferedActivity(.with { $0.type = "org.example.film" }, document: source)
             _ = try await parts.offers.offer(activity, from: owner)
             let (claim, _) = try await parts.offers.claim(activity.id, by: Self.desktop)
-            return (content, try await documents.describe(from: near, claim: claim).tree, claim)
+            return (content, try await documents.describe(from: near, claim: claim), claim)
         }
         let (first, second) = (try await description(seed: 91), try await description(seed: 92))
 
         let (node, reader) = try await connectedPair(on: parts.loop)
         let iterator = node.incoming.makeAsyncIterator()
         func open(
-            _ range: Range<UInt64>, of document: (Data, tree: DocumentTree, claim: ClaimID)
+            _ range: Range<UInt64>, of document: (Data, description: DocumentDescription, claim: ClaimID)
         ) async throws -> (BatonTransport.Stream, Task<Void, Never>) {
             let stream = try await reader.open([])
             await stream.finish()
@@ -51,7 +51,9 @@ struct PreviewTests {
             let serving = Task {
                 do throws(HandoffError) {
                     try await documents.read(
-                        FileRange(bytes: range), of: document.tree, from: near, claim: document.claim, to: incoming)
+                        FileRange(bytes: range), of: document.description, from: near, claim: document.claim,
+                        to: incoming
+                    ) { (refused) in refused }
                 } catch {
                     await incoming.fail(error)
                 }

@@ -81,6 +81,14 @@ actor HandoffDocument {
         describing = nil
     }
 
+    /// The origin refused what it had described it as: it is asked again, unless somebody has since.
+    private func description(insteadOf refused: DocumentDescription) async throws(HandoffError) -> DocumentDescription {
+        let latest = try await description()
+        guard latest.version == refused.version else { return latest }
+        forgetDescription()
+        return try await description()
+    }
+
     /// It is whole, and there.
     func setArrived(at path: FilePath) {
         place = path
@@ -96,9 +104,11 @@ actor HandoffDocument {
             if let place {
                 try await documents.read(range, ofDocumentAt: place, to: stream)
             } else {
-                let tree = try await description().tree
+                let description = try await description()
                 let (connection, claim) = try await present()
-                try await documents.read(range, of: tree, from: connection, claim: claim, to: stream)
+                try await documents.read(
+                    range, of: description, from: connection, claim: claim, to: stream
+                ) { (refused) throws(HandoffError) in try await self.description(insteadOf: refused) }
             }
             await queue.leave()
         } catch {

@@ -19,7 +19,8 @@ extension DocumentService {
     ) async throws(HandoffError) {
         let document = range.path.isRoot ? try await scan(path) : try await scan(range.path, in: path)
         // Of a folder one file was looked at, which is the document then.
-        let part = try DocumentPart(FileRange(bytes: range.bytes, version: range.version), of: document.tree)
+        let part = try DocumentPart(
+            FileRange(bytes: range.bytes, version: range.version), of: DocumentDescription(tree: document.tree))
         let reader: DocumentReader
         do {
             reader = try await DocumentReader.open(document, ranges: [part.chunks], pool: pool)
@@ -46,26 +47,32 @@ extension DocumentService {
         await reader.close()
     }
 
+    /// Describes a document anew that is another one at its origin than it was described as.
+    typealias DescribingAnew = @Sendable (DocumentDescription) async throws(HandoffError) -> DocumentDescription
+
     /// Sends bytes of a claimed document that its origin is asked for, which are verified first.
     ///
-    /// - Parameter tree: what the origin described it as.
+    /// - Parameters:
+    ///   - description: what the origin described it as.
+    ///   - describe: called where it is another one there now: the file may be as it was, and in another place among the
+    ///     chunks.
     func read(
-        _ range: FileRange, of tree: DocumentTree, from connection: Connection, claim: ClaimID,
-        to stream: BatonTransport.Stream
+        _ range: FileRange, of description: DocumentDescription, from connection: Connection, claim: ClaimID,
+        to stream: BatonTransport.Stream, describingAnew describe: DescribingAnew
     ) async throws(HandoffError) {
-        let part = try DocumentPart(range, of: tree)
-        guard !part.chunks.isEmpty else {
-            try await stream.respond(.documentRead(part.response))
+        var rest = try DocumentPart(range, of: description)
+        let response = rest.response
+        guard !rest.chunks.isEmpty else {
+            try await stream.respond(.documentRead(response))
             return await stream.finish()
         }
-        var rest = part
-        var origin = try await request(rest, from: connection, claim: claim)
+        var origin = try await request(&rest, from: connection, claim: claim, describingAnew: describe)
         do {
-            try await stream.respond(.documentRead(part.response))
+            try await stream.respond(.documentRead(response))
             while true {
                 rest.removeFirst(try await relay(rest, from: origin, to: stream))
                 guard !rest.chunks.isEmpty else { break }
-                origin = try await request(rest, from: connection, claim: claim)
+                origin = try await request(&rest, from: connection, claim: claim, describingAnew: describe)
             }
             await stream.finish()
         } catch {
@@ -74,7 +81,22 @@ extension DocumentService {
         }
     }
 
-    /// Asks the origin for the chunks of a part.
+    /// Asks the origin for the chunks of a part, wherever they are by now.
+    private func request(
+        _ part: inout DocumentPart, from connection: Connection, claim: ClaimID,
+        describingAnew describe: DescribingAnew
+    ) async throws(HandoffError) -> BatonTransport.Stream {
+        for _ in 0..<Self.descriptionsOfRead {
+            do {
+                return try await request(part, from: connection, claim: claim)
+            } catch {
+                guard error.code == .documentChanged else { throw error }
+            }
+            try part.move(to: try await describe(part.description))
+        }
+        return try await request(part, from: connection, claim: claim)
+    }
+
     private func request(
         _ part: DocumentPart, from connection: Connection, claim: ClaimID
     ) async throws(HandoffError) -> BatonTransport.Stream {
@@ -83,7 +105,7 @@ extension DocumentService {
                 $0.claimID = Data(claim.bytes)
                 $0.ranges = [WireChunkRange(part.chunks)]
                 $0.preview = true
-                if part.version != .none { $0.version = Data(part.version.bytes) }
+                if part.description.version != .none { $0.version = Data(part.description.version.bytes) }
             }, open: 1, from: connection)
         await origin.finish()
         return origin
@@ -150,8 +172,7 @@ extension DocumentService {
                 }
             }
             guard verifier.verifiedChunkCount > before else { continue }
-            // Of one version is only what says which: else all has to be asked for at once.
-            let patience = part.version == .none || verifier.isComplete ? nil : Self.readPatience
+            let patience = part.isVersioned && !verifier.isComplete ? Self.readPatience : nil
             let isLeft = try await leaving(origin, after: patience) { () async throws(HandoffError) in
                 try await hand(buffer, to: stream, within: watch)
             }
@@ -212,16 +233,21 @@ struct FileRange: Sendable {
 /// Bytes of a document that an application wants, and the chunks that hold them.
 struct DocumentPart: Sendable {
     /// What the document is.
-    let tree: DocumentTree
+    let description: DocumentDescription
     /// Cut to what the file has, among the bytes of the document.
     let range: Range<UInt64>
     private(set) var chunks: Range<UInt64>
     /// Of the file.
     let version: FileVersion
+    /// Which file of a folder.
+    private let path: EntryPath
+    /// Where the file begins, among the bytes of the document.
+    private let start: UInt64
 
     /// - Throws: `invalidRequest` for a folder, which has no bytes of its own, and a file that the document has not;
     ///   `documentChanged` for another version than is wanted.
-    init(_ wanted: FileRange, of tree: DocumentTree) throws(HandoffError) {
+    init(_ wanted: FileRange, of description: DocumentDescription) throws(HandoffError) {
+        let tree = description.tree
         guard let file = tree.file(at: wanted.path) else {
             throw HandoffError(
                 .invalidRequest,
@@ -231,19 +257,39 @@ struct DocumentPart: Sendable {
         }
         let whole = tree.layout.bytes(ofFile: file)
         let bytes = wanted.bytes.clamped(to: 0..<UInt64(whole.count))
-        self.tree = tree
+        self.description = description
+        (path, start) = (wanted.path, whole.lowerBound)
         version = tree.entry(ofFile: file).file?.version ?? .none
-        guard wanted.version == nil || wanted.version == version else {
-            throw HandoffError(
-                .documentChanged, "“\(tree.label)” has changed since what stands before was read: read it anew")
-        }
+        guard wanted.version == nil || wanted.version == version else { throw Self.hasChanged(tree) }
         range = whole.lowerBound + bytes.lowerBound..<whole.lowerBound + bytes.upperBound
         chunks = tree.layout.chunks(covering: range)
     }
 
+    private var tree: DocumentTree { description.tree }
+
+    /// Of one version is only what says which: else all has to be asked for at once.
+    fileprivate var isVersioned: Bool { version != .none && description.version != .none }
+
+    private static func hasChanged(_ tree: DocumentTree) -> HandoffError {
+        HandoffError(.documentChanged, "“\(tree.label)” has changed since what stands before was read: read it anew")
+    }
+
     /// The first chunks have been handed on.
-    fileprivate mutating func removeFirst(_ count: UInt64) {
+    mutating func removeFirst(_ count: UInt64) {
         chunks = chunks.lowerBound + count..<chunks.upperBound
+    }
+
+    /// The document was described anew: what is left is where its file is now.
+    ///
+    /// - Throws: `documentChanged` where the file is another one now, or does not say which it is.
+    mutating func move(to description: DocumentDescription) throws(HandoffError) {
+        guard isVersioned else { throw Self.hasChanged(tree) }
+        let first = max(range.lowerBound, tree.layout.offset(of: chunks.lowerBound))
+        let left = FileRange(bytes: first - start..<range.upperBound - start, path: path, version: version)
+        let moved = try DocumentPart(left, of: description)
+        // One version has one size.
+        guard moved.range.count == left.bytes.count else { throw Self.hasChanged(description.tree) }
+        self = moved
     }
 
     /// What the application is answered before the bytes.

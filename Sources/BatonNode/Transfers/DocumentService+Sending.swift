@@ -336,23 +336,9 @@ extension DocumentService {
     static func requireVersion(
         of request: WireDocumentRangesRequest, in tree: DocumentTree
     ) throws(HandoffError) {
-        guard !request.version.isEmpty else { return }
-        let version = [UInt8](request.version)
-        let isSame =
-            request.preview
-            ? request.ranges.allSatisfy { isOf(version, $0, in: tree) } : tree.version.bytes == version
-        guard isSame else {
+        guard request.version.isEmpty || tree.version.bytes == [UInt8](request.version) else {
             throw HandoffError(.documentChanged, "“\(tree.label)” has changed since it was described")
         }
-    }
-
-    /// Whether all files that chunks are of have this version.
-    private static func isOf(_ version: [UInt8], _ range: WireChunkRange, in tree: DocumentTree) -> Bool {
-        guard range.count > 0 else { return true }
-        let (end, overflow) = range.first.addingReportingOverflow(range.count)
-        guard !overflow, end <= tree.layout.chunkCount else { return false }
-        let files = tree.layout.place(of: range.first).file...tree.layout.place(of: end - 1).file
-        return files.allSatisfy { tree.entry(ofFile: $0).file?.version.bytes == version }
     }
 
     /// Rising or not, each has to be there.

@@ -14,6 +14,8 @@ struct DocumentService: Sendable {
     /// How long an application may take for a chunk of what it reads before the origin, which serves one such read of a device
     /// at a time, is left, and asked for the rest once it has: the three that may be in line there are waited for 15 s.
     static let readPatience = Duration.seconds(3)
+    /// How often in a row a document that an application reads is described anew, because it was refused as another one: 3.
+    static let descriptionsOfRead = 3
 
     /// Entries of a description that are sent at once.
     static let entriesAtOnce = 256

@@ -75,7 +75,7 @@ enum LocalRequestTarget: FuzzTarget {
     ) throws {
         let part: DocumentPart
         do throws(HandoffError) {
-            part = try DocumentPart(range, of: tree)
+            part = try DocumentPart(range, of: DocumentDescription(tree: tree))
         } catch {
             let isThere = (0..<tree.layout.fileCount).contains { tree.entry(ofFile: $0).path == range.path }
             return expect(!isThere && error.code == .invalidRequest, "a read of \(range.path) was refused: \(error)")

@@ -1,0 +1,161 @@
+import BatonEventLoop
+import BatonMessages
+import BatonProtocol
+import BatonTestSupport
+import BatonTransport
+import FoundationEssentials
+import SwiftProtobuf
+import SystemPackage
+import Testing
+
+@testable import BatonDocuments
+@testable import BatonNode
+
+/// Files of a folder that an application of another device reads slowly, while the folder changes and is described anew.
+@Suite("Reading a document that changes meanwhile", .timeLimit(.minutes(3)))
+struct ChangingDocumentReadTests {
+    private static let device = PeerName(id: "other-device", name: "other")
+    private static let size = 8 << 20
+
+    /// What the origin was asked.
+    private final class Served: Sendable {
+        private let state = Lock<(manifests: Int, ended: Int)>((0, 0))
+
+        /// How often the origin was asked what the document is.
+        var manifestCount: Int { state.withLock(\.manifests) }
+        /// How many requests have been served to their end.
+        var endedCount: Int { state.withLock(\.ended) }
+
+        func begin(_ request: [UInt8]) {
+            guard case .documentManifest = try? WireRequest.decode(request) else { return }
+            state.withLock { $0.manifests += 1 }
+        }
+
+        func end() { state.withLock { $0.ended += 1 } }
+    }
+
+    /// A device that offers a folder of two files, and one that has claimed it: both are this one.
+    private struct Scene {
+        let parts: NodeParts
+        let folder: FilePath
+        let claim: ClaimID
+        let near: Connection
+        /// As the handoff has it.
+        let document: HandoffDocument
+        let application: Connection
+        private let ends: [Connection]
+        private let serving: Task<Void, Never>
+        private let arrivals: IncomingStreams.AsyncIterator
+        let served = Served()
+
+        init(_ files: [(String, [UInt8])]) async throws {
+            parts = try NodeParts(TestAccount(devices: 1))
+            folder = parts.account.root.appending("films")
+            try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+            for (name, content) in files { try Data(content).write(to: URL(filePath: folder.appending(name).string)) }
+            let (owner, offering) = try await connectedPair(on: parts.loop)
+            let activity = try OfferedActivity(.with { $0.type = "org.example.films" }, document: .survey(folder))
+            _ = try await parts.offers.offer(activity, from: owner)
+            let claim = try await parts.offers.claim(activity.id, by: ChangingDocumentReadTests.device).claim
+            let service = PeerService(
+                offers: parts.offers, documents: parts.documents, exchange: parts.exchange,
+                streams: ByteBudget(bytes: 4 << 20).part(reserved: 0, ceiling: 4 << 20))
+            let (near, far) = try await connectedPair(on: parts.loop)
+            (self.claim, self.near) = (claim, near)
+            serving = Task { [served] in
+                for await incoming in far.incoming {
+                    Task {
+                        served.begin(incoming.request)
+                        await service.serve(incoming, from: ChangingDocumentReadTests.device, on: far)
+                        served.end()
+                    }
+                }
+            }
+            document = HandoffDocument(
+                parts.documents, presenting: { (near, claim) }, approving: { (_, _) throws(HandoffError) in })
+            let node: Connection
+            (node, application) = try await connectedPair(on: parts.loop)
+            arrivals = node.incoming.makeAsyncIterator()
+            ends = [near, far, owner, offering, node, application]
+        }
+
+        func close() async {
+            for connection in ends { await connection.close() }
+            await serving.value
+            await parts.offers.withdrawAll()
+        }
+
+        /// Begins to read a whole file, as an application does, and takes the answer alone.
+        func open(_ file: String) async throws -> BatonTransport.Stream {
+            let stream = try await application.open([])
+            await stream.finish()
+            let incoming = try #require(await arrivals.next()).stream
+            let range = FileRange(bytes: 0..<UInt64.max, path: try EntryPath(Array(file.utf8)))
+            Task { [document] in
+                do throws(HandoffError) {
+                    try await document.read(range, to: incoming)
+                } catch {
+                    await incoming.fail(error)
+                }
+            }
+            let response = try await WireResponse(serializedBytes: stream.response())
+            if case .failure(let failure)? = response.kind { throw HandoffError(failure) }
+            return stream
+        }
+
+        /// Writes to a file until that shows.
+        func edit(_ file: String, _ content: [UInt8]) async throws {
+            let path = folder.appending(file)
+            let before = try DocumentScan.scan(path).tree[0].file?.version
+            try await eventually("the edit shows") {
+                let writing = try FileDescriptor.open(path, .writeOnly, options: .truncate)
+                try writing.closeAfter { _ = try writing.writeAll(content) }
+                return try DocumentScan.scan(path).tree[0].file?.version != before
+            }
+        }
+    }
+
+    /// - Returns: what came, and what ended it before its end.
+    private func rest(of stream: BatonTransport.Stream) async -> (read: [UInt8], error: TransportError?) {
+        var read: [UInt8] = []
+        do throws(TransportError) {
+            while let buffer = try await stream.read() { buffer.withBytes { read += $0 } }
+        } catch {
+            return (read, error)
+        }
+        return (read, nil)
+    }
+
+    @Test("A file that has not changed is read on where it is now, though one before it has grown since")
+    func moved() async throws {
+        var generator = SeededGenerator(seed: 95)
+        let content = generator.bytes(Self.size)
+        let scene = try await Scene([("a", generator.bytes(1 << 20)), ("b", content)])
+        let slow = try await scene.open("b")
+        // The description, and the range of which the application has not taken the first chunk.
+        try await eventually("the origin was left") { scene.served.endedCount == 2 }
+        try await scene.edit("a", generator.bytes(2 << 20))
+        _ = try await scene.parts.documents.describe(from: scene.near, claim: scene.claim)
+        let (read, error) = await rest(of: slow)
+        #expect(error == nil && read == content)
+        // Once for each state, and once because the origin was told of the older one.
+        #expect(scene.served.manifestCount == 3)
+        await scene.close()
+    }
+
+    @Test("Of a file that has changed as well no other bytes are read on")
+    func changed() async throws {
+        var generator = SeededGenerator(seed: 96)
+        let content = generator.bytes(Self.size)
+        let scene = try await Scene([("a", generator.bytes(1 << 20)), ("b", content)])
+        let slow = try await scene.open("b")
+        try await eventually("the origin was left") { scene.served.endedCount == 2 }
+        try await scene.edit("a", generator.bytes(2 << 20))
+        try await scene.edit("b", generator.bytes(Self.size))
+        _ = try await scene.parts.documents.describe(from: scene.near, claim: scene.claim)
+        let (read, error) = await rest(of: slow)
+        #expect(error?.code == .reset(.sourceChanged))
+        #expect(read.count < content.count && read == Array(content.prefix(read.count)))
+        await scene.close()
+    }
+}
