@@ -158,4 +158,18 @@ struct ChangingDocumentReadTests {
         #expect(read.count < content.count && read == Array(content.prefix(read.count)))
         await scene.close()
     }
+
+    @Test("What changed while it was read is read as it is now by the very next who asks")
+    func next() async throws {
+        var generator = SeededGenerator(seed: 97)
+        let scene = try await Scene([("a", generator.bytes(10)), ("b", generator.bytes(Self.size))])
+        let first = try await scene.open("b")
+        let content = generator.bytes(Self.size)
+        try await scene.edit("b", content)
+        #expect(await rest(of: first).error?.code == .reset(.sourceChanged))
+        let second = try await scene.open("b")
+        let (read, error) = await rest(of: second)
+        #expect(error == nil && read == content)
+        await scene.close()
+    }
 }

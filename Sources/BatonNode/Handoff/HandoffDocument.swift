@@ -97,7 +97,7 @@ actor HandoffDocument {
     /// Sends bytes of it to an application: from the file where it is here, else from the origin, ahead of what else is
     /// on its way.
     ///
-    /// - Throws: before the stream was answered. What fails afterwards aborts it.
+    /// - Throws: what failed. Once the stream was answered, that has aborted it.
     func read(_ range: FileRange, to stream: BatonTransport.Stream) async throws(HandoffError) {
         try await queue.enter()
         do {

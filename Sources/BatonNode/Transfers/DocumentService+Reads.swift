@@ -56,6 +56,7 @@ extension DocumentService {
     ///   - description: what the origin described it as.
     ///   - describe: called where it is another one there now: the file may be as it was, and in another place among the
     ///     chunks.
+    /// - Throws: what failed, also where the stream had been answered: it is aborted then.
     func read(
         _ range: FileRange, of description: DocumentDescription, from connection: Connection, claim: ClaimID,
         to stream: BatonTransport.Stream, describingAnew describe: DescribingAnew
@@ -77,7 +78,9 @@ extension DocumentService {
             await stream.finish()
         } catch {
             await origin.reset(.cancelled)
-            await stream.reset(HandoffError(documentCause: error).resetCode)
+            let failure = HandoffError(documentCause: error)
+            await stream.reset(failure.resetCode)
+            throw failure
         }
     }
 
