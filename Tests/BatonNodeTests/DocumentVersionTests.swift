@@ -144,4 +144,25 @@ struct DocumentVersionTests {
         #expect(scene.arrived() == content)
         await scene.close()
     }
+
+    /// Each of which would otherwise be looked at before the request has a place.
+    @Test("Requests with a wrong version cost as little with a great document as with a small one")
+    func wrongVersions() throws {
+        var builder = DocumentTree.Builder(try DocumentLabel(Array("great".utf8)))
+        try builder.append(DocumentEntry(path: .root, kind: .folder))
+        let start = ContinuousClock.now
+        for number in 10_000..<30_000 {
+            let file = DocumentEntry.File(size: 1, version: FileVersion(high: 1, low: UInt64(number)))
+            try builder.append(DocumentEntry(path: EntryPath(Array("\(number)".utf8)), kind: .file(file)))
+        }
+        let tree = try builder.finish()
+        let building = ContinuousClock.now - start
+        let request = WireDocumentRangesRequest.with { $0.version = Data(FileVersion(high: 2, low: 3).bytes) }
+        let asking = ContinuousClock().measure {
+            for _ in 0..<1000 {
+                #expect(throws: HandoffError.self) { try DocumentService.requireVersion(of: request, in: tree) }
+            }
+        }
+        #expect(asking < building, "\(asking), and \(building) to look at all of it")
+    }
 }

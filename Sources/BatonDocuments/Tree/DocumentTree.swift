@@ -9,11 +9,15 @@ public struct DocumentTree: Sendable {
     public static let entryLimit = 100_000
     /// The most bytes of all paths and link targets: 16 MiB.
     public static let nameByteLimit = 16 << 20
+    /// Bytes of which a checksum is made at once.
+    private static let checksumStep = 16 << 10
 
     /// The name that the document has.
     public let label: DocumentLabel
     /// How the bytes of its files are cut.
     public let layout: ChunkLayout
+    /// Which state of its files it is: the same for as long as each has the same version.
+    public let version: FileVersion
 
     private let names: [UInt8]
     private let entries: [PackedEntry]
@@ -50,17 +54,6 @@ public struct DocumentTree: Sendable {
         return low < files.count && entry(ofFile: low).path == path ? low : nil
     }
 
-    /// Which state of its files it is: the same for as long as each has the same version. All of them are looked at.
-    public var version: FileVersion {
-        var writer = FieldWriter()
-        for file in files {
-            let version = entries[Int(file)].version
-            for half in [version.high, version.low] { writer.append(half) }
-        }
-        let checksum = writer.bytes.withUnsafeBytes { ChunkChecksum(of: $0) }
-        return FileVersion(high: checksum.high, low: checksum.low)
-    }
-
     /// Whether a file of the layout has holes, told without an allocation. The file has to exist.
     func isSparse(file: Int) -> Bool { entries[entryIndex(ofFile: file)].shape == .sparseFile }
 
@@ -85,6 +78,18 @@ public struct DocumentTree: Sendable {
         self.entries = entries
         self.files = files
         self.room = room
+        version = Self.version(of: files.lazy.map { entries[Int($0)] })
+    }
+
+    /// All of them are looked at.
+    private static func version(of entries: some Sequence<PackedEntry>) -> FileVersion {
+        var writer = FieldWriter()
+        for entry in entries {
+            for half in [entry.version.high, entry.version.low] { writer.append(half) }
+            if writer.bytes.count >= checksumStep { writer.fold() }
+        }
+        writer.fold()
+        return FileVersion(bytes: writer.bytes) ?? .none
     }
 
     /// Takes entries one after the other, as a scan or another device gives them, and refuses what is no tree.
