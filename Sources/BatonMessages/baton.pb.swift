@@ -1204,7 +1204,7 @@ public nonisolated struct WireDocumentManifestResponse: Sendable {
   /// the same for where it is on the origin, whatever file is there
   public var placeIdentity: Data = Data()
 
-  /// 16 bytes, the same for as long as every file has the same version; empty: it does not say
+  /// 16 bytes, the same for as long as all that is in it is the same; empty: it does not say
   public var version: Data = Data()
 
   public var unknownFields = SwiftProtobuf.UnknownStorage()

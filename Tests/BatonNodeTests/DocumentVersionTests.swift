@@ -16,7 +16,9 @@ import Testing
 @Suite("Versions of a document that is fetched", .timeLimit(.minutes(3)))
 struct DocumentVersionTests {
     enum Change: CaseIterable {
-        case sameSize, larger, smaller, inFolder
+        case sameSize, larger, smaller, inFolder, linkInFolder
+
+        var isInFolder: Bool { self == .inFolder || self == .linkInFolder }
     }
 
     /// A device that offers a document, and one that has claimed it: both are this one.
@@ -103,6 +105,13 @@ struct DocumentVersionTests {
             }
         }
 
+        /// Has the folder's link lead elsewhere.
+        func retarget(to target: String) throws {
+            let link = document.appending("third").string
+            try? FileManager.default.removeItem(atPath: link)
+            try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: target)
+        }
+
         func arrived() -> [UInt8]? {
             let place = file == document ? inbox.appending("image") : inbox.appending("image").appending("second")
             return FileManager.default.contents(atPath: place.string).map { Array($0) }
@@ -113,7 +122,9 @@ struct DocumentVersionTests {
     func describedAnew(_ change: Change) async throws {
         var generator = SeededGenerator(seed: 83)
         let size = 2 * ChunkLayout.chunkSize + 1000
-        let scene = try await Scene(isFolder: change == .inFolder, generator.bytes(size))
+        let before = generator.bytes(size)
+        let scene = try await Scene(isFolder: change.isInFolder, before)
+        if change == .linkInFolder { try scene.retarget(to: "first") }
         let described = try await scene.describe()
         try await scene.begin(described)
         let content =
@@ -121,14 +132,19 @@ struct DocumentVersionTests {
             case .sameSize, .inFolder: generator.bytes(size)
             case .larger: generator.bytes(size + 3 * ChunkLayout.chunkSize)
             case .smaller: generator.bytes(1000)
+            case .linkInFolder: before
             }
-        try await scene.edit(content)
+        if change == .linkInFolder { try scene.retarget(to: "second") } else { try await scene.edit(content) }
         let now = try await scene.describe()
         let error = await #expect(throws: HandoffError.self) { try await scene.fetch(described) }
         #expect(error?.code == .documentChanged)
         #expect(scene.arrived() == nil)
         try await scene.fetch(now)
         #expect(scene.arrived() == content)
+        if change == .linkInFolder {
+            let link = scene.inbox.appending("image").appending("third").string
+            #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "second")
+        }
         await scene.close()
     }
 

@@ -72,6 +72,11 @@ struct FieldWriter {
         bytes += field
     }
 
+    /// Bytes alone, of which the number stands somewhere else.
+    mutating func append(raw field: ArraySlice<UInt8>) {
+        bytes += field
+    }
+
     /// Puts a checksum in the place of all that was written, which is as good to tell it from something else.
     mutating func fold() {
         let checksum = bytes.withUnsafeBytes { ChunkChecksum(of: $0) }

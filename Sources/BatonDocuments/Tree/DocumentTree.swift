@@ -16,7 +16,8 @@ public struct DocumentTree: Sendable {
     public let label: DocumentLabel
     /// How the bytes of its files are cut.
     public let layout: ChunkLayout
-    /// Which state of its files it is: the same for as long as each has the same version.
+    /// Which state it is: the same for as long as the same is in it, each file with the same version and each link with the
+    /// same target.
     public let version: FileVersion
 
     private let names: [UInt8]
@@ -78,14 +79,14 @@ public struct DocumentTree: Sendable {
         self.entries = entries
         self.files = files
         self.room = room
-        version = Self.version(of: files.lazy.map { entries[Int($0)] })
+        version = Self.version(of: entries, names)
     }
 
     /// All of them are looked at.
-    private static func version(of entries: some Sequence<PackedEntry>) -> FileVersion {
+    private static func version(of entries: [PackedEntry], _ names: [UInt8]) -> FileVersion {
         var writer = FieldWriter()
         for entry in entries {
-            for half in [entry.version.high, entry.version.low] { writer.append(half) }
+            entry.appendState(to: &writer, names)
             if writer.bytes.count >= checksumStep { writer.fold() }
         }
         writer.fold()
@@ -221,7 +222,7 @@ private struct PackedEntry: Sendable {
     private let nameStart: UInt32
     private let seconds: Int64
     private let size: UInt64
-    let version: FileVersion
+    private let version: FileVersion
 
     init(_ entry: DocumentEntry, _ names: inout [UInt8]) {
         nameStart = UInt32(names.count)
@@ -245,6 +246,20 @@ private struct PackedEntry: Sendable {
         hasTime = entry.modified != nil
         seconds = entry.modified?.seconds ?? 0
         nanoseconds = UInt32(clamping: entry.modified?.nanoseconds ?? 0)
+    }
+
+    /// What makes it another entry. A hole may be filled at any moment, and the time of a folder changes with what comes
+    /// and goes in it: neither is in it.
+    func appendState(to writer: inout FieldWriter, _ names: [UInt8]) {
+        let kind: UInt64 =
+            switch shape {
+            case .file, .sparseFile: isExecutable ? 1 : 0
+            case .folder: 2
+            case .link: 3
+            }
+        writer.append(kind << 32 | UInt64(pathLength) << 16 | UInt64(targetLength))
+        for number in [size, version.high, version.low] { writer.append(number) }
+        writer.append(raw: names[Int(nameStart)..<Int(nameStart) + Int(pathLength) + Int(targetLength)])
     }
 
     func unpacked(_ names: [UInt8]) -> DocumentEntry {
