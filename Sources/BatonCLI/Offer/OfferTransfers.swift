@@ -7,8 +7,9 @@ import BatonProtocol
 /// A value. Several devices may have one name, and one device may take an offer over more than once: only the number of the
 /// claim tells them apart.
 struct OfferTransfers {
-    /// Transfers that are known: 128, as many as a node has claims. Of one that has failed and goes on the end may never
-    /// be told; where there are more, that of which nothing was heard for longest is forgotten.
+    /// Transfers that are known: 128, as many as a node has claims. Nodes that ran before this command was updated may never
+    /// tell the end of one that failed and went on; where there are more, that of which nothing was heard for longest is
+    /// forgotten.
     static let bound = 128
 
     private struct Key: Equatable {

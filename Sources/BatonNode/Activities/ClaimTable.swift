@@ -113,14 +113,19 @@ struct ClaimTable {
 
     /// Notes that what the holder wanted has failed.
     ///
-    /// - Returns: the claim, the first time; `nil` where that is known already, or the activity was taken over before, or
-    ///   the device holds no such claim.
+    /// - Returns: the claim, the first time since it went on; `nil` where that is known already, or the activity was taken
+    ///   over before, or the device holds no such claim.
     mutating func setFailed(_ id: ClaimID, by device: PeerName) -> Claim? {
         guard let claim = claims[id], claim.device.id == device.id, !claim.isContinued, !claim.hasFailed else {
             return nil
         }
         claims[id]?.hasFailed = true
         return claim
+    }
+
+    /// Notes that the holder goes on with what has failed: what becomes of it is news again.
+    mutating func setGoingOn(_ id: ClaimID) {
+        claims[id]?.hasFailed = false
     }
 
     /// Notes what the holder is given.
@@ -184,7 +189,7 @@ struct Claim: Sendable {
     let number: UInt64
     /// The holder has said that it took the activity over.
     var isContinued = false
-    /// Its application was told of a failure.
+    /// Its application was told of a failure, and its holder has not gone on since.
     var hasFailed = false
     /// Its application's number for what it saved for the holder; 0: none.
     fileprivate(set) var state: UInt64 = 0

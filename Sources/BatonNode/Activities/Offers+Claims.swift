@@ -93,7 +93,13 @@ extension Offers {
         settle()
     }
 
-    /// What a claim was made for has failed: its application is told once, however many things fail.
+    /// The holder asks for the document once more: that its application was told of a failure is over.
+    func goOn(_ id: ClaimID) {
+        claims.setGoingOn(id)
+    }
+
+    /// What a claim was made for has failed: its application is told once, however many things fail, and again when it
+    /// fails after it went on.
     func fail(_ id: ClaimID, by device: PeerName, with error: HandoffError) {
         guard let claim = claims.setFailed(id, by: device) else { return }
         report(.failed(error.concerning(device).failure), of: claim)

@@ -102,6 +102,7 @@ extension DocumentService {
             try await limit.begin(for: device, .preview)
         } else {
             try await limit.begin(for: device, claim: claimID) { await stream.reset(.cancelled) }
+            await offers.goOn(claimID)
         }
         let pool = request.preview ? previews ?? self.pool : self.pool
         do {

@@ -429,6 +429,33 @@ struct ProgressLineTests {
         #expect(left.count == 2 && left[0] == "continued by ubuntu" && left[1].hasPrefix("ubuntu (2)  "), "\(left)")
     }
 
+    @Test("a transfer that failed and went on leaves neither its line nor its name taken when it fails again")
+    func failedTwice() async throws {
+        let screen = Screen()
+        let reporter = OfferReporter(isJSON: false, progress: Self.line(screen, isTerminal: true, width: 100))
+        func report(_ claim: UInt64) async throws {
+            screen.advance(milliseconds: 500)
+            try await reporter.progressed(
+                .with {
+                    $0.device = "ubuntu"
+                    $0.bytes = 43 << 20
+                    $0.total = 100 << 20
+                }, claim: claim)
+        }
+        for _ in 1...2 {
+            try await report(7)
+            try await reporter.failed(
+                .with {
+                    $0.device = "ubuntu"
+                    $0.message = "it was cut"
+                }, claim: 7)
+        }
+        try await report(9)
+        let lines = try Self.shown(screen.take())
+        #expect(lines.count == 3 && lines[2].hasPrefix("ubuntu  "), "\(lines)")
+        #expect(lines.prefix(2).allSatisfy { $0 == "ubuntu did not get it: it was cut" }, "\(lines)")
+    }
+
     @Test("of two transfers of one name JSON has the rate of each; so many are known, and those last heard of")
     func sameNameInJSON() throws {
         var transfers = OfferTransfers()
