@@ -184,7 +184,7 @@ public actor Node {
             offers: offers, pool: budget.documents, ledger: ledger, limit: sending,
             stallDeadline: limits.stallDeadline, leastProgress: limits.leastProgress,
             descriptions: budget.descriptions, olderCopies: budget.olderCopies, previews: budget.previews,
-            checks: seams.checks)
+            reads: budget.reads, checks: seams.checks)
         let directory = PeerDirectory(
             account: account, epoch: epoch, store: store, replayGuard: replayGuard, known: known,
             discovery: discovery, storage: storage, on: loop, logger: logger)

@@ -38,7 +38,7 @@ struct BufferLimits: Sendable {
         var ceiling: Int
     }
 
-    /// In all, in bytes. Default 144 MiB, of which 112 are reserved.
+    /// In all, in bytes. Default 144 MiB, of which 115 are reserved.
     var total = 144 << 20
     /// What other devices send. Reserved by default: 256 KiB for each of 32 connections and 16 handshakes. At most 40 MiB.
     var devices = Part(reserved: 12 << 20, ceiling: 40 << 20)
@@ -53,9 +53,13 @@ struct BufferLimits: Sendable {
     /// Documents on their way: see ``BatonDocuments/BufferPool``. Reserved by default: 12 buffers, of which one device can
     /// hold nine (``NodeLimits/transfersPerDevice``). At most 22, which three devices can hold that stand still.
     var documents = Part(reserved: 13 << 20, ceiling: 23 << 20)
-    /// What applications look at of documents: whoever waits for it does not wait for devices that stand still with
-    /// documents. Reserved by default: two buffers, which is what one device can hold. At most 8 MiB.
+    /// What applications of other devices look at of documents: whoever waits for it does not wait for devices that stand
+    /// still with documents. Reserved by default: two buffers, which is what one device can hold. At most 8 MiB.
     var previews = Part(reserved: 3 << 20, ceiling: 8 << 20)
+    /// What this user's applications read of documents, one buffer for each read. Not the same as ``previews``: of two
+    /// devices that read each other's documents, each could wait for what the other one has to send. Reserved by default:
+    /// two buffers. At most 8 MiB.
+    var reads = Part(reserved: 3 << 20, ceiling: 8 << 20)
     /// What is in documents, while it is looked at, told, or held by a claim: the greatest takes 28 MiB. Each device has
     /// half of what there is when it asks, this user's applications together as much as one device. By default 44 MiB,
     /// and at most 64.
@@ -74,6 +78,7 @@ struct NodeBudget: Sendable {
     let applications: ReceiveBudget
     let documents: BufferPool
     let previews: BufferPool
+    let reads: BufferPool
     let descriptions: SharedPart
     let olderCopies: SharedPart
     let streams: ByteBudget.Part
@@ -99,6 +104,7 @@ struct NodeBudget: Sendable {
             .local)
         documents = BufferPool(part: part(limits.buffers.documents))
         previews = BufferPool(part: part(limits.buffers.previews))
+        reads = BufferPool(part: part(limits.buffers.reads))
         descriptions = SharedPart(part(limits.buffers.descriptions))
         olderCopies = SharedPart(part(limits.buffers.olderCopies))
         streams = part(limits.buffers.streams)

@@ -172,4 +172,31 @@ struct ChangingDocumentReadTests {
         #expect(error == nil && read == content)
         await scene.close()
     }
+
+    @Test(
+        "What an application reads comes at once, though documents that stand still hold all of their buffers",
+        arguments: [false, true])
+    func besideDocuments(hasArrived: Bool) async throws {
+        var generator = SeededGenerator(seed: 98)
+        let content = generator.bytes(3 << 20)
+        let scene = try await Scene([("a", []), ("b", content)])
+        if hasArrived { await scene.document.setArrived(at: scene.folder) }
+        let pool = scene.parts.documents.pool
+        var held: [Buffer] = []
+        while let buffer = pool.acquireIfAvailable() { held.append(buffer) }
+        let stream = try await scene.open("b")
+        let received = Lock<[UInt8]>([])
+        let reading = Task {
+            while let buffer = try await stream.read() {
+                buffer.withBytes { bytes in received.withLock { $0 += bytes } }
+            }
+        }
+        await #expect(throws: Never.self) {
+            try await eventually("all of it came") { received.withLock(\.count) == content.count }
+        }
+        for buffer in held { pool.release(buffer) }
+        try await reading.value
+        #expect(received.withLock(\.self) == content)
+        await scene.close()
+    }
 }

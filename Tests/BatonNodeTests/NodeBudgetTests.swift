@@ -51,10 +51,10 @@ struct NodeBudgetTests {
     func documented() {
         let limits = NodeLimits()
         let budget = NodeBudget(limits)
-        #expect(budget.whole.bytes == 144 << 20 && budget.whole.common == 32 << 20)
+        #expect(budget.whole.bytes == 144 << 20 && budget.whole.common == 29 << 20)
         #expect(budget.devices.floor == 256 << 10 && limits.connections + limits.handshakes == 48)
         #expect(budget.applications.floor == 64 << 10 && limits.localConnections == 144)
-        #expect(budget.documents.limit == 22 && budget.previews.limit == 7)
+        #expect(budget.documents.limit == 22 && budget.previews.limit == 7 && budget.reads.limit == 7)
         // A request and its answer of the greatest size: the request counts twice.
         #expect(limits.buffers.deviceRequests.reserved / 48 == 3 * Limits.messageBytes)
         #expect(limits.buffers.applicationRequests.reserved / 144 == 64 << 10)

@@ -402,6 +402,7 @@ struct NodeLimitsTests {
             reserved: limits.localConnections * (32 << 10), ceiling: limits.localConnections * (32 << 10) + (1 << 20))
         limits.buffers.documents = .init(reserved: 2 << 20, ceiling: 3 << 20)
         limits.buffers.previews = .init(reserved: 2 << 20, ceiling: 2 << 20)
+        limits.buffers.reads = .init(reserved: 2 << 20, ceiling: 2 << 20)
         limits.buffers.streams = .init(reserved: 256 << 10, ceiling: 1 << 20)
         limits.buffers.deviceRequests = .init(reserved: 48 * (8 << 10), ceiling: 48 * (8 << 10))
         limits.buffers.applicationRequests = .init(
@@ -411,7 +412,7 @@ struct NodeLimitsTests {
         let parts = [
             limits.buffers.devices, limits.buffers.applications, limits.buffers.deviceRequests,
             limits.buffers.applicationRequests, limits.buffers.documents, limits.buffers.previews,
-            limits.buffers.descriptions, limits.buffers.streams,
+            limits.buffers.reads, limits.buffers.descriptions, limits.buffers.streams,
         ]
         limits.buffers.total = parts.reduce(1 << 20) { $0 + $1.reserved }
         return limits

@@ -8,8 +8,8 @@ import SystemPackage
 
 /// Serves single ranges of documents to the applications that continue them.
 ///
-/// At most one chunk of each is here at a time, in a buffer of the pool that all documents share, and what an application
-/// does not read stops the origin.
+/// At most one chunk of each is here at a time, in a buffer of the pool that all reads share, and what an application does
+/// not read stops the origin.
 extension DocumentService {
     /// Sends bytes of a document that is on this device.
     ///
@@ -23,7 +23,7 @@ extension DocumentService {
             FileRange(bytes: range.bytes, version: range.version), of: DocumentDescription(tree: document.tree))
         let reader: DocumentReader
         do {
-            reader = try await DocumentReader.open(document, ranges: [part.chunks], pool: pool)
+            reader = try await DocumentReader.open(document, ranges: [part.chunks], pool: readPool)
         } catch {
             throw HandoffError(error)
         }
@@ -33,8 +33,8 @@ extension DocumentService {
                 let step = ChunkLayout.chunkSize
                 for start in stride(from: part.range.lowerBound, to: part.range.upperBound, by: step) {
                     // One at a time: were each read to wait for a second, all could hold what all of them wait for.
-                    let buffer = try await pool.acquire()
-                    defer { pool.release(buffer) }
+                    let buffer = try await acquire(within: watch)
+                    defer { readPool.release(buffer) }
                     let end = min(start + UInt64(step), part.range.upperBound)
                     try await reader.readContent(start..<end, into: buffer)
                     try await hand(buffer, to: stream, within: watch)
@@ -114,6 +114,23 @@ extension DocumentService {
         return origin
     }
 
+    private var readPool: BufferPool { reads ?? pool }
+
+    /// Takes a buffer; one that comes too late goes back.
+    private func acquire(within watch: StallWatch) async throws(HandoffError) -> Buffer {
+        var acquired: Buffer?
+        do throws(HandoffError) {
+            return try await watch.bound("others read documents, and no room came") {
+                let buffer = try await readPool.acquire()
+                acquired = buffer
+                return buffer
+            }
+        } catch {
+            if let acquired { readPool.release(acquired) }
+            throw error
+        }
+    }
+
     /// Hands on what was asked for of each chunk once its checksum has come.
     ///
     /// - Returns: how many chunks: fewer than were asked for where the application took so long that the origin was left.
@@ -128,8 +145,8 @@ extension DocumentService {
         within watch: StallWatch
     ) async throws -> UInt64 {
         var verifier = try part.verifier()
-        let buffer = try await pool.acquire()
-        defer { pool.release(buffer) }
+        let buffer = try await acquire(within: watch)
+        defer { readPool.release(buffer) }
         var spent: Buffer?
         var (count, start) = (0, Instant.now)
         var isLeft = false

@@ -55,6 +55,8 @@ struct DocumentService: Sendable {
     var absence = Duration.seconds(2)
     /// See ``BufferLimits/previews``; with `nil` previews take the buffers of documents.
     var previews: BufferPool?
+    /// See ``BufferLimits/reads``; with `nil` reads take the buffers of documents.
+    var reads: BufferPool?
     /// What is looked at of what is received.
     var checks = ReceivingChecks.all
 

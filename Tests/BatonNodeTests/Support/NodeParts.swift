@@ -45,7 +45,7 @@ struct NodeParts {
         documents = DocumentService(
             offers: offers, pool: budget.documents,
             ledger: try PartFileLedger(stateFolder: account.root.appending("parts")), limit: TransferLimit(),
-            previews: budget.previews)
+            previews: budget.previews, reads: budget.reads)
         discovery = ServiceDiscovery(loop: loop, executor: try BlockingExecutor(name: "discovery"))
         directory = PeerDirectory(
             account: current, store: device.store, replayGuard: replayGuard, known: known, discovery: discovery,
