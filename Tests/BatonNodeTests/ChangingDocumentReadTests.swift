@@ -199,4 +199,26 @@ struct ChangingDocumentReadTests {
         #expect(received.withLock(\.self) == content)
         await scene.close()
     }
+
+    @Test("A device that was away is asked once what the document is, and not twice")
+    func wasAway() async throws {
+        let scene = try await Scene([("a", [1]), ("b", [2])])
+        let handoff = scene.parts.handoff()
+        await handoff.hold(scene.claim, on: scene.near)
+        let document = HandoffDocument(
+            scene.parts.documents, presenting: { () throws(HandoffError) in try await handoff.presentClaim() },
+            approving: { (_, _) throws(HandoffError) in })
+        #expect(try await document.description().tree.size == 2)
+        try await scene.edit("b", [3, 4])
+        try await handoff.renewClaim(for: document)
+        #expect(try await document.description().tree.size == 3)
+        #expect(scene.served.manifestCount == 2)
+        await scene.close()
+    }
+}
+
+extension Handoff {
+    fileprivate func hold(_ claim: ClaimID, on connection: Connection) {
+        held = (connection, claim)
+    }
 }

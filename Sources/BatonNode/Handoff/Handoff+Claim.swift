@@ -101,14 +101,16 @@ extension Handoff {
         return (fresh, claim)
     }
 
-    /// Makes sure that the origin knows the claim; where it has forgotten it, asks for the activity again.
+    /// Makes sure that the origin knows the claim, by asking what the document is now; where it has forgotten it, asks for the
+    /// activity again.
     ///
     /// What is offered under another id since counts as the same when its document is the same file or folder there, of
     /// which the origin tells: another one may have the same title, type and name.
-    func renewClaim() async throws(HandoffError) {
-        let (connection, claim) = try await presentClaim()
+    func renewClaim(for document: HandoffDocument) async throws(HandoffError) {
+        let (connection, _) = try await presentClaim()
         do {
-            _ = try await documents.describe(from: connection, claim: claim)
+            await document.forgetDescription()
+            _ = try await document.description()
             return
         } catch {
             guard error.code == .noSuchClaim else { throw error }
@@ -118,6 +120,8 @@ extension Handoff {
         guard payload.summary.kind == .document else {
             throw HandoffError(.noSuchActivity, "\(plan.origin.name) no longer offers the document")
         }
+        // What an application was told meanwhile was of the claim before.
+        await document.forgetDescription()
     }
 
     /// The id under which the origin offers the activity now; `nil` where it is as it was.

@@ -150,19 +150,20 @@ extension Handoff {
             try await rest(pause)
             await document.forgetDescription()
         case .waitForDevice(let end):
-            try await waitForDevice(until: end, because: error)
-            await document.forgetDescription()
+            try await waitForDevice(until: end, because: error, for: document)
         case .waitForPlace(let pause, _):
             try await rest(pause)
         }
     }
 
     /// Waits until the origin can be reached and holds a claim of this handoff: the same, or a new one where it forgot.
-    private func waitForDevice(until end: Instant, because cause: HandoffError) async throws(HandoffError) {
+    private func waitForDevice(
+        until end: Instant, because cause: HandoffError, for document: HandoffDocument
+    ) async throws(HandoffError) {
         var wait = TransferRetry.Wait(until: end)
         while true {
             do {
-                return try await renewClaim()
+                return try await renewClaim(for: document)
             } catch {
                 guard TransferRetry.isAway(error), !Task.isCancelled else { throw error }
             }
