@@ -179,4 +179,47 @@ struct FramingTests {
         while let buffer = state.next() { capacities.append(buffer.capacity) }
         #expect(capacities == [32 << 10, 1 << 20])
     }
+
+    @Test("Small buffers are filled again when the application is done with them; where something is left, large ones")
+    func smallBuffersAgain() throws {
+        let state = StreamState(isLocal: true)
+        // Kept, so that no other has the identity of one of them.
+        var small: [Buffer] = []
+        for _ in 0..<128 {
+            pattern(32 << 10).withUnsafeBytes { state.append($0) }
+            let buffer = try #require(state.next())
+            small.append(buffer)
+            state.recycle(buffer)
+        }
+        #expect(Set(small.map(ObjectIdentifier.init)).count == 1)
+        var large: [Buffer] = []
+        for _ in 0..<4 {
+            pattern(4 << 20).withUnsafeBytes { state.append($0) }
+            while let buffer = state.next() {
+                if buffer.capacity > 32 << 10 { large.append(buffer) }
+                state.recycle(buffer)
+            }
+        }
+        #expect(large.count >= 12 && Set(large.map(ObjectIdentifier.init)).count <= 8)
+    }
+
+    @Test("Megabytes that an application reads piece by piece are a few buffers, and not one for each piece")
+    func pieces() async throws {
+        let pair = try await ConnectedPair()
+        let (asker, answerer) = try await pair.stream()
+        let content = pattern(4 << 20)
+        var (all, kept): ([UInt8], [Buffer]) = ([], [])
+        for start in stride(from: 0, to: content.count, by: 32 << 10) {
+            let piece = content[start..<start + (32 << 10)]
+            try await asker.write(Buffer(copying: piece))
+            while all.count < piece.endIndex {
+                let buffer = try #require(try await answerer.read(reusing: kept.last))
+                all += buffer.bytes
+                kept.append(buffer)
+            }
+        }
+        #expect(all == content)
+        #expect(Set(kept.map(ObjectIdentifier.init)).count <= 8)
+        await pair.close()
+    }
 }

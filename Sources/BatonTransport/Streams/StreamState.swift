@@ -81,10 +81,16 @@ final class StreamState {
     /// The last buffer, or a new one when that is full.
     private func bufferToFill() -> Buffer {
         if let last = received.last, last.count < lastBound { return last }
-        let fresh = spares.popLast() ?? makeBuffer()
+        let fresh = takeSpare() ?? makeBuffer()
         lastBound = min(fresh.capacity, frames?.room(at: arrived) ?? fresh.capacity)
         received.append(fresh)
         return fresh
+    }
+
+    /// A buffer to be filled again; where something is left behind a large one.
+    private func takeSpare() -> Buffer? {
+        let index = spares.lastIndex { received.isEmpty || frames != nil || $0.capacity >= Self.capacity }
+        return index.map { spares.remove(at: $0) }
     }
 
     private func makeBuffer() -> Buffer {
@@ -124,7 +130,8 @@ final class StreamState {
 
     /// Takes a buffer back that the application is done with, to be filled again.
     func recycle(_ buffer: Buffer) {
-        guard spares.count < Self.spareBound, frames?.fit(buffer) ?? (buffer.capacity >= Self.capacity) else { return }
+        let isFit = frames?.fit(buffer) ?? (buffer.capacity >= Self.smallCapacity)
+        guard spares.count < Self.spareBound, isFit else { return }
         buffer.count = 0
         spares.append(buffer)
     }
