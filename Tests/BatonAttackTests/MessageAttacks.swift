@@ -1,4 +1,3 @@
-import Baton
 import BatonProtocol
 import Foundation
 import SwiftProtobuf
@@ -133,54 +132,6 @@ struct MessageAttacks {
         let bound = WireDictionaryValue.keyBound
         #expect((try? OfferedActivity.requireFitting(userInfo(bound))) != nil)
         #expect((try? OfferedActivity.requireFitting(userInfo(bound + 1))) == nil)
-    }
-
-    /// One NaN equals nothing and has the hash of all others: each that comes into a set is compared with all before.
-    @Test("Numbers in a set that are none", arguments: [true, false])
-    func noNumbers(isDate: Bool) async throws {
-        func wire(_ number: Double) -> WireValue {
-            .with { if isDate { $0.date = number } else { $0.real = number } }
-        }
-        func value(_ number: Double) -> UserInfoValue {
-            isDate ? .date(Date(timeIntervalSinceReferenceDate: number)) : .real(number)
-        }
-        /// A set of 2,000 of them: all alike where there is no number, and else none like another.
-        func userInfo(of number: (Double) -> WireValue, isNone: Bool) -> WireDictionaryValue {
-            .with { info in
-                info.pairs = [
-                    .with {
-                        $0.key = "k"
-                        $0.value.set.elements = (1...2_000).map { number(isNone ? .nan : Double($0)) }
-                    }
-                ]
-            }
-        }
-        let elements: [(name: String, wire: (Double) -> WireValue, value: (Double) -> UserInfoValue)] = [
-            ("itself", wire, value),
-            ("in an array", { number in .with { $0.array.elements = [wire(number)] } }, { .array([value($0)]) }),
-            (
-                "in a dictionary",
-                { number in .with { $0.dictionary = .with { $0.entries = ["k": wire(number)] } } },
-                { .dictionary(["k": value($0)]) }
-            ),
-        ]
-        for element in elements {
-            try OfferedActivity.requireFitting(userInfo(of: element.wire, isNone: false))
-            await attack("a set of \(isDate ? "dates" : "numbers") that are none, each \(element.name)") { defence in
-                var limits = WireDictionaryValue.HashedLimits()
-                limits.areNumbers = defence.isOn
-                let attack = userInfo(of: element.wire, isNone: true)
-                guard (try? OfferedActivity.requireFitting(attack, hashed: limits)) != nil else { return .refused }
-                // What whoever takes it does then: the library, which looks again before it does, or another one.
-                func cost(_ number: (Int) -> Double) -> Double {
-                    let values = (1...2_000).map { element.value(number($0)) }
-                    return WideUserInfoAttacks.cost { withExtendedLifetime(Set(values)) {} }
-                }
-                let (least, most) = (cost { Double($0) }, cost { _ in .nan })
-                print("2,000 of a set that are none cost \(most / least) times as much as numbers")
-                return Outcome(succeeds: most > 8 * least)
-            }
-        }
     }
 
     /// "Billion laughs" needs references; without them a message can at most be as large as it is. What is over the bound

@@ -37,7 +37,7 @@ struct WideUserInfoAttacks {
     }
 
     /// What a piece of work costs the thread.
-    static func cost(_ work: () throws -> Void) rethrows -> Double {
+    private static func cost(_ work: () throws -> Void) rethrows -> Double {
         let start = threadTime()
         try work()
         return threadTime() - start
@@ -87,6 +87,54 @@ struct WideUserInfoAttacks {
         let many = try await Self.wholeWay(keys: 4_800, through: files)
         #expect(many <= 20 * few)
         #expect(Self.rebuilding(keys: 200) > 20 * Self.rebuilding(keys: 25))
+    }
+
+    /// One NaN equals nothing and has the hash of all others: each that comes into a set is compared with all before.
+    @Test("Numbers in a set that are none", arguments: [true, false])
+    func noNumbers(isDate: Bool) async throws {
+        func wire(_ number: Double) -> WireValue {
+            .with { if isDate { $0.date = number } else { $0.real = number } }
+        }
+        func value(_ number: Double) -> UserInfoValue {
+            isDate ? .date(Date(timeIntervalSinceReferenceDate: number)) : .real(number)
+        }
+        /// A set of 2,000 of them: all alike where there is no number, and else none like another.
+        func userInfo(of number: (Double) -> WireValue, isNone: Bool) -> WireDictionaryValue {
+            .with { info in
+                info.pairs = [
+                    .with {
+                        $0.key = "k"
+                        $0.value.set.elements = (1...2_000).map { number(isNone ? .nan : Double($0)) }
+                    }
+                ]
+            }
+        }
+        let elements: [(name: String, wire: (Double) -> WireValue, value: (Double) -> UserInfoValue)] = [
+            ("itself", wire, value),
+            ("in an array", { number in .with { $0.array.elements = [wire(number)] } }, { .array([value($0)]) }),
+            (
+                "in a dictionary",
+                { number in .with { $0.dictionary = .with { $0.entries = ["k": wire(number)] } } },
+                { .dictionary(["k": value($0)]) }
+            ),
+        ]
+        for element in elements {
+            try OfferedActivity.requireFitting(userInfo(of: element.wire, isNone: false))
+            await attack("a set of \(isDate ? "dates" : "numbers") that are none, each \(element.name)") { defence in
+                var limits = WireDictionaryValue.HashedLimits()
+                limits.areNumbers = defence.isOn
+                let attack = userInfo(of: element.wire, isNone: true)
+                guard (try? OfferedActivity.requireFitting(attack, hashed: limits)) != nil else { return .refused }
+                // What whoever takes it does then: the library, which looks again before it does, or another one.
+                func cost(_ number: (Int) -> Double) -> Double {
+                    let values = (1...2_000).map { element.value(number($0)) }
+                    return Self.cost { withExtendedLifetime(Set(values)) {} }
+                }
+                let (least, most) = (cost { Double($0) }, cost { _ in .nan })
+                print("2,000 of a set that are none cost \(most / least) times as much as numbers")
+                return Outcome(succeeds: most > 8 * least)
+            }
+        }
     }
 
     @Test("More keys than user info has room for")

@@ -252,14 +252,22 @@ struct KeptSignaturesTests {
     func otherNumber() async throws {
         let scratch = try ScratchFolder()
         let kept = scratch.path.appending("kept")
-        let paths = try (0..<2).map { number in
-            try scratch.makeFile("copy \(number)", DocumentFixture.content(2 << 20, seed: 63 + UInt64(number)))
-        }
-        // Both were written in the same tick of the clock.
+        let paths = (0..<2).map { scratch.path.appending("copy \($0)") }
+        // Both were made in the same tick of the clock, and written in the same.
         func identities() throws -> [FileIdentity] {
-            try paths.map { FileIdentity(try SystemCalls.status(at: $0), keepsInodes: false) }
+            try paths.map {
+                let file = try SystemCalls.open($0, O_RDONLY)
+                return FileIdentity(try SystemCalls.status(of: file), of: file, keepsInodes: false)
+            }
         }
         let isEqual = try await DocumentFixture.eventually {
+            for path in paths {
+                unlink(path.string)
+                close(creat(path.string, 0o600))
+            }
+            for (number, path) in paths.enumerated() {
+                try DocumentFixture.write(DocumentFixture.content(2 << 20, seed: 63 + UInt64(number)), to: path)
+            }
             for path in paths {
                 var times = [timespec(tv_sec: 1000, tv_nsec: 0), timespec(tv_sec: 1000, tv_nsec: 0)]
                 try SystemCalls.call { utimensat(AT_FDCWD, path.string, &times, 0) }
