@@ -248,6 +248,11 @@ struct MountedFolder: ~Copyable {
         try SystemCalls.call { mount("baton-test", path.string, "tmpfs", 0, "size=\(size)") }
     }
 
+    /// Gives a tmpfs another size.
+    func resize(to size: Int) throws {
+        try SystemCalls.call { mount("baton-test", path.string, "tmpfs", 32, "size=\(size)") }
+    }
+
     /// A ramfs: a file system that nothing is known of.
     init(ramfsAt path: FilePath) throws {
         self.path = path

@@ -114,13 +114,12 @@ final class TransferJournal {
         _ = try? SystemCalls.kernel { baton_reserve(number, Int64(end), Int64(wanted)) }
     }
 
-    /// Gives back what of that was not needed.
+    /// Gives back what of that was not needed: what is behind the end of the file, where there may be entries that a full disk
+    /// took before it took no more.
     func giveBack() {
         let number = file.rawValue
         guard let size = try? SystemCalls.status(of: file).st_size else { return }
-        // What has been cut by then is not made longer.
-        let kept = min(size, off_t(clamping: end))
-        _ = try? SystemCalls.call { ftruncate(number, kept) }
+        _ = try? SystemCalls.call { ftruncate(number, size) }
     }
 
     /// Begins a journal in place of another one, which stays what it is until the new one is whole and durable.

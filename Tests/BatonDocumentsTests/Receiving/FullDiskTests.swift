@@ -99,6 +99,8 @@ struct FullDiskTests {
             // When there is room again, what waited is written down as well.
             for _ in kept..<350 { try await next.write(zeros) }
             try SystemCalls.call { unlink(filler.string) }
+            // What is looked at again is written down again as well.
+            try state.resize(to: 64 << 10)
             #expect(await next.end() == 350 << 20)
             let last = try await DocumentWriter.begun(
                 tree, in: folder, ledger: try PartFileLedger(stateFolder: parts))
