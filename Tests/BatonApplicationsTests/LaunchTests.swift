@@ -291,12 +291,16 @@ struct OpeningTests {
         let unnamed = try desk.folder.write("[Desktop Entry]", to: "hello")
         try desk.folder.program(
             "bin/xdg-mime",
-            "grep -q unknown \"$3\" && exit 1; [ \"$1 $2\" = 'query filetype' ] || exit 2; "
+            "grep -q unknown \"$3\" && exit 1; [ \"$1 $2\" = 'query filetype' ] || exit 2; grep -q silent \"$3\" && exit; "
+                + "grep -q generic \"$3\" && [ \"$XDG_CURRENT_DESKTOP\" != X-Generic ] && exit; "
                 + "grep -q Desktop \"$3\" && echo 'application/x-desktop; charset=us-ascii' || echo text/plain")
         try await desk.launcher().open(file: file)
+        try await desk.launcher().open(file: desk.folder.write("generic", to: "plain"))
         let unanswered = try desk.folder.write("unknown", to: "hello.text")
+        let silent = try desk.folder.write("silent", to: "silent.text")
+        let generic = try desk.folder.write("generic [Desktop Entry]", to: "generic")
         let places: [FilePath] = ["/nonexistent/file", "/dev/null", "relative"]
-        for path in places + [program, entry, archive, unnamed, unanswered] {
+        for path in places + [program, entry, archive, unnamed, unanswered, silent, generic] {
             do {
                 try await desk.launcher().open(file: path)
                 Issue.record("\(path) was opened")

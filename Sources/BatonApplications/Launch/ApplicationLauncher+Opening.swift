@@ -79,15 +79,19 @@ extension ApplicationLauncher {
     private func wouldStart(_ file: FilePath) async throws(LaunchError) -> Bool {
         if let suffix = file.extension, Self.programExtensions.contains(suffix.lowercased()) { return true }
         guard let path = try? search.find("xdg-mime") else { return false }
-        let answer = await ShortProcess.run(
-            path, ["query", "filetype", file.string], environment: environment, within: answerTime)
-        guard let answer, answer.hasSucceeded else {
-            throw LaunchError(
-                .notOpenable, "xdg-mime does not say what kind of file \(file) is: look at it, and open it yourself")
+        // Of a desktop that it does not know, or that lacks its own program, it says nothing and ends well.
+        for desktop in [environment["XDG_CURRENT_DESKTOP"], "X-Generic"] {
+            var environment = environment
+            environment["XDG_CURRENT_DESKTOP"] = desktop
+            let answer = await ShortProcess.run(
+                path, ["query", "filetype", file.string], environment: environment, within: answerTime)
+            // `file`, which answers where there is no database of types, adds parameters.
+            guard let answer, answer.hasSucceeded else { continue }
+            let type = answer.output.prefix { $0 != ";" && !$0.isWhitespace }
+            if type.contains("/") { return Self.programTypes.contains(type.lowercased()) }
         }
-        // `file`, which answers where there is no database of types, adds parameters.
-        let type = answer.output.prefix { $0 != ";" && !$0.isWhitespace }
-        return Self.programTypes.contains(type.lowercased())
+        throw LaunchError(
+            .notOpenable, "xdg-mime does not say what kind of file \(file) is: look at it, and open it yourself")
     }
 
     private static let programExtensions: Set<String> = [
