@@ -317,6 +317,10 @@ struct DocumentReadTests {
         try part.move(to: grown)
         #expect(part.chunks == 3..<5 && part.range == 3 << 20..<4 << 20 | 5)
         try DocumentService.requireVersion(of: request(), in: grown.tree)
+        for gone in [try description([("a", 2, version: 3)]), try description([])] {
+            let error = #expect(throws: HandoffError.self) { try part.move(to: gone) }
+            #expect(error?.code == .documentChanged)
+        }
         // Another version of it, and one that would have another size.
         for other in [(3, 4), (1, 2)] as [(UInt64, UInt64)] {
             let error = #expect(throws: HandoffError.self) {

@@ -145,8 +145,9 @@ extension DocumentService {
         within watch: StallWatch
     ) async throws -> UInt64 {
         var verifier = try part.verifier()
-        let buffer = try await acquire(within: watch)
-        defer { readPool.release(buffer) }
+        // Not before something has come: origins that answer and then hang would hold all that there are.
+        var chunk: Buffer?
+        defer { if let chunk { readPool.release(chunk) } }
         var spent: Buffer?
         var (count, start) = (0, Instant.now)
         var isLeft = false
@@ -168,6 +169,8 @@ extension DocumentService {
                 }
                 (count, start) = (0, .now)
             }
+            let buffer = if let chunk { chunk } else { try await acquire(within: watch) }
+            chunk = buffer
             isLeft = try await hand(
                 received, of: part, from: origin, through: &verifier, by: buffer, to: stream, within: watch)
         }
@@ -303,7 +306,7 @@ struct DocumentPart: Sendable {
     ///
     /// - Throws: `documentChanged` where the file is another one now, or does not say which it is.
     mutating func move(to description: DocumentDescription) throws(HandoffError) {
-        guard isVersioned else { throw Self.hasChanged(tree) }
+        guard isVersioned, description.tree.file(at: path) != nil else { throw Self.hasChanged(tree) }
         let first = max(range.lowerBound, tree.layout.offset(of: chunks.lowerBound))
         let left = FileRange(bytes: first - start..<range.upperBound - start, path: path, version: version)
         let moved = try DocumentPart(left, of: description)
