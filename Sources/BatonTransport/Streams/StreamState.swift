@@ -130,8 +130,13 @@ final class StreamState {
 
     /// Takes a buffer back that the application is done with, to be filled again.
     func recycle(_ buffer: Buffer) {
-        let isFit = frames?.fit(buffer) ?? (buffer.capacity >= Self.smallCapacity)
-        guard spares.count < Self.spareBound, isFit else { return }
+        guard frames?.fit(buffer) ?? (buffer.capacity >= Self.smallCapacity) else { return }
+        if spares.count >= Self.spareBound {
+            // A large one serves wherever a small one does.
+            let small = spares.firstIndex { $0.capacity < buffer.capacity }
+            guard let small else { return }
+            spares.remove(at: small)
+        }
         buffer.count = 0
         spares.append(buffer)
     }
