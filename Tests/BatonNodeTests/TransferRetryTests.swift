@@ -74,8 +74,9 @@ struct TransferRetryTests {
         func verdict(tellingMore: Bool) -> TransferRetry.Verdict {
             var (retry, told) = (TransferRetry(now: start), TransferRetry.Told())
             var verdict = TransferRetry.Verdict.giveUp
-            for minute in 1...30 {
+            for minute in 1...40 {
                 let now = start + .seconds(60 * minute)
+                told.begin(having: 0)
                 for batch in 1...UInt64(tellingMore ? minute : 3) { told.note(bytes: batch * 1000, now: now) }
                 if let time = told.last { retry.note(told: time) }
                 verdict = retry.verdict(on: error(.timedOut), now: now)
@@ -85,6 +86,15 @@ struct TransferRetryTests {
         }
         #expect(verdict(tellingMore: false) == .giveUp)
         #expect(verdict(tellingMore: true) != .giveUp)
+        // An attempt that was cut, and the next one, cut before it has told as much.
+        var (retry, told) = (TransferRetry(now: start), TransferRetry.Told())
+        for (bytes, seconds) in [(UInt64(8000), 720), (7000, 720 + 660)] {
+            let now = start + .seconds(seconds)
+            told.begin(having: 0)
+            told.note(bytes: bytes, now: now)
+            if let time = told.last { retry.note(told: time) }
+            #expect(retry.verdict(on: error(.connectionLost), now: now) == .waitForDevice(until: now + .seconds(600)))
+        }
     }
 
     @Test("A device that can be reached and fails at once is given up; one that is busy is not")

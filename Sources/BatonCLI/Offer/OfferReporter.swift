@@ -93,10 +93,7 @@ actor OfferReporter {
                 ])
         } else {
             let who = name.isEmpty ? "a device" : name
-            // The other device was told, and tells, what was not right here.
-            let isHere = HandoffError(failure).code == .documentUnreadable
-            let reason = isHere ? "it cannot be read here any more" : SafeText.sentence(failure.message)
-            await progress.say("\(who) did not get it: \(reason)")
+            await progress.say("\(who) did not get it: \(SafeText.sentence(failure.message))")
         }
     }
 

@@ -31,7 +31,8 @@ extension HandoffError {
     var withoutPlaces: HandoffError {
         let sentence: String? =
             switch code {
-            case .documentUnreadable: "something that it needs for that cannot be read there"
+            // It comes back to the device whose document it is, where that is why it was let go.
+            case .documentUnreadable: "it, or an older copy of it, cannot be read"
             case .destinationExists: "something of that name is there already, and was not overwritten"
             case .destinationUnwritable: "it cannot be written to where it was to go"
             case .destinationFull: "there is not enough room for it there"

@@ -113,6 +113,8 @@ extension Handoff {
             _ = try await document.description()
             return
         } catch {
+            // Of a folder that is being written to. The claim is known, and the next turn asks again, in time.
+            if error.code == .documentChanged { return }
             guard error.code == .noSuchClaim else { throw error }
         }
         activityID = try await relocate(connection) ?? activityID

@@ -60,6 +60,7 @@ extension Handoff {
                 let description = try await document.description()
                 order.sharedCopy = await sharedCopy(of: description)
                 let (connection, claim) = try await presentClaim()
+                toldSignatures.withLock { $0.begin(having: progress.received) }
                 let watching = Task { await leaveStalled(connection, progress) }
                 defer { watching.cancel() }
                 let path = try await documents.fetch(

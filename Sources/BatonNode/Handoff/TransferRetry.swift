@@ -3,8 +3,8 @@ import BatonProtocol
 
 /// Whether a document that stopped coming goes on by itself: a pure value, told the time.
 struct TransferRetry: Sendable {
-    /// How long a device that has gone is waited for, from the last byte on, or from when it last took more than ever before of
-    /// what it was told of older copies: 10 minutes.
+    /// How long a device that has gone is waited for, from the last byte on, or from when it last took what it was told of
+    /// older copies (``Told``): 10 minutes.
     static let patience: Duration = .seconds(600)
     /// How often in a row a transfer may fail before anything of it was sent, with a device that can be reached: 5.
     static let failureLimit = 5
@@ -53,18 +53,32 @@ struct TransferRetry: Sendable {
         }
     }
 
-    /// What the device took of signatures of older copies, over all attempts. Those that are told again each time are no news
-    /// of it: only more than ever before is.
+    /// What the device took of signatures of older copies, over all attempts.
+    ///
+    /// An attempt may be cut before it was told more than the one before, since what was read of a large copy is kept only
+    /// once all of it was. A device that takes the same each time and sends nothing is no news for ever.
     struct Told: Sendable {
+        /// Attempts in a row that count though they told no more than ever before: 16.
+        static let repetitionLimit = 16
+
         private var mostBytes: UInt64 = 0
-        /// When it last took more than ever before.
+        private var repetitions = 0
+        private var received: UInt64 = 0
+        /// When it last took something that counts.
         private(set) var last: Instant?
+
+        /// An attempt begins.
+        ///
+        /// - Parameter received: bytes of the document that came so far.
+        mutating func begin(having received: UInt64) {
+            repetitions = received == self.received ? repetitions + 1 : 0
+            self.received = received
+        }
 
         /// Takes note of what it took of one request by now.
         mutating func note(bytes: UInt64, now: Instant) {
-            guard bytes > mostBytes else { return }
-            mostBytes = bytes
-            last = now
+            if bytes > mostBytes { (mostBytes, repetitions) = (bytes, 0) }
+            if repetitions <= Self.repetitionLimit { last = now }
         }
     }
 
