@@ -173,6 +173,20 @@ struct ChangingDocumentReadTests {
         await scene.close()
     }
 
+    @Test("What changed before anything of it was read is read as it is now", arguments: ["a", "b"])
+    func before(edited: String) async throws {
+        var generator = SeededGenerator(seed: 99)
+        let old = generator.bytes(Self.size)
+        let scene = try await Scene([("a", generator.bytes(10)), ("b", old)])
+        _ = try await scene.document.description()
+        let new = generator.bytes(2 << 20)
+        try await scene.edit(edited, new)
+        _ = try await scene.parts.documents.describe(from: scene.near, claim: scene.claim)
+        let (read, error) = await rest(of: try await scene.open("b"))
+        #expect(error == nil && read == (edited == "b" ? new : old))
+        await scene.close()
+    }
+
     @Test(
         "What an application reads comes at once, though documents that stand still hold all of their buffers",
         arguments: [false, true])

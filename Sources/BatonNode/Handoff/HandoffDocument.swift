@@ -97,7 +97,8 @@ actor HandoffDocument {
     /// Sends bytes of it to an application: from the file where it is here, else from the origin, ahead of what else is
     /// on its way.
     ///
-    /// - Throws: what failed. Once the stream was answered, that has aborted it.
+    /// - Throws: what failed. Once the stream was answered, that has aborted it; of a document that is here it is then not
+    ///   thrown.
     func read(_ range: FileRange, to stream: BatonTransport.Stream) async throws(HandoffError) {
         try await queue.enter()
         do {

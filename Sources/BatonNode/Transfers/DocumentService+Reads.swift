@@ -62,18 +62,23 @@ extension DocumentService {
         to stream: BatonTransport.Stream, describingAnew describe: DescribingAnew
     ) async throws(HandoffError) {
         var rest = try DocumentPart(range, of: description)
-        let response = rest.response
         guard !rest.chunks.isEmpty else {
-            try await stream.respond(.documentRead(response))
+            try await stream.respond(.documentRead(rest.response))
             return await stream.finish()
         }
-        var origin = try await request(&rest, from: connection, claim: claim, describingAnew: describe)
+        // Nothing of it was told yet: what is there now is as good.
+        var origin = try await request(&rest, from: connection, claim: claim) { (part) throws(HandoffError) in
+            part = try DocumentPart(range, of: try await describe(part.description))
+            guard !part.chunks.isEmpty else { throw DocumentPart.hasChanged(part.description.tree) }
+        }
         do {
-            try await stream.respond(.documentRead(response))
+            try await stream.respond(.documentRead(rest.response))
             while true {
                 rest.removeFirst(try await relay(rest, from: origin, to: stream))
                 guard !rest.chunks.isEmpty else { break }
-                origin = try await request(&rest, from: connection, claim: claim, describingAnew: describe)
+                origin = try await request(&rest, from: connection, claim: claim) { (part) throws(HandoffError) in
+                    try part.move(to: try await describe(part.description))
+                }
             }
             await stream.finish()
         } catch {
@@ -85,9 +90,11 @@ extension DocumentService {
     }
 
     /// Asks the origin for the chunks of a part, wherever they are by now.
+    ///
+    /// - Parameter renew: makes it the part of what the document is now.
     private func request(
         _ part: inout DocumentPart, from connection: Connection, claim: ClaimID,
-        describingAnew describe: DescribingAnew
+        renew: (inout DocumentPart) async throws(HandoffError) -> Void
     ) async throws(HandoffError) -> BatonTransport.Stream {
         for _ in 0..<Self.descriptionsOfRead {
             do {
@@ -95,7 +102,7 @@ extension DocumentService {
             } catch {
                 guard error.code == .documentChanged else { throw error }
             }
-            try part.move(to: try await describe(part.description))
+            try await renew(&part)
         }
         return try await request(part, from: connection, claim: claim)
     }
@@ -293,7 +300,7 @@ struct DocumentPart: Sendable {
     /// Of one version is only what says which: else all has to be asked for at once.
     fileprivate var isVersioned: Bool { version != .none && description.version != .none }
 
-    private static func hasChanged(_ tree: DocumentTree) -> HandoffError {
+    fileprivate static func hasChanged(_ tree: DocumentTree) -> HandoffError {
         HandoffError(.documentChanged, "“\(tree.label)” has changed since what stands before was read: read it anew")
     }
 
