@@ -78,7 +78,9 @@ enum LocalRequestTarget: FuzzTarget {
             part = try DocumentPart(range, of: DocumentDescription(tree: tree))
         } catch {
             let isThere = (0..<tree.layout.fileCount).contains { tree.entry(ofFile: $0).path == range.path }
-            return expect(!isThere && error.code == .invalidRequest, "a read of \(range.path) was refused: \(error)")
+            let isRightly =
+                isThere ? range.version != nil && error.code == .documentChanged : error.code == .invalidRequest
+            return expect(isRightly, "a read of \(range.path) was refused: \(error)")
         }
         guard let file = tree.file(at: range.path), tree.entry(ofFile: file).path == range.path else {
             return expect(false, "\(range.path) is no file of the document")
