@@ -179,11 +179,19 @@ final class Bases {
         keptPath = path
         kept = readKept(at: path)
         if kept == nil {
-            kept = staleSignatures.lazy.compactMap { self.readKept(at: $0) }.first
+            kept = readStale()
             // The parts of other versions may go before this one does.
             hasMade = kept != nil
         }
         countKept()
+    }
+
+    /// What is kept of these bases beside a part of another version; nil where nothing is.
+    private func readStale() -> KeptSignatures? {
+        for path in staleSignatures {
+            if let found = readKept(at: path) { return found }
+        }
+        return nil
     }
 
     /// Where signatures are kept beside parts of other versions.
