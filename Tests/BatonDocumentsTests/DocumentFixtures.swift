@@ -11,11 +11,13 @@ import Testing
 
 /// A folder for one test, removed with everything in it when the test is over.
 final class ScratchFolder: Sendable {
+    /// Where they are made.
+    static let base = FilePath(getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp")
+
     let path: FilePath
 
     init() throws {
-        let base = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-        var template = Array("\(base)/baton-documents-XXXXXX".utf8CString)
+        var template = Array("\(Self.base)/baton-documents-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { throw Errno(rawValue: errno) }
         path = FilePath(platformString: template)
     }
@@ -183,6 +185,9 @@ enum DocumentFixture {
             return (error as? DocumentError)?.code
         }
     }
+
+    /// Whether the file system of the scratch folders has a number of its own.
+    static let isNumbered = (try? FileSystem(at: ScratchFolder.base))?.number != nil
 
     static let isRoot = geteuid() == 0
     static let needsRoot: Comment = "it mounts a file system, which needs root"

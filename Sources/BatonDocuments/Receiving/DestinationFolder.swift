@@ -29,7 +29,7 @@ public final class DestinationFolder: Sendable {
     /// What looking at files of a folder in it ends with; nil for what the disk says. For tests.
     let lookFailure: Errno?
 
-    /// See ``FileSystem/key``.
+    /// See ``FileSystem/number``.
     let fileSystem: UInt64?
 
     /// The present run of the system. Where nothing tells it, it lasts as long as this folder is open, and with it its file
@@ -96,7 +96,7 @@ public final class DestinationFolder: Sendable {
         isKnownToName = Self.isKnownToName(file)
         let system = FileSystem(of: file)
         self.keepsInodes = keepsInodes ?? system.keepsInodes
-        fileSystem = system.key
+        fileSystem = system.number
         self.givesRoomBack = givesRoomBack
         self.lookFailure = lookFailure
         // Refused before the other device hears of anything, and not when its first byte has come.

@@ -43,8 +43,9 @@ struct PartFileRecord: Equatable {
     let tag: String
     /// The part file's inode, or 0 as long as it was not made yet.
     var inode: UInt64
-    /// The file system of the folder (``FileSystem/key``): the folder that a disk is mounted on is there without it as well,
-    /// and has nothing in it. Nil where nobody knows.
+    /// The file system of the folder (``FileSystem/number``): the folder that a disk is mounted on is there without it as
+    /// well, and has nothing in it. Nil where nobody can tell it from another one: the number of a device is the next one's
+    /// that is plugged in.
     let fileSystem: UInt64?
 
     var recordName: String { tag + Self.suffix }
@@ -126,7 +127,7 @@ struct PartFileRecord: Equatable {
         }
         let system = FileSystem(of: folder)
         let record = renumbered(in: folder, keepsInodes: keepsInodes ?? system.keepsInodes)
-        return record.removePart(from: folder, on: system.key)
+        return record.removePart(from: folder, on: system.number)
     }
 
     /// Whether a part whose name nothing has in its folder was removed, and is not on a disk that is not there.

@@ -300,7 +300,43 @@ struct ResumeTests {
         withExtendedLifetime(fixture) {}
     }
 
-    @Test("A part that somebody has removed is forgotten at the next attempt")
+    @Test(
+        "Nor is it where another disk stands in its place, and neither has a number of its own",
+        .enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
+    func otherDisk() async throws {
+        let fixture = try ResumeFixture(seed: 14)
+        // To all that can be told, one device: as two sticks with FAT are that are plugged in in turn.
+        let device = try MountedFolder(ramfsAt: try fixture.scratch.makeFolder("device"))
+        let disks = ["one", "other"].map { device.path.appending($0) }
+        for disk in disks { try SystemCalls.call { mkdir(disk.string, 0o700) } }
+        do {
+            let mounted = try MountedFolder(disks[0], at: fixture.folder)
+            try await fixture.receive([0..<5])
+            #expect(mounted.path == fixture.folder)
+        }
+        do {
+            let mounted = try MountedFolder(disks[1], at: fixture.folder)
+            let other = try await fixture.open()
+            #expect(try await other.missing() == [0..<8])
+            #expect(await other.end() == 0)
+            try DocumentFixture.backdate(try fixture.journal(), by: 8 * 24 * 3600)
+            #expect(try fixture.nextStart().removeLeftovers() == 0)
+            #expect(mounted.path == fixture.folder)
+        }
+        do {
+            let mounted = try MountedFolder(disks[0], at: fixture.folder)
+            let writer = try await fixture.open()
+            #expect(try await writer.missing() == [5..<8])
+            try await fixture.complete(writer)
+            fixture.writers.expectOnly(["report.pdf"])
+            #expect(mounted.path == fixture.folder)
+        }
+        withExtendedLifetime(fixture) {}
+    }
+
+    @Test(
+        "A part that somebody has removed is forgotten at the next attempt, where one file system can be told from another",
+        .enabled(if: DocumentFixture.isNumbered, "the file system of the scratch folders has no number of its own"))
     func removedByHand() async throws {
         let fixture = try ResumeFixture(seed: 12)
         try await fixture.receive([0..<5])
