@@ -129,7 +129,7 @@ final class PartContent {
             journal.beginRun()
             try compare(opened.content.unsure, unless: isCancelled)
         } catch {
-            leave()
+            leave(opened.content.unsure)
             throw error
         }
         journal.endDoubt()
@@ -259,7 +259,7 @@ final class PartContent {
         guard case .receiving = state else { return 0 }
         state = .over
         // First: the state folder may be on the same disk, and something of the journal wait for room.
-        if !isDoubted { giveBackRoom() }
+        if !isDoubted { giveBackRoom(except: verified) }
         let byteCount = journal.end(of: verified).byteCount(in: tree.layout)
         // A disk that has failed is not written to at the same places again.
         let isOfUse = remnants != nil || keepsEmpty && part.heldByteCount <= Self.emptySize
@@ -271,18 +271,26 @@ final class PartContent {
     }
 
     /// Ends it before all was looked at that may be there. What was is written down, and the rest left to the next one.
-    private func leave() {
+    ///
+    /// - Parameter unsure: chunks that may be there.
+    private func leave(_ unsure: [(chunk: UInt64, checksum: ChunkChecksum)]) {
         state = .over
+        var there = verified
+        for (chunk, _) in unsure { there.insert(chunk) }
+        // It was reserved again when the part was opened.
+        giveBackRoom(except: there)
         _ = journal.end(of: verified)
         part.keep()
     }
 
     /// Gives back what was reserved for what has not come: nobody knows whether it ever will.
-    private func giveBackRoom() {
+    ///
+    /// - Parameter there: chunks that are there, or may be.
+    private func giveBackRoom(except there: ChunkSet) {
         guard lastFile < tree.layout.fileCount else { return }
         let keepsWritten = remnants?.files.contains(lastFile) == true
         let chunks = tree.layout.chunks(ofFile: lastFile)
-        for missing in verified.missing(in: chunks, limit: DocumentWriter.rangeLimit) {
+        for missing in there.missing(in: chunks, limit: DocumentWriter.rangeLimit) {
             guard let last = missing.last else { continue }
             let (first, end) = (tree.layout.place(of: missing.lowerBound), tree.layout.place(of: last))
             part.giveBack(

@@ -349,6 +349,35 @@ struct ResumeTests {
         fixture.writers.expectOnly(["report.pdf"])
     }
 
+    @Test("A look that is cancelled keeps no more room than there was before")
+    func roomOfACancelledLook() async throws {
+        let fixture = try ResumeFixture(seed: 16)
+        try await fixture.receive([0..<5])
+        try fixture.restartSystem()
+        let before = try DocumentFixture.room(at: try fixture.part())
+        #expect(before < 6 << 20)
+        let ledger = try fixture.nextStart()
+        let folder = try DestinationFolder(fixture.folder)
+        let place = PartPlace(
+            folder: folder, ledger: ledger, umask: ProcessUmask.current, boot: folder.run,
+            records: try ledger.openFolder())
+        let unfinished = try #require(try ledger.unfinished().first)
+        var count = 0
+        let code = await DocumentFixture.code {
+            _ = try PartContent(
+                reopening: unfinished, at: place,
+                unless: {
+                    count += 1
+                    return count == 3
+                })
+        }
+        #expect(code == .cancelled)
+        #expect(try DocumentFixture.room(at: try fixture.part()) == before)
+        let writer = try await fixture.open()
+        #expect(try await writer.missing() == [5..<8])
+        try await fixture.complete(writer)
+    }
+
     @Test("What was reserved for the entries of a journal is given back, and reserved again when it goes on")
     func journalRoom() async throws {
         let fixture = try WriterFixture()
