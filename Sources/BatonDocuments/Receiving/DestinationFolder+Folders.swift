@@ -29,6 +29,7 @@ extension DestinationFolder {
         _ name: [UInt8], inode: UInt64, for label: DocumentLabel
     ) throws(DocumentError) -> OwnedDescriptor? {
         do throws(Errno) {
+            try requireAnswer(to: .part)
             let folder = try SystemCalls.open(name, beneath: file, O_RDONLY | O_DIRECTORY)
             let status = try SystemCalls.status(of: folder)
             guard UInt64(status.st_ino) == inode, status.st_uid == geteuid() else { return nil }

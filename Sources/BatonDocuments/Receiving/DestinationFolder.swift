@@ -26,8 +26,8 @@ public final class DestinationFolder: Sendable {
     /// Whether its file system can give back room of a file that nobody needs, as far as anybody knows.
     let givesRoomBack: Bool
 
-    /// What looking at files of a folder in it ends with; nil for what the disk says. For tests.
-    let lookFailure: Errno?
+    /// A look at what came before that ends with an error; nil for what the disk says. For tests.
+    private let lookFailure: LookFailure?
 
     /// See ``FileSystem/number``.
     let fileSystem: UInt64?
@@ -79,7 +79,7 @@ public final class DestinationFolder: Sendable {
     ///   - run: the present run of the system, likewise.
     init(
         _ path: FilePath, checks: ReceivingChecks = .all, lacking: NeededCall? = nil, landlock: Int? = nil,
-        keepsInodes: Bool? = nil, givesRoomBack: Bool = true, lookFailure: Errno? = nil, run: BootID? = nil
+        keepsInodes: Bool? = nil, givesRoomBack: Bool = true, lookFailure: LookFailure? = nil, run: BootID? = nil
     ) throws(DocumentError) {
         self.path = path
         self.landlock = landlock
@@ -205,6 +205,11 @@ public final class DestinationFolder: Sendable {
         }
     }
 
+    /// Makes sure that nobody has said that a look is not answered.
+    func requireAnswer(to look: LookFailure.Look) throws(Errno) {
+        if let lookFailure, lookFailure.look == look { throw lookFailure.error }
+    }
+
     /// Opens a file of this folder again that an earlier transfer has begun: a regular file of this inode, of this user.
     ///
     /// - Returns: nil when there is none.
@@ -213,6 +218,7 @@ public final class DestinationFolder: Sendable {
         let terminated = name.map { CChar(bitPattern: $0) } + [0]
         let folder = file.rawValue
         do {
+            try requireAnswer(to: .part)
             let number = try SystemCalls.kernel {
                 baton_open_beneath(folder, terminated, UInt64(O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), 0)
             }
@@ -288,9 +294,18 @@ public final class DestinationFolder: Sendable {
         return status.st_mode & S_IFMT == S_IFREG && status.st_ino == inode
     }
 
-    /// Whether a name in the folder has this inode, whatever it is.
-    func has(_ name: [UInt8], inode: UInt64) -> Bool {
-        (try? SystemCalls.status(ofName: name, in: file).st_ino == inode) ?? false
+    /// The inode of a name in the folder, whatever it is; nil where nothing has the name.
+    ///
+    /// - Throws: `writeFailed`, `busy`, ...: the disk does not answer, and nobody knows.
+    func inode(of name: [UInt8], for label: DocumentLabel) throws(DocumentError) -> UInt64? {
+        do throws(Errno) {
+            try requireAnswer(to: .name)
+            return UInt64(try SystemCalls.status(ofName: name, in: file).st_ino)
+        } catch .noSuchFileOrDirectory, .notDirectory {
+            return nil
+        } catch {
+            throw DocumentError(creatingFailed: error, label, in: path)
+        }
     }
 
     /// Whether a name in the folder is certainly gone, or something else's: a disk that does not answer has lost nothing.
@@ -298,16 +313,6 @@ public final class DestinationFolder: Sendable {
         let terminated = name.map { CChar(bitPattern: $0) } + [0]
         do {
             return try SystemCalls.status(of: terminated, in: file).st_ino != inode
-        } catch {
-            return error == .noSuchFileOrDirectory
-        }
-    }
-
-    /// Whether nothing has a name in the folder, as far as the disk answers.
-    func isFree(_ name: [UInt8]) -> Bool {
-        do {
-            _ = try SystemCalls.status(ofName: name, in: file)
-            return false
         } catch {
             return error == .noSuchFileOrDirectory
         }
@@ -325,6 +330,23 @@ public final class DestinationFolder: Sendable {
     }
 }
 
+/// A look at what an earlier transfer left that a disk is said not to answer: for tests.
+struct LookFailure: Sendable {
+    enum Look: Sendable, CaseIterable {
+        /// What has a part's name.
+        case name
+        /// Opening a part.
+        case part
+        /// Whether a file of a part that is a folder is there still.
+        case file
+        /// Opening such a file, to read what has come of it.
+        case content
+    }
+
+    let look: Look
+    let error: Errno
+}
+
 extension DocumentError {
     /// What it means that a file could not be made or named in a destination folder.
     init(creatingFailed error: Errno?, _ label: DocumentLabel, in folder: FilePath) {
@@ -335,6 +357,8 @@ extension DocumentError {
             self.init(.destinationMissing, folder.displayed, underlyingError: error)
         case .fileNameTooLong?, .invalidArgument?, .illegalByteSequence?:
             self.init(.badName, label.description, underlyingError: error)
+        case let error? where error.isShortage:
+            self.init(.busy, label.description, underlyingError: error)
         default:
             self.init(writingFailed: error, label)
         }
@@ -349,6 +373,11 @@ extension DocumentError {
         }
     }
 
+    /// What it means that something in the state folder could not be opened or written.
+    init(stateFailed error: Errno, _ subject: String) {
+        self.init(error.isShortage ? .busy : .stateUnavailable, subject, underlyingError: error)
+    }
+
     /// What it means that a document's bytes could not be written or made durable.
     init(writingFailed error: Errno?, _ label: DocumentLabel) {
         let code: Code =
@@ -359,5 +388,12 @@ extension DocumentError {
             default: .writeFailed
             }
         self.init(code, label.description, underlyingError: error)
+    }
+}
+
+extension Errno {
+    /// Whether the system has not enough of something at this moment, which says nothing of the disk.
+    fileprivate var isShortage: Bool {
+        self == .tooManyOpenFiles || self == .tooManyOpenFilesInSystem || self == .noMemory
     }
 }

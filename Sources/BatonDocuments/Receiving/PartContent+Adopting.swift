@@ -15,13 +15,13 @@ extension PartContent {
         else { return nil }
         // Before anything is given up for it.
         let (name, inode) = (stale.record.name, stale.record.inode)
-        guard ((try? place.folder.reopenFile(name, inode: inode, for: tree.label)) ?? nil) != nil else {
-            place.ledger.release(stale.record)
-            return nil
-        }
         let journal: TransferJournal
         let part: PartFile
         do throws(DocumentError) {
+            guard try place.folder.reopenFile(name, inode: inode, for: tree.label) != nil else {
+                place.ledger.release(stale.record)
+                return nil
+            }
             journal = try Self.replaceJournal(of: stale, header, verified: ChunkSet(), remnants: [0], at: place)
             part = try PartFile(
                 reopening: stale.record, for: tree.label, file, modified: tree[0].modified, isOfOtherVersion: true,
@@ -63,14 +63,17 @@ extension PartContent {
         unless isCancelled: () -> Bool = { false }
     ) throws(DocumentError) {
         guard header.tree.isFolder, stale.header.tree.isFolder, place.ledger.take(stale.record) else { return nil }
-        guard
-            let before = try? TransferJournal.open(stale.journal, boot: place.boot),
-            let folder = try? RecordedPartFolder(
+        let before: (journal: TransferJournal, content: TransferJournal.Content)
+        let folder: RecordedPartFolder
+        do throws(DocumentError) {
+            before = try Self.openJournal(of: stale, at: place)
+            folder = try RecordedPartFolder(
                 reopening: stale.record, header.tree,
                 keeping: before.content.verified.paths(in: before.content.header.tree, missingIn: header.tree),
                 at: place)
-        else {
+        } catch {
             place.ledger.release(stale.record)
+            guard Self.isOfNoUse(after: error) else { throw error }
             return nil
         }
         let tree = header.tree
@@ -151,7 +154,7 @@ extension PartContent {
             let moved = chunks.lowerBound + (chunk - old.layout.chunks(ofFile: number).lowerBound)
             // One that was cut is not read, which would give it its size again: it is asked for anew.
             guard chunks.contains(moved), try folder.isThere(file: file),
-                isThere(tree.layout.place(of: moved), checksum, in: folder, room)
+                try isThere(tree.layout.place(of: moved), checksum, in: folder, room)
             else { continue }
             there.append(moved)
         }

@@ -96,29 +96,25 @@ final class PartContent {
     ///
     /// - Parameter isCancelled: whether nobody waits for it any more: is asked before each chunk that has to be read.
     /// - Returns: nil when there is nothing to go on with; what is there stays then.
-    /// - Throws: `destinationFull` where its room was given back and is not there any more, `cancelled`, `writeFailed` where the
-    ///   disk does not answer; it stays as well.
+    /// - Throws: `destinationFull` where its room was given back and is not there any more, `cancelled`, `writeFailed`, `busy`,
+    ///   ... where the disk does not answer; it stays as well.
     convenience init?(
         reopening unfinished: UnfinishedDocument, at place: PartPlace, unless isCancelled: () -> Bool = { false }
     ) throws(DocumentError) {
         guard place.ledger.take(unfinished.record) else { return nil }
-        guard
-            let opened = try? TransferJournal.open(unfinished.journal, boot: place.boot),
-            // Another transfer may have written another version over it since it was listed.
-            opened.content.header.tree.isSameVersion(as: unfinished.header.tree),
-            // Whoever replaced the journal may have been killed before its name was durable.
-            opened.content.remnants.isEmpty || (try? place.synchronize(unfinished.record)) != nil
-        else {
-            place.ledger.release(unfinished.record)
-            return nil
-        }
+        let opened: (journal: TransferJournal, content: TransferJournal.Content)
         let part: any Part
         do throws(DocumentError) {
+            opened = try Self.openJournal(of: unfinished, at: place)
+            // Another transfer may have written another version over it since it was listed.
+            guard opened.content.header.tree.isSameVersion(as: unfinished.header.tree) else {
+                throw DocumentError(.incomplete, unfinished.header.tree.label.description)
+            }
             part = try Self.reopen(unfinished.record, opened.content, at: place)
         } catch {
             place.ledger.release(unfinished.record)
-            guard error.code == .destinationFull else { return nil }
-            throw error
+            guard Self.isOfNoUse(after: error) else { throw error }
+            return nil
         }
         self.init(
             of: opened.content.header.tree, in: part, opened.journal, verified: opened.content.verified,
@@ -134,6 +130,38 @@ final class PartContent {
         }
         journal.endDoubt()
         verifiedByteCount = verified.byteCount(in: tree.layout)
+    }
+
+    /// Whether an error of opening a part says that nobody can go on with it, and not only that the disk does not answer.
+    static func isOfNoUse(after error: DocumentError) -> Bool {
+        // Where it is the destination that cannot be written to, a new part ends the same way.
+        error.code == .incomplete || error.code == .destinationNotWritable
+    }
+
+    /// Opens the journal of a part that is gone on with.
+    ///
+    /// - Throws: `incomplete` where it is not there any more, or the disk has damaged it; `stateUnavailable`, `busy` where
+    ///   nobody knows what it says.
+    static func openJournal(
+        of unfinished: UnfinishedDocument, at place: PartPlace
+    ) throws(DocumentError) -> (journal: TransferJournal, content: TransferJournal.Content) {
+        let label = unfinished.header.tree.label.description
+        let found: (journal: TransferJournal, content: TransferJournal.Content)?
+        do throws(Errno) {
+            found = try TransferJournal.open(unfinished.journal, boot: place.boot)
+        } catch .noSuchFileOrDirectory, .tooManySymbolicLinkLevels, .ioError {
+            found = nil
+        } catch {
+            throw DocumentError(stateFailed: error, label)
+        }
+        guard let found else { throw DocumentError(.incomplete, label) }
+        // Whoever replaced the journal may have been killed before its name was durable.
+        do throws(Errno) {
+            if !found.content.remnants.isEmpty { try place.synchronize(unfinished.record) }
+        } catch {
+            throw DocumentError(stateFailed: error, label)
+        }
+        return found
     }
 
     private static func reopen(
@@ -321,7 +349,7 @@ final class PartContent {
     /// Reads chunks that may be there, and keeps those that are: what cannot be read is not, nor what only the memory has of
     /// a disk that did not take it. None of them is read another time in this run of the system.
     ///
-    /// - Throws: `cancelled`.
+    /// - Throws: `cancelled`, and that nobody knows of one.
     private func compare(
         _ unsure: [(chunk: UInt64, checksum: ChunkChecksum)], unless isCancelled: () -> Bool
     ) throws(DocumentError) {
@@ -332,7 +360,7 @@ final class PartContent {
             // Of a large document it can take minutes.
             if isCancelled() { throw DocumentError(.cancelled, tree.label.description) }
             let place = tree.layout.place(of: chunk)
-            guard Self.isThere(place, checksum, in: part, room) else {
+            guard try Self.isThere(place, checksum, in: part, room) else {
                 journal.lose(chunk)
                 continue
             }
@@ -342,14 +370,21 @@ final class PartContent {
         }
     }
 
-    /// Reads a chunk of a part from the disk, and compares it.
+    /// Reads a chunk of a part from the disk, and compares it. What the disk does not give back is not there.
+    ///
+    /// - Throws: that its file could not be opened, and nobody knows.
     static func isThere(
         _ place: ChunkLayout.Place, _ checksum: ChunkChecksum, in part: any Part, _ room: UnsafeMutableRawBufferPointer
-    ) -> Bool {
+    ) throws(DocumentError) -> Bool {
         let bytes = UnsafeMutableRawBufferPointer(rebasing: room[..<place.size])
         part.leaveCache(place.range, ofFile: place.file)
-        return (try? part.read(file: place.file, at: place.offset, into: bytes)) == place.size
-            && ChunkChecksum(of: UnsafeRawBufferPointer(bytes)) == checksum
+        do throws(DocumentError) {
+            return try part.read(file: place.file, at: place.offset, into: bytes) == place.size
+                && ChunkChecksum(of: UnsafeRawBufferPointer(bytes)) == checksum
+        } catch {
+            guard error.code == .readFailed else { throw error }
+            return false
+        }
     }
 
     private func isSparse(_ place: ChunkLayout.Place) -> Bool { tree.isSparse(file: place.file) }

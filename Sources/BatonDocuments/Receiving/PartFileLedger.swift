@@ -183,7 +183,7 @@ public final class PartFileLedger: Sendable {
         do {
             return RecordFolder(try SystemCalls.open(folder, O_RDONLY | O_DIRECTORY))
         } catch {
-            throw DocumentError(.stateUnavailable, folder.displayed, underlyingError: error)
+            throw DocumentError(stateFailed: error, folder.displayed)
         }
     }
 
@@ -234,7 +234,7 @@ public final class PartFileLedger: Sendable {
 
     private func recordNames() throws(DocumentError) -> [String] {
         guard let stream = folder.withPlatformString({ opendir($0) }) else {
-            throw DocumentError(.stateUnavailable, folder.displayed, underlyingError: Errno(rawValue: errno))
+            throw DocumentError(stateFailed: Errno(rawValue: errno), folder.displayed)
         }
         defer { closedir(stream) }
         var found: [String] = []

@@ -61,7 +61,7 @@ final class PartFolder {
     ///
     /// - Parameter kept: paths of files of the earlier one that have something in them: those that the document has not any
     ///   more are put aside instead, because it may have them under another path.
-    /// - Throws: `incomplete` where there is no such folder any more.
+    /// - Throws: `incomplete` where there is no such folder any more, or something in it that cannot be removed.
     convenience init(
         reopening tree: DocumentTree, named name: [UInt8], inode: UInt64, in destination: DestinationFolder,
         umask: mode_t = ProcessUmask.current, keeping kept: Set<[UInt8]> = []
@@ -72,7 +72,14 @@ final class PartFolder {
             throw DocumentError(.incomplete, tree.label.description)
         }
         self.init(tree, name, inode, root, in: destination, umask, isNew: false)
-        try removeStrangers(keeping: kept)
+        do throws(DocumentError) {
+            try removeStrangers(keeping: kept)
+        } catch {
+            // Something is mounted there, or somebody else writes to it.
+            let reason = error.underlyingError
+            guard reason == .resourceBusy || reason == .directoryNotEmpty else { throw error }
+            throw DocumentError(.incomplete, tree.label.description, underlyingError: reason)
+        }
     }
 
     private init(
@@ -160,7 +167,7 @@ final class PartFolder {
     func isThere(file index: Int) throws(DocumentError) -> Bool {
         let path = tree.entry(ofFile: index).path
         do throws(Errno) {
-            if let failure = destination.lookFailure { throw failure }
+            try destination.requireAnswer(to: .file)
             let status = try SystemCalls.status(ofName: path.name, in: try folder(at: path.parent).folder)
             let isWhole = status.st_size == off_t(tree.layout.size(ofFile: index))
             return isWhole && (try? SystemCalls.requireOwn(status)) != nil
@@ -284,18 +291,26 @@ final class PartFolder {
         }
     }
 
+    /// - Returns: nil where the file is not there, or is none of ours.
     private func openExisting(_ index: Int) throws(DocumentError) -> OpenPart? {
         if let current, current.index == index { return current }
         guard !isNew || known[index] else { return nil }
         let entry = tree.entry(ofFile: index)
         do {
+            try destination.requireAnswer(to: .content)
             _ = try SystemCalls.open(entry.path.bytes, beneath: root, O_RDONLY | O_NONBLOCK)
-        } catch .noSuchFileOrDirectory {
+        } catch .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .improperLink {
             return nil
         } catch {
             throw failure(error, entry.path)
         }
-        return try open(index, toHold: 0)
+        do throws(DocumentError) {
+            return try open(index, toHold: 0)
+        } catch {
+            // See `SystemCalls.requireOwn`.
+            guard error.underlyingError == .illegalSeek || error.underlyingError == .tooManyLinks else { throw error }
+            return nil
+        }
     }
 }
 

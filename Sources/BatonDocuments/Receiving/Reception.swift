@@ -54,7 +54,10 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
             }
             let place = PartPlace(
                 folder: folder, ledger: ledger, umask: umask, boot: header.boot, records: records)
-            let parts = found.map { $0.renumbered(at: place) }.filter { self.isThere($0, at: place) }
+            var parts: [UnfinishedDocument] = []
+            for part in found.map({ $0.renumbered(at: place) }) where try self.isThere(part, at: place) {
+                parts.append(part)
+            }
             self.hasChanged = self.isChange(identity, since: parts, at: place)
             self.content = try self.content(of: header, goingOnWith: parts, at: place, unless: isCancelled)
             self.findBases(copies)
@@ -104,9 +107,11 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
 
     /// Whether a part is there. Where somebody removed it it is forgotten, and not where its disk is not mounted. What has its
     /// name and is not it may be it later: it is left, and what it was is not built upon.
-    private func isThere(_ unfinished: UnfinishedDocument, at place: PartPlace) -> Bool {
+    ///
+    /// - Throws: that nobody knows.
+    private func isThere(_ unfinished: UnfinishedDocument, at place: PartPlace) throws(DocumentError) -> Bool {
         let record = unfinished.record
-        guard place.folder.isFree(record.name) else { return place.folder.has(record.name, inode: record.inode) }
+        if let inode = try place.folder.inode(of: record.name, for: tree.label) { return inode == record.inode }
         if record.isLost(on: place.folder.fileSystem), place.ledger.take(record) { place.ledger.remove(record) }
         return false
     }

@@ -48,7 +48,7 @@ struct FolderResumeTests {
     ///
     /// - Parameter landlock: the version that the kernel has of it, where it has not all that this one has.
     private func open(
-        _ versions: [UInt64], landlock: Int? = nil, keepsInodes: Bool? = nil, lookFailure: Errno? = nil
+        _ versions: [UInt64], landlock: Int? = nil, keepsInodes: Bool? = nil, lookFailure: LookFailure? = nil
     ) async throws -> DocumentWriter {
         try await DocumentWriter.begun(
             try tree(versions),
@@ -63,6 +63,25 @@ struct FolderResumeTests {
         let chunks = try await writer.missing().joined().prefix(count).map { $0..<$0 + 1 }
         try await writer.write(try records(chunks, versions))
         #expect(await writer.end() > 0)
+    }
+
+    /// Writes the journal again as if another run of the system had written it, with a mark after a chunk.
+    private func restartSystem(_ versions: [UInt64], markingAt marked: UInt64?) throws {
+        let name = try #require(writers.records.first { $0.hasSuffix(PartFileRecord.journalSuffix) })
+        let path = writers.scratch.path.appending("parts").appending(name)
+        let boot = BootID.current(of: try DestinationFolder(writers.folder).file)
+        let said = try #require(try TransferJournal.open(path, boot: boot)).content
+        let header = JournalHeader(
+            origin: said.header.origin, boot: BootID(text: "an earlier run"), tree: said.header.tree,
+            identity: said.header.identity)
+        let journal = try TransferJournal.create(at: path, header)
+        for chunk in said.verified.ranges.joined() {
+            let place = said.header.tree.layout.place(of: chunk)
+            let content = content(of: place.file, versions)[Int(place.offset)..<Int(place.offset) + place.size]
+            journal.append(chunk, content.withUnsafeBytes { ChunkChecksum(of: $0) })
+            if chunk == marked { journal.mark(journal.entryCount) }
+        }
+        try journal.flush()
     }
 
     private func complete(_ writer: DocumentWriter, _ versions: [UInt64]) async throws {
@@ -124,23 +143,7 @@ struct FolderResumeTests {
     func otherVersionAfterAPowerCut(isCut: Bool) async throws {
         let before: [UInt64] = [1, 2, 3, 4, 5]
         try await receive(6, before)
-        // The journal as another run of the system left it.
-        let name = try #require(writers.records.first { $0.hasSuffix(PartFileRecord.journalSuffix) })
-        let path = writers.scratch.path.appending("parts").appending(name)
-        let boot = BootID.current(of: try DestinationFolder(writers.folder).file)
-        let said = try #require(try TransferJournal.open(path, boot: boot)).content
-        let header = JournalHeader(
-            origin: said.header.origin, boot: BootID(text: "an earlier run"), tree: said.header.tree,
-            identity: said.header.identity)
-        let journal = try TransferJournal.create(at: path, header)
-        let layout = said.header.tree.layout
-        for chunk in said.verified.ranges.joined() {
-            let place = layout.place(of: chunk)
-            let content = content(of: place.file, before)[Int(place.offset)..<Int(place.offset) + place.size]
-            journal.append(chunk, content.withUnsafeBytes { ChunkChecksum(of: $0) })
-            if isCut, chunk == 4 { journal.mark(journal.entryCount) }
-        }
-        try journal.flush()
+        try restartSystem(before, markingAt: isCut ? 4 : nil)
         let file = try part().appending("in/c")
         if isCut {
             // Nobody knows what is left of a file that somebody cut, whatever was on the disk.
@@ -183,9 +186,16 @@ struct FolderResumeTests {
         arguments: [1, 11], [Errno.ioError, .tooManyOpenFiles, .staleNFSFileHandle])
     func unanswered(_ version: UInt64, _ failure: Errno) async throws {
         try await receive(6, [1, 2, 3, 4, 5])
+        // What comes after the mark is read.
+        try restartSystem([1, 2, 3, 4, 5], markingAt: 2)
         let versions: [UInt64] = [version, 2, 3, 4, 5]
-        let code = await DocumentFixture.code { _ = try await open(versions, lookFailure: failure) }
-        #expect(code == (failure == .staleNFSFileHandle ? .destinationMissing : .writeFailed))
+        for look in LookFailure.Look.allCases {
+            let code = await DocumentFixture.code {
+                _ = try await open(versions, lookFailure: LookFailure(look: look, error: failure))
+            }
+            #expect(code == failure.codeOfLook, "\(look)")
+            #expect(writers.names.count == 1, "\(look)")
+        }
         let writer = try await open(versions)
         #expect(try await writer.missing() == (version == 1 ? [6..<7] : [0..<3, 6..<7]))
         try await complete(writer, versions)

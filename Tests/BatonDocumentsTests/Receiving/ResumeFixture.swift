@@ -130,3 +130,14 @@ struct ResumeFixture {
         try DocumentFixture.write([content[Int(place)]], to: try part(), at: place)
     }
 }
+
+extension Errno {
+    /// What an attempt ends with where a look at the disk does.
+    var codeOfLook: DocumentError.Code {
+        switch self {
+        case .tooManyOpenFiles: .busy
+        case .staleNFSFileHandle: .destinationMissing
+        default: .writeFailed
+        }
+    }
+}

@@ -349,6 +349,26 @@ struct ResumeTests {
         fixture.writers.expectOnly(["report.pdf"])
     }
 
+    @Test(
+        "A disk that does not answer when it is asked for what came ends the attempt, and nothing is lost by that",
+        arguments: [LookFailure.Look.name, .part], [Errno.ioError, .tooManyOpenFiles, .staleNFSFileHandle])
+    func unanswered(_ look: LookFailure.Look, _ failure: Errno) async throws {
+        let fixture = try ResumeFixture(seed: 15)
+        try await fixture.receive([0..<5])
+        let code = await DocumentFixture.code {
+            _ = try await DocumentWriter.create(
+                fixture.tree, from: DocumentFixture.origin,
+                in: try DestinationFolder(fixture.folder, lookFailure: LookFailure(look: look, error: failure)),
+                ledger: try fixture.nextStart())
+        }
+        #expect(code == failure.codeOfLook)
+        #expect(fixture.names.count == 1)
+        let writer = try await fixture.open()
+        #expect(try await writer.missing() == [5..<8])
+        try await fixture.complete(writer)
+        fixture.writers.expectOnly(["report.pdf"])
+    }
+
     @Test("A look that is cancelled keeps no more room than there was before")
     func roomOfACancelledLook() async throws {
         let fixture = try ResumeFixture(seed: 16)
