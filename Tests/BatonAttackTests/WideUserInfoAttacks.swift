@@ -37,7 +37,7 @@ struct WideUserInfoAttacks {
     }
 
     /// What a piece of work costs the thread.
-    private static func cost(_ work: () throws -> Void) rethrows -> Double {
+    static func cost(_ work: () throws -> Void) rethrows -> Double {
         let start = threadTime()
         try work()
         return threadTime() - start
