@@ -28,11 +28,13 @@ actor AutomaticAcceptance {
         case failed
         /// There was no place for it, or its folder did not open in time: it has its turn again.
         case waits(Candidate)
+        /// Handoff is off: it has its turn again once that is on.
+        case left(Candidate)
 
         /// Whether its device has no turn for a while.
         var rests: Bool {
             switch self {
-            case .done: false
+            case .done, .left: false
             case .failed, .waits: true
             }
         }
@@ -66,6 +68,9 @@ actor AutomaticAcceptance {
     /// The same of devices that no connection has shown.
     private var announced = SeenActivities()
     private var queue: AcceptanceQueue<Candidate>
+    /// What had its turn while Handoff was off, the oldest first: no more than wait in the queue. Its devices may have gone
+    /// on to other documents, so that it is not looked at again by itself.
+    private var left: [Candidate] = []
     /// The node stops: what has not been begun is looked at again after its next start, which knows nothing of it.
     private var isOver = false
     private var fullness = RepeatedWarning()
@@ -107,6 +112,7 @@ actor AutomaticAcceptance {
         _ = await policy.current()
         for await _ in changes {
             guard await handoffSwitch.current.isOn else { continue }
+            enterLeft()
             for peer in await directory.present where !Task.isCancelled { await consider(peer) }
         }
         isOver = true
@@ -129,9 +135,30 @@ actor AutomaticAcceptance {
     }
 
     private func enter(_ candidate: Candidate) {
-        guard !isOver, !queue.enter(candidate, of: candidate.peer.device), let unsaid = fullness.note(at: .now) else {
-            return
+        guard !isOver, !queue.enter(candidate, of: candidate.peer.device) else { return }
+        say(tooMany: candidate)
+    }
+
+    /// Keeps something for as long as Handoff is off.
+    private func leave(_ candidate: Candidate) async {
+        // It may have been switched on since that was asked.
+        guard await !handoffSwitch.current.isOn else { return enter(candidate) }
+        guard left.count < queue.bound else { return say(tooMany: candidate) }
+        left.append(candidate)
+    }
+
+    /// Handoff is on: what was left has its turn again.
+    private func enterLeft() {
+        let again = left
+        left = []
+        for candidate in again {
+            enter(candidate)
+            startNext()
         }
+    }
+
+    private func say(tooMany candidate: Candidate) {
+        guard let unsaid = fullness.note(at: .now) else { return }
         logger.warning(
             "accept policy: “\(candidate.summary.title)” from \(candidate.peer.name) is left to you: too many wait already",
             metadata: unsaid > 0 ? ["leftSinceLastSaid": "\(unsaid)"] : nil)
@@ -143,7 +170,11 @@ actor AutomaticAcceptance {
                 let device = candidate.peer.device
                 let outcome = await take(candidate)
                 queue.end(device, rests: outcome.rests)
-                if case .waits(let candidate) = outcome { enter(candidate) }
+                switch outcome {
+                case .done, .failed: break
+                case .waits(let candidate): enter(candidate)
+                case .left(let candidate): await leave(candidate)
+                }
                 startNext()
                 guard outcome.rests else { return }
                 try? await Task.sleep(for: deadlines.rest)
@@ -154,9 +185,8 @@ actor AutomaticAcceptance {
     }
 
     /// - Returns: whether Handoff is off by now, for as long as which the document is left.
-    private func isLeft(_ candidate: Candidate, _ what: String) async -> Bool {
+    private func isLeft(_ what: String) async -> Bool {
         guard await !handoffSwitch.current.isOn else { return false }
-        seen.remove([UInt8](candidate.summary.id), of: candidate.peer.device)
         logger.notice("\(what) is left until Handoff is on again")
         return true
     }
@@ -169,7 +199,7 @@ actor AutomaticAcceptance {
             return .done
         }
         let what = "accept policy, line \(rule.line): “\(summary.title)” from \(peer.name)"
-        guard await !isLeft(candidate, what) else { return .done }
+        guard await !isLeft(what) else { return .left(candidate) }
         let handoff: Handoff
         do {
             handoff = Handoff(
@@ -191,8 +221,8 @@ actor AutomaticAcceptance {
         do {
             if isOver {
                 outcome = .waits(candidate)
-            } else if await isLeft(candidate, what) {
-                outcome = .done
+            } else if await isLeft(what) {
+                outcome = .left(candidate)
             } else if try await taken.insert(id, of: peer.device.description) {
                 logger.notice("\(what) is taken over into \(place)")
                 let task = handoff.start()

@@ -21,11 +21,4 @@ struct SeenActivities {
         if order.count > Self.bound { entries.remove(order.removeFirst()) }
         return true
     }
-
-    /// Has it looked at again.
-    mutating func remove(_ activity: [UInt8], of device: DeviceID) {
-        let entry = Entry(device: device, activity: activity)
-        guard entries.remove(entry) != nil else { return }
-        order.removeAll { $0 == entry }
-    }
 }
