@@ -22,6 +22,8 @@ final class AutomaticAcceptanceTests {
     private weak var acceptance: AutomaticAcceptance?
     private let handoffs = HandoffTable()
     private let handoffSwitch: HandoffSwitchKeeper
+    /// Where it is noted what a rule has begun to take over.
+    private let noting: BlockingExecutor
     private let log = LineRecorder()
     private var rules: String { folder + "/accept-policy" }
     /// Where is noted what a rule has begun to take over.
@@ -35,7 +37,8 @@ final class AutomaticAcceptanceTests {
         let storage = try BlockingExecutor(name: "rules")
         let logger = Logger(label: "test") { [log] _ in log }
         let policy = PolicyKeeper(path: FilePath(rules), userHome: nil, on: storage, logger: logger)
-        let taken = TakenActivities(path: folder + "/taken", on: storage)
+        noting = try BlockingExecutor(name: "noting")
+        let taken = TakenActivities(path: folder + "/taken", on: noting)
         handoffSwitch = HandoffSwitchKeeper(path: folder + "/handoff", on: storage, logger: logger)
         makeAcceptance = { [parts, handoffs, handoffSwitch] deadlines, openDestination in
             AutomaticAcceptance(
@@ -229,6 +232,36 @@ final class AutomaticAcceptanceTests {
         for other in others { await handoffs.remove(other) }
         try await eventually("nothing goes on any more") { acceptance == nil }
         #expect(takenFrom().isEmpty)
+        await parts.directory.stop()
+    }
+
+    /// The thread that writes it down is held, and the last place of all handoffs shows that it has come as far.
+    @Test("What is being noted when the node stops is left for the next start")
+    func stoppedMeanwhile() async throws {
+        let release = DispatchSemaphore(value: 0)
+        noting.submit { release.wait() }
+        let others = try await fillTable()
+        await handoffs.remove(others[0])
+        let running = start(rest: .milliseconds(100), opening: .seconds(60))
+        let device = parts.account.devices[1]
+        await parts.directory.prove(device.id.description)
+        try await announce(device)
+        let other = parts.handoff()
+        do {
+            defer { release.signal() }
+            try await eventually("it has the last place") {
+                guard (try? await handoffs.insert(other)) != nil else { return true }
+                await handoffs.remove(other)
+                return false
+            }
+            // On the same loop: it has gone on by then.
+            await parts.directory.changed()
+            running.cancel()
+            await running.value
+        }
+        try await eventually("nothing goes on any more") { acceptance == nil }
+        #expect(takenFrom().isEmpty)
+        #expect(!log.lines.contains { $0.contains("is taken over into") })
         await parts.directory.stop()
     }
 

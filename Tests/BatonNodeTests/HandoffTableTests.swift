@@ -48,6 +48,18 @@ struct HandoffTableTests {
         #expect(await table[late.id] == nil)
     }
 
+    @Test("What is started while the node stops is ended")
+    func startedLate() async throws {
+        let (parts, table) = (try NodeParts(TestAccount(devices: 1)), HandoffTable())
+        let handoff = parts.handoff()
+        try await table.insert(handoff)
+        await table.stop(grace: .zero)
+        let task = Task { while (try? await Task.sleep(for: .seconds(3600))) != nil {} }
+        defer { task.cancel() }
+        await table.setTask(task, of: handoff)
+        #expect(task.isCancelled)
+    }
+
     @Test("An application holds on to so many activities, and all together to so many: the oldest is let go")
     func held() async throws {
         let (parts, table) = (try NodeParts(TestAccount(devices: 1)), HandoffTable())

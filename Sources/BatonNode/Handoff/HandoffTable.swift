@@ -35,8 +35,10 @@ actor HandoffTable {
         entries[handoff.id] = Entry(handoff: handoff)
     }
 
+    /// Notes what is to be ended with a handoff: at once, where the table was stopped meanwhile.
     func setTask(_ task: Task<Void, Never>, of handoff: Handoff) {
         entries[handoff.id]?.task = task
+        if isStopped { task.cancel() }
     }
 
     /// Whoever asked has gone, and it goes on without them.

@@ -223,15 +223,19 @@ actor AutomaticAcceptance {
                 outcome = .waits(candidate)
             } else if await isLeft(what) {
                 outcome = .left(candidate)
-            } else if try await taken.insert(id, of: peer.device.description) {
+            } else if try await !taken.insert(id, of: peer.device.description) {
+                logger.notice("\(what) was begun with before, and is not taken over again")
+                outcome = .done
+            } else if isOver {
+                // The node has stopped while that was written.
+                try await taken.remove(id, of: peer.device.description)
+                outcome = .waits(candidate)
+            } else {
                 logger.notice("\(what) is taken over into \(place)")
                 let task = handoff.start()
                 await handoffs.setTask(task, of: handoff)
                 outcome = await follow(handoff, of: peer.device, what) ? .done : .failed
                 await task.value
-            } else {
-                logger.notice("\(what) was begun with before, and is not taken over again")
-                outcome = .done
             }
         } catch {
             logger.warning("\(what) was not taken over: \(error)")

@@ -35,9 +35,21 @@ actor TakenActivities {
         let own = known.indices.filter { known[$0].hasPrefix(device + " ") }
         if own.count > Self.boundPerDevice { known.remove(at: own[0]) }
         known.removeFirst(max(0, known.count - Self.bound))
+        try write(known)
+        return true
+    }
+
+    /// Takes the note of an activity back with which nothing was begun.
+    ///
+    /// - Throws: what the system says when that cannot be written down.
+    func remove(_ activity: ActivityID, of device: String) throws {
+        let entry = "\(device) \(activity)"
+        try write((entries ?? load()).filter { $0 != entry })
+    }
+
+    private func write(_ known: [String]) throws {
         try Data(known.map { $0 + "\n" }.joined().utf8).write(to: URL(filePath: path), options: .atomic)
         entries = known
-        return true
     }
 
     /// What is there from earlier; what is no line of ours is passed over.
