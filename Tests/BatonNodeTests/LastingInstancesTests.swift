@@ -40,6 +40,29 @@ struct LastingInstancesTests {
         #expect(lasting.add("another", of: devices[0], isProved: proved) == nil)
     }
 
+    @Test("Of instances that have gone it is known whose they were: of so many of a device, and of so many in all")
+    func gone() {
+        var lasting = LastingInstances()
+        func goAway(_ name: String, of device: DeviceID) {
+            _ = lasting.add(name, of: device, isProved: proved)
+            lasting.remove(name)
+        }
+        lasting.remove("never there")
+        #expect(lasting.device(of: "never there") == nil)
+        for number in 0...LastingInstances.boundPerDevice { goAway("\(number)", of: devices[0]) }
+        #expect(lasting.device(of: "0") == nil)
+        #expect(lasting.device(of: "1") == devices[0] && !lasting.contains("1"))
+        _ = lasting.add("1", of: devices[1], isProved: proved)
+        #expect(lasting.device(of: "1") == devices[1] && lasting.contains("1"))
+        let others = (1..<LastingInstances.boundGone).map { number in
+            DeviceID(ed25519PublicKey: (0..<32).map { UInt8(truncatingIfNeeded: $0 * number) })
+        }
+        for (number, other) in others.enumerated() { goAway("other \(number)", of: other) }
+        #expect(lasting.device(of: "other 0") == others[0] && lasting.device(of: "4") == devices[0])
+        goAway("last", of: devices[1])
+        #expect(lasting.device(of: "4") == nil && lasting.device(of: "other 0") == others[0])
+    }
+
     @Test("Devices that no connection has shown have so many together, and take none from those that one has")
     func unproved() {
         var lasting = LastingInstances()

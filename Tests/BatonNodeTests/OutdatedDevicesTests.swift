@@ -139,6 +139,27 @@ struct OutdatedDevicesTests {
         #expect(await !scene.isHeard(clone))
     }
 
+    /// Whoever is on the network can also say that a record is no more.
+    @Test(
+        "A device whose record somebody else has taken away is not silenced by what he puts in its place",
+        arguments: [false, true])
+    func takenAway(isReplayed: Bool) async throws {
+        let scene = try Scene(known: true, isProved: true)
+        let identity = scene.account.devices[1].account.identity
+        let (own, other) = ("0123456789abcdef", "fedcba9876543210")
+        for instance in [own, other] { await scene.see(instance) }
+        let old = try scene.text(of: identity)
+        for epoch in 1...2 { await scene.hear(try scene.text(of: identity, epoch: UInt64(epoch)), under: own) }
+        await scene.directory.handle(.removed(instance: own))
+        #expect(await scene.directory.present.isEmpty)
+        for instance in [own, other] { await scene.hear(isReplayed ? old : [1, 0], under: instance) }
+        #expect(await scene.isHeard(own))
+        #expect(await !scene.isHeard(other))
+        #expect(await scene.directory.present.isEmpty)
+        await scene.hear(try scene.text(of: identity, epoch: 3), under: own)
+        #expect(await scene.directory.present.count == 1)
+    }
+
     @Test("Unknown devices can be dialled, few at a time, and are neither listed nor remembered")
     func unknown() async throws {
         let scene = try Scene(known: false)

@@ -12,22 +12,27 @@ struct LastingInstances {
     /// Instances of all devices that no connection has shown yet: a third of the lasting queries that there are. Who is new
     /// gets one, and may lose it to others who are new; it is heard in its turns then, each half a minute.
     static var boundUnproved: Int { 16 }
+    /// Instances that have gone and are remembered: of all devices, the one that went last comes last.
+    static var boundGone: Int { 64 }
 
     /// The one that was first last comes last.
     private var instances: [(name: String, device: DeviceID)] = []
+    /// Anybody can take a device's record away; its name shows it all the same, and the next record may be its own.
+    private var gone: [(name: String, device: DeviceID)] = []
 
     /// Whether an instance has a lasting query.
     func contains(_ instance: String) -> Bool { instances.contains { $0.name == instance } }
 
-    /// Of which device an instance has shown what was newer than all that was seen of it.
-    func device(of instance: String) -> DeviceID? { instances.first { $0.name == instance }?.device }
+    /// Of which device an instance has shown what was newer than all that was seen of it, also where it has gone since.
+    func device(of instance: String) -> DeviceID? { (instances + gone).first { $0.name == instance }?.device }
 
     /// An instance has shown what is newer than all that was seen of a device.
     ///
     /// - Parameter isProved: whether a connection has shown a device.
     /// - Returns: the instance whose query lasts no longer for it.
     mutating func add(_ instance: String, of device: DeviceID, isProved: (DeviceID) -> Bool) -> String? {
-        remove(instance)
+        instances.removeAll { $0.name == instance }
+        gone.removeAll { $0.name == instance }
         instances.append((instance, device))
         let own = instances.indices.filter { instances[$0].device == device }
         if own.count > Self.boundPerDevice { return instances.remove(at: own[0]).name }
@@ -38,6 +43,11 @@ struct LastingInstances {
 
     /// An instance has gone.
     mutating func remove(_ instance: String) {
-        instances.removeAll { $0.name == instance }
+        guard let index = instances.firstIndex(where: { $0.name == instance }) else { return }
+        let device = instances[index].device
+        gone.append(instances.remove(at: index))
+        let own = gone.indices.filter { gone[$0].device == device }
+        if own.count > Self.boundPerDevice { gone.remove(at: own[0]) }
+        if gone.count > Self.boundGone { gone.removeFirst() }
     }
 }

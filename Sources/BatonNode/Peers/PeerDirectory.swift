@@ -267,7 +267,8 @@ actor PeerDirectory {
         return opener.trying(keys)
     }
 
-    /// The keys of the devices that an instance has shown, also where one counts no more for now: it may sleep.
+    /// The keys of the devices that an instance has shown, also where one counts no more for now: it may sleep, or somebody
+    /// has taken its record away.
     private func knownKeys(of instance: String) -> [GenerationKeys] {
         let shown = table.keys(shownBy: instance)
         guard shown.isEmpty, let device = lasting.device(of: instance), let peer = table.peers[device] else {
@@ -277,9 +278,10 @@ actor PeerDirectory {
     }
 
     /// An instance has shown nothing that counts: it is not heard for a while. One that has shown a device goes on being
-    /// heard, since anybody can put a bad record under its name.
+    /// heard, since anybody can put a bad record under its name, and take the good one away before.
     private func passOver(_ instance: String) {
-        if knownKeys(of: instance).isEmpty { discovery.reject(instance) }
+        guard !knownKeys(of: instance).isEmpty else { return discovery.reject(instance) }
+        if !lasting.contains(instance) { discovery.follow(instance) }
     }
 
     /// A device that nothing has proved shows keys of an older generation: it may be dialled, to catch up, and nothing else
@@ -321,7 +323,7 @@ actor PeerDirectory {
         case .replayed:
             // All that shows a device may be the device, with a record that somebody else has put there.
             guard !lasting.contains(instance), !table.isAllThatShowsADevice(instance) else { return }
-            discovery.reject(instance)
+            if lasting.device(of: instance) == device { discovery.follow(instance) } else { discovery.reject(instance) }
             table.remove(instance: instance)
             changed()
         }
