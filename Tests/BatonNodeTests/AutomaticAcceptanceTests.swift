@@ -1,3 +1,4 @@
+import BatonDiscovery
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -160,9 +161,15 @@ final class AutomaticAcceptanceTests {
             log.lines.count { $0.contains("is left until Handoff is on") } == 2
         }
         #expect(takenFrom() == devices[1...2].map(\.id.description))
+        // The device is away when it is switched on, and then comes back with the third.
+        await parts.directory.handle(.removed(instance: devices[1].id.description))
         _ = try await handoffSwitch.set(true, for: "")
-        // As whoever switches it does; the device announces nothing anew, and the second is its current one no more.
+        // As whoever switches it does.
         await parts.directory.changed()
+        try await announce(devices[3])
+        try await eventually("all changes were looked at") { takenFrom().contains(devices[3].id.description) }
+        #expect(takenFrom().count { $0 == devices[1].id.description } == 1)
+        try await announce(devices[1], activity: 3)
         try await eventually("both have another turn") {
             takenFrom().count { $0 == devices[1].id.description } == 3
         }

@@ -69,7 +69,7 @@ actor AutomaticAcceptance {
     private var announced = SeenActivities()
     private var queue: AcceptanceQueue<Candidate>
     /// What had its turn while Handoff was off, the oldest first: no more than wait in the queue. Its devices may have gone
-    /// on to other documents, so that it is not looked at again by itself.
+    /// on to other documents, so that it is not looked at again by itself, or have gone, and are waited for.
     private var left: [Candidate] = []
     /// The node stops: what has not been begun is looked at again after its next start, which knows nothing of it.
     private var isOver = false
@@ -112,8 +112,9 @@ actor AutomaticAcceptance {
         _ = await policy.current()
         for await _ in changes {
             guard await handoffSwitch.current.isOn else { continue }
-            enterLeft()
-            for peer in await directory.present where !Task.isCancelled { await consider(peer) }
+            let present = await directory.present
+            enterLeft(by: Set(present.map(\.device)))
+            for peer in present where !Task.isCancelled { await consider(peer) }
         }
         isOver = true
         queue.removeAll()
@@ -141,16 +142,16 @@ actor AutomaticAcceptance {
 
     /// Keeps something for as long as Handoff is off.
     private func leave(_ candidate: Candidate) async {
-        // It may have been switched on since that was asked.
-        guard await !handoffSwitch.current.isOn else { return enter(candidate) }
-        guard left.count < queue.bound else { return say(tooMany: candidate) }
         left.append(candidate)
+        if left.count > queue.bound { say(tooMany: left.removeFirst()) }
+        // It may have been switched on since that was asked.
+        if await handoffSwitch.current.isOn { await directory.changed() }
     }
 
-    /// Handoff is on: what was left has its turn again.
-    private func enterLeft() {
-        let again = left
-        left = []
+    /// Handoff is on: what was left has its turn again, of devices that are there.
+    private func enterLeft(by present: Set<DeviceID>) {
+        let again = left.filter { present.contains($0.peer.device) }
+        left.removeAll { present.contains($0.peer.device) }
         for candidate in again {
             enter(candidate)
             startNext()
