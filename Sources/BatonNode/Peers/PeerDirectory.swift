@@ -323,7 +323,7 @@ actor PeerDirectory {
         case .replayed:
             // All that shows a device may be the device, with a record that somebody else has put there.
             guard !lasting.contains(instance), !table.isAllThatShowsADevice(instance) else { return }
-            if lasting.device(of: instance) == device { discovery.follow(instance) } else { discovery.reject(instance) }
+            if lasting.device(of: instance) != nil { discovery.follow(instance) } else { discovery.reject(instance) }
             table.remove(instance: instance)
             changed()
         }
