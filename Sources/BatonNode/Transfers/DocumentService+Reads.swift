@@ -176,8 +176,15 @@ extension DocumentService {
                 }
                 (count, start) = (0, .now)
             }
-            let buffer = if let chunk { chunk } else { try await acquire(within: watch) }
-            chunk = buffer
+            let buffer: Buffer
+            if let chunk {
+                buffer = chunk
+            } else {
+                buffer = try await acquire(within: watch)
+                chunk = buffer
+                // That nobody had one to give is not for the origin to answer for.
+                (count, start) = (0, .now)
+            }
             isLeft = try await hand(
                 received, of: part, from: origin, through: &verifier, by: buffer, to: stream, within: watch)
         }
@@ -279,6 +286,7 @@ struct DocumentPart: Sendable {
     init(_ wanted: FileRange, of description: DocumentDescription) throws(HandoffError) {
         let tree = description.tree
         guard let file = tree.file(at: wanted.path) else {
+            guard wanted.version == nil else { throw Self.hasChanged(tree) }
             throw HandoffError(
                 .invalidRequest,
                 wanted.path.isRoot

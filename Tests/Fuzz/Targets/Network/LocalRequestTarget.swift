@@ -79,7 +79,7 @@ enum LocalRequestTarget: FuzzTarget {
         } catch {
             let isThere = (0..<tree.layout.fileCount).contains { tree.entry(ofFile: $0).path == range.path }
             let isRightly =
-                isThere ? range.version != nil && error.code == .documentChanged : error.code == .invalidRequest
+                range.version == nil ? !isThere && error.code == .invalidRequest : error.code == .documentChanged
             return expect(isRightly, "a read of \(range.path) was refused: \(error)")
         }
         guard let file = tree.file(at: range.path), tree.entry(ofFile: file).path == range.path else {
