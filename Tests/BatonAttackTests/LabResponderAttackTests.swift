@@ -96,6 +96,9 @@ extension LabAttackTests {
         }
 
         /// What is on the network already comes at once to a node that starts, or whose link comes up, and all of it once.
+        ///
+        /// Not counted as an attack: the defence is how turns are given, which `nextName()` takes away and
+        /// `QueryBudgetTests` follow in simulated time.
         @Test("A device that was announced in the middle of 1,500 names, and a node that starts after them")
         func startedInTheFlood() async throws {
             let lab = try await HandoffLab(["laptop", "desktop", "stranger"], members: 2)
@@ -219,7 +222,8 @@ extension LabAttackTests {
             }
         }
 
-        /// What they cost is for `AdvertisementAttacks.rewritten()` to show.
+        /// What they cost is for `AdvertisementAttacks.rewritten()` to show, with its off-run. Not counted as an attack here:
+        /// that each record is told is no defence that could be off.
         @Test(
             "Records under the name of a device that is heard, and what the device itself says",
             arguments: [0.05, 0.001])
@@ -273,6 +277,7 @@ extension LabAttackTests {
             _ = try await tap.end()
         }
 
+        /// Not counted as an attack: the record of one byte less, which is told whole, shows that the test can fail.
         @Test("A record that is longer than any device's is not kept until it is refused")
         func longRecord() async throws {
             let lab = try await HandoffLab(["laptop", "stranger"], members: 1)
@@ -323,6 +328,7 @@ extension LabAttackTests {
             }
         }
 
+        /// Not counted as an attack: that what is held is released is no defence that could be off; `killed()` has one.
         @Test("However often Avahi is killed and started again, a node holds no more for it")
         func killedOften() async throws {
             let lab = try await HandoffLab()

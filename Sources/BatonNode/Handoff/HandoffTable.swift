@@ -36,9 +36,11 @@ actor HandoffTable {
     }
 
     /// Notes what is to be ended with a handoff: at once, where the table was stopped meanwhile.
-    func setTask(_ task: Task<Void, Never>, of handoff: Handoff) {
+    func setTask(_ task: Task<Void, Never>, of handoff: Handoff) async {
         entries[handoff.id]?.task = task
-        if isStopped { task.cancel() }
+        guard isStopped else { return }
+        await handoff.nodeIsStopping()
+        task.cancel()
     }
 
     /// Whoever asked has gone, and it goes on without them.
