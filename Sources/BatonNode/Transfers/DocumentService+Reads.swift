@@ -183,7 +183,7 @@ extension DocumentService {
                 buffer = try await acquire(within: watch)
                 chunk = buffer
                 // That nobody had one to give is not for the origin to answer for.
-                (count, start) = (0, .now)
+                start = .now
             }
             isLeft = try await hand(
                 received, of: part, from: origin, through: &verifier, by: buffer, to: stream, within: watch)
