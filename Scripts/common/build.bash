@@ -3,7 +3,7 @@
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 
-attended="" timer="" starting="" earlier=""
+attended="" timer="" starting="" earlier="" build_log=""
 
 # Around the start of a background process: has `$!` kept in a variable, also by a trap that runs before it could be.
 start() { # VARIABLE
@@ -56,13 +56,14 @@ family() { # PROCESS...
         END { for (pid in parent) { for (p = pid; p in parent && !(p in root); p = parent[p]); if (p in parent) print pid } }'
 }
 
-# Ends what `attend` or `attend_within` waits for, with its whole family; for clean-up. All of it is stopped first, so
+# Ends what `attend` or `attend_within` waits for, with its whole family, and removes what a build said; for clean-up. All of it is stopped first, so
 # that nobody starts another one meanwhile; who is still there after 5 s is killed. Everybody who was ever listed is
 # kept: a shell whose own children stop before it does may end at once, and is then nobody's parent in the next list.
 abandon() {
     local known=0 pid tries=0
-    local -A all=()
+    local -A stopped=()
     started
+    [[ -z $build_log ]] || rm -f "$build_log"
     if [[ -n $timer ]]; then
         kill "$timer" 2>/dev/null || true
         wait "$timer" 2>/dev/null || true
@@ -70,17 +71,17 @@ abandon() {
     fi
     [[ -n $attended ]] || return 0
     while
-        for pid in $(family "$attended" "${!all[@]}"); do all[$pid]=""; done
-        ((${#all[@]} > known))
+        for pid in $(family "$attended" "${!stopped[@]}"); do stopped[$pid]=""; done
+        ((${#stopped[@]} > known))
     do
-        known=${#all[@]}
-        kill -STOP "${!all[@]}" 2>/dev/null || true
+        known=${#stopped[@]}
+        kill -STOP "${!stopped[@]}" 2>/dev/null || true
     done
     if ((known)); then
-        kill -TERM "${!all[@]}" 2>/dev/null || true
-        kill -CONT "${!all[@]}" 2>/dev/null || true
-        while kill -0 "${!all[@]}" 2>/dev/null && ((++tries <= 50)); do sleep 0.1; done
-        kill -KILL "${!all[@]}" 2>/dev/null || true
+        kill -TERM "${!stopped[@]}" 2>/dev/null || true
+        kill -CONT "${!stopped[@]}" 2>/dev/null || true
+        while kill -0 "${!stopped[@]}" 2>/dev/null && ((++tries <= 50)); do sleep 0.1; done
+        kill -KILL "${!stopped[@]}" 2>/dev/null || true
     fi
     wait "$attended" 2>/dev/null || true
     attended=""
@@ -88,15 +89,15 @@ abandon() {
 
 # The command of a release build: builds it when it is not up to date. Its path is in $baton afterwards.
 build_release() {
-    local log began
-    log=$(mktemp)
+    local began
+    build_log=$(mktemp)
     began=$(moment)
-    if ! attend release_build "$log"; then
-        cat "$log" >&2
-        rm -f "$log"
+    if ! attend release_build "$build_log"; then
+        cat "$build_log" >&2
         fail "the build failed; what the compiler said is above."
     fi
-    rm -f "$log"
+    rm -f "$build_log"
+    build_log=""
     baton=$(swift_as_owner build --package-path "$top" -c release --product baton --show-bin-path)/baton
     [[ -x $baton ]] || fail "the build made no $baton"
     say "  Built in $(since "$began"): $baton"
