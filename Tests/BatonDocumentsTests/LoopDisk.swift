@@ -30,12 +30,12 @@ struct LoopDisk {
     func cutPower() throws -> LoopImage {
         let copy = scratch.path.appending("after the power cut")
         try Self.run(["cp", "--sparse=always", image.string, copy.string])
-        return try LoopImage(copy, at: try scratch.makeFolder("after"))
+        return try LoopImage(copy, at: try scratch.makeFolder("after"), in: scratch)
     }
 
     func mount() throws -> LoopImage { try mount(at: try scratch.makeFolder("disk")) }
 
-    func mount(at path: FilePath) throws -> LoopImage { try LoopImage(image, at: path) }
+    func mount(at path: FilePath) throws -> LoopImage { try LoopImage(image, at: path, in: scratch) }
 
     static func run(_ command: [String]) throws {
         let ending = try ChildProcess.run(command, output: .inherited).ending
@@ -46,9 +46,12 @@ struct LoopDisk {
 /// An image, mounted for the length of a test.
 struct LoopImage: ~Copyable {
     let path: FilePath
+    /// Removed behind the unmounting.
+    private let scratch: ScratchFolder
 
-    init(_ image: FilePath, at path: FilePath) throws {
+    init(_ image: FilePath, at path: FilePath, in scratch: ScratchFolder) throws {
         self.path = path
+        self.scratch = scratch
         try LoopDisk.run(["mount", "-o", "loop", image.string, path.string])
     }
 

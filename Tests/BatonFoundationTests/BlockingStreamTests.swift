@@ -35,7 +35,7 @@ struct BlockingStreamTests {
     /// The other end of streams to an application that serves them so.
     private func open(
         _ count: Int, _ serve: @escaping @Sendable (ContinuationInputStream, ContinuationOutputStream) -> Void
-    ) async throws -> (streams: [BatonTransport.Stream], all: [any Sendable]) {
+    ) async throws -> (streams: [BatonTransport.Stream], node: ApplicationNode, all: [any Sendable]) {
         let (node, home) = try await ApplicationNode.start()
         let application = try Application(.init(identifier: "org.example.blocking"), home: home)
         let activity = try UserActivity(activityType: "org.example.blocking", application: application)
@@ -49,13 +49,13 @@ struct BlockingStreamTests {
         for _ in 0..<count {
             streams.append(try await node.ask(.continuationStream(.with { $0.activityID = id })).stream)
         }
-        return (streams, [node, application, activity, delegate])
+        return (streams, node, [application, activity, delegate])
     }
 
     @Test("Bytes go both ways to their ends, on more threads than there are processors")
     func echo() async throws {
         let sent = (0..<1 << 20).map { UInt8(truncatingIfNeeded: $0 / 7) }
-        let (streams, all) = try await open(8) { input, output in
+        let (streams, node, all) = try await open(8) { input, output in
             input.open()
             output.open()
             var buffer = [UInt8](repeating: 0, count: 10_000)
@@ -84,12 +84,13 @@ struct BlockingStreamTests {
         }
         #expect(echoed)
         withExtendedLifetime(all) {}
+        await node.stop()
     }
 
     @Test("An aborted stream is -1 with the typed error, on both sides of it")
     func aborted() async throws {
         let codes = Lock<[UserActivityError.Code?]>([])
-        let (streams, all) = try await open(1) { input, output in
+        let (streams, node, all) = try await open(1) { input, output in
             input.open()
             output.open()
             var byte: UInt8 = 0
@@ -102,11 +103,12 @@ struct BlockingStreamTests {
         try await eventually("told") { codes.withLock { !$0.isEmpty } }
         #expect(codes.withLock { $0 } == [.userCancelled, .userCancelled])
         withExtendedLifetime(all) {}
+        await node.stop()
     }
 
     @Test("Closing an input that was not read to its end aborts the stream; one that was never opened gives nothing")
     func closing() async throws {
-        let (streams, all) = try await open(1) { input, output in
+        let (streams, node, all) = try await open(1) { input, output in
             var byte: UInt8 = 0
             #expect(input.streamStatus == .notOpen && input.read(&byte, maxLength: 1) == -1)
             #expect(output.write(&byte, maxLength: 1) == -1)
@@ -121,5 +123,6 @@ struct BlockingStreamTests {
         orphan.open()
         #expect(orphan.streamStatus == .error && !orphan.hasSpaceAvailable)
         withExtendedLifetime(all) {}
+        await node.stop()
     }
 }

@@ -146,6 +146,8 @@ struct SavingInTurnTests {
         #expect(try await stage.save(activity).title == "now")
         #expect(ContinuousClock.now - began > deadlines.save)
         gate.open()
+        // The last test of all: the process would end before its folder is removed.
+        await stage.node.stop()
     }
 
     @Test("What hangs for the device itself takes nothing of another device's time", arguments: [true, false])

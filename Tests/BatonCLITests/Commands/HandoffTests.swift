@@ -428,10 +428,11 @@ struct HandoffTests {
             await running.withLock { $0 }?.stop()
         }
         running.withLock { $0 = node }
+        // Its script holds it, and with it its folder.
+        defer { running.withLock { $0 = nil } }
         let result = try await Self.signalled(
             ["offer", "--type", "org.example.a"], .interrupt, node, when: "until one runs again")
         #expect(result == .exited(0))
-        running.withLock { $0 = nil }
     }
 
     @Test("offer asks its file anew, serves a stream with a command, tells who continued, and ends with --once")
