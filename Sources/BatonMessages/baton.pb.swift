@@ -1601,6 +1601,9 @@ public nonisolated struct WireStatusResponse: Sendable {
   /// another machine announces itself as this device, with a copy of its account folder
   public var hasTwin_p: Bool = false
 
+  /// the responder is unavailable, for the reason that it gives: nobody can be told anything
+  public var isUnannounced: Bool = false
+
   /// what is wrong with the accept policy, which then asks about everything
   public var policyProblem: String = String()
 
@@ -5134,7 +5137,7 @@ nonisolated extension WireStatusRequest: SwiftProtobuf.Message, SwiftProtobuf._M
 
 nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".StatusResponse"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}port\0\u{1}responder\0\u{1}peers\0\u{1}offers\0\u{1}connections\0\u{3}process_id\0\u{3}handoff_is_off\0\u{1}applications\0\u{3}handoff_problem\0\u{3}shared_roots_problem\0\u{3}has_twin\0\u{4}+policy_problem\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{3}device_id\0\u{1}port\0\u{1}responder\0\u{1}peers\0\u{1}offers\0\u{1}connections\0\u{3}process_id\0\u{3}handoff_is_off\0\u{1}applications\0\u{3}handoff_problem\0\u{3}shared_roots_problem\0\u{3}has_twin\0\u{3}is_unannounced\0\u{4}*policy_problem\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5155,6 +5158,7 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
       case 11: try { try decoder.decodeSingularStringField(value: &self.handoffProblem) }()
       case 12: try { try decoder.decodeSingularStringField(value: &self.sharedRootsProblem) }()
       case 13: try { try decoder.decodeSingularBoolField(value: &self.hasTwin_p) }()
+      case 14: try { try decoder.decodeSingularBoolField(value: &self.isUnannounced) }()
       case 56: try { try decoder.decodeSingularStringField(value: &self.policyProblem) }()
       default: break
       }
@@ -5201,6 +5205,9 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
     if self.hasTwin_p != false {
       try visitor.visitSingularBoolField(value: self.hasTwin_p, fieldNumber: 13)
     }
+    if self.isUnannounced != false {
+      try visitor.visitSingularBoolField(value: self.isUnannounced, fieldNumber: 14)
+    }
     if !self.policyProblem.isEmpty {
       try visitor.visitSingularStringField(value: self.policyProblem, fieldNumber: 56)
     }
@@ -5221,6 +5228,7 @@ nonisolated extension WireStatusResponse: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.handoffProblem != rhs.handoffProblem {return false}
     if lhs.sharedRootsProblem != rhs.sharedRootsProblem {return false}
     if lhs.hasTwin_p != rhs.hasTwin_p {return false}
+    if lhs.isUnannounced != rhs.isUnannounced {return false}
     if lhs.policyProblem != rhs.policyProblem {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true

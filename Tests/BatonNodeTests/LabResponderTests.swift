@@ -24,6 +24,9 @@ struct LabResponderTests {
         let (first, watch) = try await Self.offerFirst(in: lab)
         try lab.lab.command("avahi", "2", "kill")
         try await eventually("it is noticed") { try await lab.status(2)?.responder?.hasPrefix("unavailable") == true }
+        let unannounced = try await lab.offer(2, "--url", "https://example.org/silent")
+        #expect(try await unannounced.command.event("unannounced").responder?.hasPrefix("unavailable") == true)
+        try await unannounced.command.end(by: SIGTERM)
         try lab.lab.command("avahi", "2", "start")
         try await eventually("it runs again", within: .seconds(60)) {
             try await lab.status(2)?.responder == "running"

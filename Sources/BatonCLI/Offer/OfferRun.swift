@@ -129,8 +129,8 @@ struct OfferRun: Sendable {
         let isHandoffOff = try? await !client.handoffSwitch().isOn
         try await reporter.offered(offer, at: draft.documentPath, isHandoffOff: isHandoffOff ?? false)
         // One that has just been started is not announced either, and needs no words.
-        if let responder = try? await client.status().responder, responder.hasPrefix("unavailable") {
-            try await reporter.unannounced(responder)
+        if let status = try? await client.status(), status.isUnannounced {
+            try await reporter.unannounced(status.responder)
         }
         let isWithdrawn = try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await serveRequests(of: client) }

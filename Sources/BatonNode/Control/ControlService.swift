@@ -90,7 +90,8 @@ struct ControlService: Sendable {
         status.device = account.value.deviceName
         status.deviceID = account.value.identity.id.description
         status.port = UInt32(listeners.port)
-        status.responder = await directory.responderDescription
+        let responder = await directory.responder
+        (status.responder, status.isUnannounced) = (responder.inWords, responder.isUnavailable)
         status.peers = UInt32(await directory.present.count)
         status.offers = UInt32(await offers.count)
         status.connections = UInt32(await connections.count)

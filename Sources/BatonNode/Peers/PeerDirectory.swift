@@ -37,7 +37,8 @@ actor PeerDirectory {
     private var saved: KnownDevices
     private let (heard, hearing) = AsyncStream<OtherwiseKeyed>.makeStream(
         bufferingPolicy: .bufferingNewest(PeerTable.bound))
-    private var responder = ResponderState.idle
+    /// What the DNS-SD responder of this machine does.
+    private(set) var responder = ResponderState.idle
     private var watchers: [UUID: AsyncStream<Void>.Continuation] = [:]
     private nonisolated let announcements = AnnouncementWaits()
     private var expiryTimer: BatonEventLoop.Timer?
@@ -88,9 +89,6 @@ actor PeerDirectory {
 
     /// Every device that is known, the one seen last first.
     var all: [Peer] { table.peers.values.sorted { $0.seen > $1.seen } }
-
-    /// What the DNS-SD responder of this machine does, in words.
-    var responderDescription: String { responder.inWords }
 
     /// The device of this identifier, if it was seen.
     func peer(_ id: String) -> Peer? {

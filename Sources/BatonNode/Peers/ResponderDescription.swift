@@ -11,4 +11,12 @@ extension ResponderState {
                 + " \(max(1, retryAfter.components.seconds)) s"
         }
     }
+
+    /// Whether nothing can be announced for now; one that has not been started yet is about to be.
+    var isUnavailable: Bool {
+        switch self {
+        case .idle, .running: false
+        case .unavailable: true
+        }
+    }
 }
