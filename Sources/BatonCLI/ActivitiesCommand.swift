@@ -55,7 +55,7 @@ struct ActivitiesCommand: AsyncParsableCommand {
             if listing.incomplete { Output.say(ActivityRendering.incomplete(listing)) }
             if output.json {
                 try Output.line(ActivityRendering.json(listing))
-            } else if let line = ActivityRendering.line(listing, now: Date().timeIntervalSince1970) {
+            } else if let line = ActivityRendering.line(listing) {
                 try Output.line(DisplayWidth.clip(line, to: Terminal.width(of: .standardOutput)))
             }
         }
@@ -90,7 +90,7 @@ enum ActivityRendering {
     }
 
     /// One change for people; `nil` for what only tells that the list is complete.
-    static func line(_ listing: WireActivityListing, now: Double) -> String? {
+    static func line(_ listing: WireActivityListing) -> String? {
         let sign: String
         switch listing.change {
         case .present, .added: sign = "+"

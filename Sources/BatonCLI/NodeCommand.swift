@@ -54,7 +54,7 @@ struct NodeCommand: AsyncParsableCommand {
         let node = Node(home: home, configuration: configuration, logger: logger)
 
         // Watched before anything starts, so that a node that is stopped while it starts stops cleanly as well.
-        let (stops, stop) = AsyncStream<Int32>.makeStream()
+        let (stops, stop) = AsyncStream<Int32>.makeStream(bufferingPolicy: .bufferingOldest(1))
         let interrupts = await Interrupts.watch { stop.yield($0) }
         defer { withExtendedLifetime(interrupts) {} }
         do {

@@ -179,9 +179,6 @@ public actor ServiceDiscovery {
         submit { $0.reconsiderQueries() }
     }
 
-    /// The instance name under which this device is seen, nil before it is.
-    public var instanceName: String? { current.flatMap { $0.isEstablished ? $0.name : nil } }
-
     /// The number of open queries, of the kept and of the probing kind.
     public var queryUsage: (kept: Int, probing: Int) { budget.usage }
 

@@ -63,10 +63,11 @@ public struct DocumentLabel: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension FilePath {
+    /// The path as the system has it.
+    package var bytes: [UInt8] { withPlatformString { Array(bytesOf: $0) } }
+
     /// The path for people, escaped.
-    var displayed: String {
-        NameDisplay.escaped(withPlatformString { Array(bytesOf: $0) })
-    }
+    var displayed: String { NameDisplay.escaped(bytes) }
 }
 
 extension [UInt8] {

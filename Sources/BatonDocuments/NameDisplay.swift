@@ -1,3 +1,5 @@
+import BatonProtocol
+
 /// How names that came from a disk or from a peer are shown to people.
 ///
 /// A file's name is bytes. Shown raw it could move the cursor, change the terminal's title or, with the controls of
@@ -8,8 +10,8 @@ public enum NameDisplay {
 
     /// The name with every character escaped that does not show as itself.
     ///
-    /// Control and format characters, line separators, what shows as nothing (Unicode's Default_Ignorable_Code_Point), blank
-    /// Braille, and marks beyond ``markLimit`` become `\u{…}`, bytes that are no UTF-8 become `\xNN`, and a backslash is
+    /// Characters that are unsafe to show, controls and those of no meaning among them, and marks beyond ``markLimit`` become
+    /// `\u{…}`, bytes that are no UTF-8 become `\xNN`, and a backslash is
     /// doubled, so that the result is unambiguous. The joiners and variation selectors that scripts and emoji need stay.
     ///
     /// - Parameter isSentence: names in it are escaped by now, so that a backslash stays as it is.
@@ -26,7 +28,7 @@ public enum NameDisplay {
                 marks = scalar.isMark ? marks + 1 : 0
                 if scalar == "\\", !isSentence {
                     shown += "\\\\"
-                } else if scalar.isInvisible || marks > markLimit {
+                } else if scalar.isUnsafeToShow || marks > markLimit {
                     shown += "\\u{\(String(scalar.value, radix: 16))}"
                 } else {
                     shown.unicodeScalars.append(scalar)
@@ -50,19 +52,5 @@ extension Unicode.Scalar {
     fileprivate var isMark: Bool {
         let category = properties.generalCategory
         return category == .nonspacingMark || category == .enclosingMark
-    }
-
-    fileprivate var isInvisible: Bool {
-        switch value {
-        // Zero-width non-joiner and joiner, and the selectors of text and emoji: Persian and composed emoji are written
-        // with them.
-        case 0x200C, 0x200D, 0xFE0E, 0xFE0F: return false
-        // It shows as a space.
-        case 0x2800: return true
-        case _: break
-        }
-        let category = properties.generalCategory
-        return category == .control || category == .format || category == .lineSeparator
-            || category == .paragraphSeparator || category == .unassigned || properties.isDefaultIgnorableCodePoint
     }
 }

@@ -23,7 +23,7 @@ public struct TransferProgress: Sendable, Hashable {
     /// Bytes in all.
     public let total: UInt64
     /// When the transfer began, or began anew.
-    public private(set) var start: Instant
+    let start: Instant
 
     private var samples: [Sample]
 
@@ -67,12 +67,6 @@ public struct TransferProgress: Sendable, Hashable {
         let base = samples[max(0, older - 1)]
         let seconds = (now - base.time).inSeconds
         return seconds > 0 ? Double(bytes - base.bytes) / seconds : nil
-    }
-
-    /// Bytes per second from start to now, without what was there before; nil when no time has gone by.
-    public func averageRate(since initialBytes: UInt64 = 0, now: Instant) -> Double? {
-        let seconds = now > start ? (now - start).inSeconds : 0
-        return seconds > 0 ? Double(bytes - min(initialBytes, bytes)) / seconds : nil
     }
 
     /// How long the rest will take at the present rate; nil while that is unknown, or longer than 100 days.

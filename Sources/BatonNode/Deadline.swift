@@ -40,7 +40,8 @@ extension Task where Failure == any Error {
     /// The task's value, as ``value``, except that a cancelled wait ends at once; the task itself goes on.
     var valueUnlessCancelled: Success {
         get async throws {
-            let (results, result) = AsyncStream<Result<Success, any Error>>.makeStream()
+            let (results, result) = AsyncStream<Result<Success, any Error>>.makeStream(
+                bufferingPolicy: .bufferingOldest(1))
             Task<Void, Never> {
                 result.yield(await self.result)
                 result.finish()

@@ -15,7 +15,6 @@ struct TransferProgressTests {
         #expect(progress.timeLeft(now: start) == nil)
         for tick in 1...20 { progress.update(bytes: UInt64(tick) * 10_000_000, now: at(tick * 100)) }
         #expect(progress.rate(now: at(2000)) == 100_000_000)
-        #expect(progress.averageRate(now: at(2000)) == 100_000_000)
         let left = try #require(progress.timeLeft(now: at(2000)))
         #expect(left > .seconds(8) && left < .seconds(9))
         #expect(progress.summary(now: at(2000)) == "191 MiB of 1.0 GiB, 95 MiB/s, 9 s left")
@@ -48,7 +47,6 @@ struct TransferProgressTests {
         var progress = TransferProgress(total: 1000, bytes: 900, now: start)
         progress.update(bytes: 950, now: at(1000))
         #expect(progress.rate(now: at(1000)) == 50)
-        #expect(progress.averageRate(since: 900, now: at(1000)) == 50)
         #expect(progress.fraction == 0.95)
     }
 

@@ -188,21 +188,16 @@ package struct NodeClient: Sendable {
         return (stream, Array(answer.version))
     }
 
-    /// What the node asks of this application, until the connection ends. To be iterated once.
-    package var requests: AsyncStream<NodeRequest> {
-        let incoming = connection.incoming
-        return AsyncStream { continuation in
-            let task = Task(executorPreference: connection.loop.taskExecutor) {
-                for await opened in incoming {
-                    do throws(HandoffError) {
-                        continuation.yield(try NodeRequest(opened))
-                    } catch {
-                        await opened.stream.fail(error)
-                    }
-                }
-                continuation.finish()
+    /// What the node asks of this application, until the connection ends; what cannot be read of it is refused. To be
+    /// iterated once: as many wait as the connection lets the node open.
+    package var requests: AsyncCompactMapSequence<IncomingStreams, NodeRequest> {
+        connection.incoming.compactMap { opened in
+            do throws(HandoffError) {
+                return try NodeRequest(opened)
+            } catch {
+                await opened.stream.fail(error)
+                return nil
             }
-            continuation.onTermination = { _ in task.cancel() }
         }
     }
 

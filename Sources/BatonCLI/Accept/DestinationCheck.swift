@@ -1,3 +1,4 @@
+import BatonDocuments
 import Glibc
 import SystemPackage
 

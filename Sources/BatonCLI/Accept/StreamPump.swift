@@ -34,7 +34,7 @@ final class StreamPump: Sendable {
     /// Where standard input is a terminal, the other side's end is enough: nobody wants to press ^D after a command
     /// that has exited.
     func run() async throws {
-        let (outcomes, continuation) = AsyncStream<Outcome>.makeStream()
+        let (outcomes, continuation) = AsyncStream<Outcome>.makeStream(bufferingPolicy: .bufferingOldest(2))
         // Not a task group: a read of standard input cannot be cancelled, and a group would wait for it.
         let tasks = [
             Task { continuation.yield(await self.pumpInput()) },

@@ -74,13 +74,6 @@ struct PathArgument: ExpressibleByArgument, Sendable {
 }
 
 extension FilePath {
-    /// The path as the system has it.
-    var bytes: [UInt8] {
-        withPlatformString { pointer in
-            UnsafeBufferPointer(start: pointer, count: length).map { UInt8(bitPattern: $0) }
-        }
-    }
-
     /// A path of bytes; a NUL ends it.
     init(bytes: some Collection<UInt8>) {
         self.init(platformString: bytes.map { CChar(bitPattern: $0) } + [0])

@@ -52,7 +52,7 @@ extension OfferedActivity {
             id: id,
             kind: document != nil ? .document : type == ActivityType.browsingWeb ? .web : .application,
             type: type,
-            title: request.title.isEmpty ? document?.label.description ?? Self.title(request, type) : request.title,
+            title: request.title.isEmpty ? document?.label.description ?? Self.title(type) : request.title,
             encodedUserInfo: userInfo, webPageURL: request.webPageURL, referrerURL: request.referrerURL,
             requiredUserInfoKeys: request.requiredUserInfoKeys,
             targetContentIdentifier: request.targetContentIdentifier, document: document,
@@ -167,7 +167,7 @@ extension OfferedActivity {
     }
 
     /// What an activity without a title is called. Never its URL, which stays here until a user accepts.
-    private static func title(_ request: WireOfferRequest, _ type: String) -> String {
+    private static func title(_ type: String) -> String {
         type == ActivityType.browsingWeb ? "Web page" : type
     }
 

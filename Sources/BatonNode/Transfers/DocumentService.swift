@@ -195,13 +195,6 @@ private actor DocumentInspector {
 }
 
 extension FilePath {
-    /// The path as the system has it.
-    var bytes: [UInt8] {
-        withPlatformString { pointer in
-            UnsafeBufferPointer(start: pointer, count: length).map { UInt8(bitPattern: $0) }
-        }
-    }
-
     /// A path from the bytes that the system has; `nil` for none and for bytes with a NUL.
     init?(bytes: some Collection<UInt8>) {
         guard !bytes.isEmpty, !bytes.contains(0) else { return nil }

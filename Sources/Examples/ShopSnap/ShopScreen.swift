@@ -9,7 +9,6 @@ struct ShopScreen: TerminalView {
     var node = ""
     /// Which of the items shown is chosen.
     private var selection = 0
-    private var isEnding = false
 
     init(_ shop: Shop) {
         self.shop = shop

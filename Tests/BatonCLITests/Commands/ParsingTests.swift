@@ -1,6 +1,7 @@
 import ArgumentParser
 import Baton
 import BatonMessages
+import BatonProtocol
 import Foundation
 import SystemPackage
 import Testing

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Baton
+import BatonDocuments
 import BatonMessages
 import BatonProtocol
 import BatonTestSupport

@@ -210,7 +210,7 @@ struct RenderingTests {
         #expect(SafeText.sentence("'\\u{1b}' was escaped\u{7}") == "'\\u{1b}' was escaped\\u{7}")
         let shown = SafeText.escaped("a\u{1B}]0;x\u{7}\u{202E}b\n")
         #expect(shown == #"a\u{1b}]0;x\u{7}\u{202e}b\u{a}"#)
-        let line = ActivityRendering.line(Self.listing(1, title: "x\u{1B}[2J", device: "\u{9B}m"), now: Self.now)
+        let line = ActivityRendering.line(Self.listing(1, title: "x\u{1B}[2J", device: "\u{9B}m"))
         #expect(line?.unicodeScalars.contains { $0.isUnsafeToShow } == false)
     }
 

@@ -1,3 +1,4 @@
+import BatonProtocol
 import FoundationEssentials
 import SwiftProtobuf
 
