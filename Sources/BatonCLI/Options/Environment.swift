@@ -1,4 +1,5 @@
 import BatonAccount
+import BatonDocuments
 import BatonNode
 import BatonTransport
 import FoundationEssentials
@@ -24,9 +25,18 @@ enum CommandEnvironment {
     static func absolute(_ path: String) -> FilePath { absolute(FilePath(path)) }
 
     /// The same of a path that need not be a text.
+    ///
+    /// Where a `..` behind a link leads only the system knows: up to the last one the path is resolved, and what comes
+    /// behind it keeps its name, be it a link. Where that is not there all stays as it is written.
     static func absolute(_ path: FilePath) -> FilePath {
-        guard path.isRelative else { return path.lexicallyNormalized() }
-        return currentFolder.pushing(path).lexicallyNormalized()
+        let whole = path.isRelative ? currentFolder.pushing(path) : path
+        guard let last = whole.components.lastIndex(where: { $0.kind == .parentDirectory }) else {
+            return whole.lexicallyNormalized()
+        }
+        let rest = whole.components.index(after: last)
+        let folder = FilePath(root: whole.root, whole.components[..<rest])
+        guard let resolved = try? FileLookup.resolved(folder) else { return whole }
+        return resolved.appending(whole.components[rest...]).lexicallyNormalized()
     }
 
     /// The current folder; Foundation would repair a name that is not UTF-8.

@@ -67,6 +67,38 @@ struct ParsingTests {
         #expect(refusal(try OfferDraft(path: "/dev/null"))?.code == "documentUnreadable")
     }
 
+    @Test("A `..` behind a link leads where the system says, and a link in last place keeps its name")
+    func pathsThroughLinks() throws {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-links-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let files = FileManager.default
+        try files.createDirectory(at: folder.appendingPathComponent("data/v5"), withIntermediateDirectories: true)
+        try Data("meant".utf8).write(to: folder.appendingPathComponent("data/report"))
+        try Data("other".utf8).write(to: folder.appendingPathComponent("report"))
+        for (name, target) in [("cur", "data/v5"), ("data/latest", "report")] {
+            try files.createSymbolicLink(
+                atPath: folder.appendingPathComponent(name).path, withDestinationPath: target)
+        }
+        func path(_ rest: String) -> FilePath { FilePath(folder.path + "/" + rest) }
+
+        let meant = try path("cur/../report").stat()
+        for absolute in [
+            CommandEnvironment.absolute(path("cur/../report")), try DocumentCheck.check(path("cur/../report")),
+            try #require(try OfferDraft(path: path("cur/../report")).documentPath),
+        ] {
+            let found = try absolute.stat()
+            #expect(found.inode == meant.inode, "\(absolute)")
+            #expect(!absolute.string.contains(".."))
+        }
+        #expect(CommandEnvironment.absolute(path("cur/../latest")).lastComponent == "latest")
+        #expect(try path("cur/..").stat().inode == CommandEnvironment.absolute(path("cur/..")).stat().inode)
+        // What is not there stays as it is written, and what has no `..` keeps its links.
+        #expect(CommandEnvironment.absolute(path("none/../report")) == path("none/../report"))
+        #expect(CommandEnvironment.absolute(path("./cur/./x")) == path("cur/x"))
+        #expect(CommandEnvironment.absolute(FilePath("./x")).isAbsolute)
+        #expect(CommandEnvironment.absolute(FilePath("/..")) == "/")
+    }
+
     @Test("user info from a pipe is read once and can be asked for again; from a file it is read anew")
     func userInfoSources() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-info-\(UUID().uuidString)")
