@@ -73,10 +73,20 @@ struct DocumentVersionTests {
             try await parts.documents.describe(from: near, claim: claim)
         }
 
-        func fetch(_ description: DocumentDescription) async throws(HandoffError) {
+        func order(against copies: FilePath...) async throws(HandoffError) -> DocumentOrder {
             let folder = try await parts.documents.openDestination(inbox)
-            let order = DocumentOrder(title: "image", origin: device.id, folder: folder)
-            _ = try await parts.documents.fetch(description, for: order, from: near, claim: claim) { _ in }
+            return DocumentOrder(title: "image", origin: device.id, folder: folder, copies: copies)
+        }
+
+        func fetch(_ description: DocumentDescription) async throws(HandoffError) {
+            try await fetch(description, for: try await order())
+        }
+
+        func fetch(
+            _ description: DocumentDescription, for order: DocumentOrder, from connection: Connection? = nil
+        ) async throws(HandoffError) {
+            _ = try await parts.documents.fetch(description, for: order, from: connection ?? near, claim: claim) { _ in
+            }
         }
 
         /// Receives the first chunk, and leaves it for whoever goes on.
@@ -157,6 +167,29 @@ struct DocumentVersionTests {
         try await scene.begin(described)
         _ = try await scene.describe()
         try await scene.fetch(described)
+        #expect(scene.arrived() == content)
+        await scene.close()
+    }
+
+    @Test("An older copy that went after it was opened is done without, and one that never was there is refused")
+    func copyThatGoes() async throws {
+        var generator = SeededGenerator(seed: 85)
+        let content = generator.bytes(2 * ChunkLayout.chunkSize + 1000)
+        let scene = try await Scene(isFolder: false, content)
+        let described = try await scene.describe()
+        let copy = scene.parts.account.root.appending("older")
+        let order = try await scene.order(against: copy)
+        let (broken, other) = try await connectedPair(on: scene.parts.loop)
+        for connection in [broken, other] { await connection.close() }
+        let missing = await #expect(throws: HandoffError.self) { try await scene.fetch(described, for: order) }
+        #expect(missing?.code == .documentUnreadable)
+        try Data(content).write(to: URL(filePath: copy.string))
+        let lost = await #expect(throws: HandoffError.self) {
+            try await scene.fetch(described, for: order, from: broken)
+        }
+        #expect(lost?.code == .connectionLost, "\(String(describing: lost))")
+        try FileManager.default.removeItem(atPath: copy.string)
+        try await scene.fetch(described, for: order)
         #expect(scene.arrived() == content)
         await scene.close()
     }

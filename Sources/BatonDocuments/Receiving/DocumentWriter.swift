@@ -52,6 +52,7 @@ public actor DocumentWriter {
     ///   - folder: the destination.
     ///   - ledger: remembers what is unfinished.
     ///   - copies: older copies on this device, to build upon where the other device can tell what differs.
+    ///   - requiringCopies: whether a copy that cannot be opened is refused, rather than done without. Default true.
     ///   - sharedCopy: one that nobody has named: it is done without where it cannot be read or is of another kind, and
     ///     without its files of less than ``OlderCopy/leastSharedSize``.
     ///   - identity: which document it is; another one of its name keeps what has come of it.
@@ -61,12 +62,12 @@ public actor DocumentWriter {
     ///   opening a copy throws.
     public static func create(
         _ tree: DocumentTree, from origin: String, in folder: DestinationFolder, ledger: PartFileLedger,
-        against copies: [FilePath] = [], sharedCopy: FilePath? = nil, identity: DocumentIdentity = .unknown,
-        executor: BlockingExecutor? = nil
+        against copies: [FilePath] = [], requiringCopies: Bool = true, sharedCopy: FilePath? = nil,
+        identity: DocumentIdentity = .unknown, executor: BlockingExecutor? = nil
     ) async throws(DocumentError) -> DocumentWriter {
         let executor = try BlockingExecutor.forDocument(executor, "baton-writer")
         let writer = DocumentWriter(tree, executor)
-        try await writer.open(folder, ledger, (origin, identity), copies, sharedCopy)
+        try await writer.open(folder, ledger, (origin, identity), (copies, requiringCopies), sharedCopy)
         return writer
     }
 
@@ -161,10 +162,16 @@ public actor DocumentWriter {
 
     private func open(
         _ folder: DestinationFolder, _ ledger: PartFileLedger, _ source: (origin: String, identity: DocumentIdentity),
-        _ copies: [FilePath], _ sharedCopy: FilePath?
+        _ copies: (paths: [FilePath], areRequired: Bool), _ sharedCopy: FilePath?
     ) throws(DocumentError) {
         var opened: [OlderCopy] = []
-        for copy in copies.prefix(OlderCopy.limit) { opened.append(try OlderCopy(opening: copy)) }
+        for copy in copies.paths.prefix(OlderCopy.limit) {
+            do throws(DocumentError) {
+                opened.append(try OlderCopy(opening: copy))
+            } catch {
+                guard !copies.areRequired else { throw error }
+            }
+        }
         if let sharedCopy, opened.count < OlderCopy.limit,
             let copy = OlderCopy(shared: sharedCopy, of: tree, checks: folder.checks)
         {

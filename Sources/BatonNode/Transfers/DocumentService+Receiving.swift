@@ -34,20 +34,26 @@ struct DocumentOrder: Sendable {
     var sharedCopy: FilePath?
     /// What accepted it in place of the user, who then has seen no title.
     var rule: AcceptPolicy.Rule?
-    /// Lost for all attempts of one handoff.
+    /// For all attempts of one handoff.
     let trust = CopyTrust()
 }
 
-/// Whether copies on this device are still built upon.
+/// Whether copies on this device are still built upon, and whether they have to be there.
 ///
 /// The origin says which of their bytes make a chunk, and hears whether they did: were that more than one answer, it could
 /// find out what it does not know of them, byte by byte. An honest one is wrong only where a copy changes meanwhile.
 final class CopyTrust: Sendable {
-    private let hasEnded = Lock(false)
+    private let state = Lock((hasEnded: false, wereOpened: false))
 
-    var isThere: Bool { hasEnded.withLock { !$0 } }
+    var isThere: Bool { state.withLock { !$0.hasEnded } }
 
-    func end() { hasEnded.withLock { $0 = true } }
+    /// Whether all that the user named could be opened once. One that goes later, such as with its disk while the device is
+    /// waited for, is no reason to give up what has come.
+    var wereOpened: Bool { state.withLock { $0.wereOpened } }
+
+    func end() { state.withLock { $0.hasEnded = true } }
+
+    func noteOpened() { state.withLock { $0.wereOpened = true } }
 }
 
 /// The continuing device's side: fetches a claimed document into a folder.
@@ -76,7 +82,9 @@ extension DocumentService {
             let isTrusted = order.trust.isThere
             let writer = try await DocumentWriter.create(
                 tree, from: order.origin, in: order.folder, ledger: ledger, against: isTrusted ? order.copies : [],
-                sharedCopy: isTrusted ? order.sharedCopy : nil, identity: description.identity)
+                requiringCopies: !order.trust.wereOpened, sharedCopy: isTrusted ? order.sharedCopy : nil,
+                identity: description.identity)
+            order.trust.noteOpened()
             do {
                 begin(try await writer.hasChanged())
                 return try await receive(
