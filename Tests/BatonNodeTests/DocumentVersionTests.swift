@@ -4,6 +4,7 @@ import BatonProtocol
 import BatonTestSupport
 import BatonTransport
 import FoundationEssentials
+import Glibc
 import SwiftProtobuf
 import SystemPackage
 import Testing
@@ -83,10 +84,12 @@ struct DocumentVersionTests {
         }
 
         func fetch(
-            _ description: DocumentDescription, for order: DocumentOrder, from connection: Connection? = nil
+            _ description: DocumentDescription, for order: DocumentOrder, from connection: Connection? = nil,
+            told: @Sendable (UInt64) -> Void = { _ in }
         ) async throws(HandoffError) {
-            _ = try await parts.documents.fetch(description, for: order, from: connection ?? near, claim: claim) { _ in
-            }
+            _ = try await parts.documents.fetch(
+                description, for: order, from: connection ?? near, claim: claim, told: told
+            ) { _ in }
         }
 
         /// Receives the first chunk, and leaves it for whoever goes on.
@@ -189,6 +192,27 @@ struct DocumentVersionTests {
         }
         #expect(lost?.code == .connectionLost, "\(String(describing: lost))")
         try FileManager.default.removeItem(atPath: copy.string)
+        try await scene.fetch(described, for: order)
+        #expect(scene.arrived() == content)
+        await scene.close()
+    }
+
+    @Test("An older copy that changes while it is built upon is told as that, and the rest comes without it")
+    func copyThatChanges() async throws {
+        var generator = SeededGenerator(seed: 86)
+        let content = generator.bytes(2 * ChunkLayout.chunkSize + 1000)
+        let scene = try await Scene(isFolder: false, content)
+        let described = try await scene.describe()
+        let copy = scene.parts.account.root.appending("older")
+        try Data(content).write(to: URL(filePath: copy.string))
+        let order = try await scene.order(against: copy)
+        let error = await #expect(throws: HandoffError.self) {
+            try await scene.fetch(described, for: order) { _ in
+                if truncate(copy.string, 100) != 0 { Issue.record("the copy was not cut: \(errno)") }
+            }
+        }
+        #expect(error?.code == .documentChanged)
+        #expect(error?.message == "an older copy that image was built upon changed, and none is used any more")
         try await scene.fetch(described, for: order)
         #expect(scene.arrived() == content)
         await scene.close()

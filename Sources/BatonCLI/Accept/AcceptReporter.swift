@@ -87,7 +87,7 @@ actor AcceptReporter {
         }
     }
 
-    /// The document stopped coming, or has changed since a part of it came, and goes on by itself.
+    /// The document stopped coming, or it or an older copy has changed since a part of it came, and goes on by itself.
     func interrupted(_ event: WireAcceptEvent.Interrupted, _ activity: ListedActivity) async throws {
         let error = CommandError(HandoffError(event.cause))
         if isJSON {
@@ -107,7 +107,7 @@ actor AcceptReporter {
         let next =
             event.waitsSeconds > 0
             ? "waiting for \(SafeText.escaped(activity.device)) for up to \(Self.minutes(event.waitsSeconds)); ^C ends"
-            : "going on with what differs"
+            : "going on with what is not here yet"
         await progress.say("\(SafeText.sentence(event.cause.message))\(kept): \(next)")
     }
 

@@ -78,6 +78,7 @@ extension DocumentService {
             try Self.refuseFolder(tree, listedAs: order.type)
             try order.rule?.require(type: nil, size: AcceptPolicy.Rule.size(of: tree))
         }
+        var hasMisbuilt = false
         do {
             let isTrusted = order.trust.isThere
             let writer = try await DocumentWriter.create(
@@ -91,10 +92,15 @@ extension DocumentService {
                     description.version, into: writer, requiringAll: order.folder.checks.contains(.whole),
                     from: connection, claim: claim, told: told, progress: progress)
             } catch {
-                if await writer.hasMisbuilt { order.trust.end() }
+                hasMisbuilt = await writer.hasMisbuilt
+                if hasMisbuilt { order.trust.end() }
                 await writer.end()
                 throw error
             }
+        } catch _ where hasMisbuilt {
+            // The transfer goes on by itself, and with none of them.
+            throw HandoffError(
+                .documentChanged, "an older copy that \(tree.label) was built upon changed, and none is used any more")
         } catch let error as DocumentError {
             throw HandoffError(error)
         } catch {

@@ -571,6 +571,21 @@ struct ProgressLineTests {
         }
     }
 
+    @Test(
+        "what goes on at once is said in full by its cause, whatever that was",
+        arguments: [
+            "report has changed since a part of it came",
+            "an older copy that report was built upon changed, and none is used any more",
+        ])
+    func goesOn(_ cause: String) async throws {
+        let screen = Screen()
+        let reporter = AcceptReporter(isJSON: false, isStream: false, progress: Self.line(screen, isTerminal: false))
+        try await reporter.interrupted(
+            .with { $0.cause = HandoffError(.documentChanged, cause).failure },
+            ListedActivity(.with { $0.title = "report" }, device: "laptop", deviceID: "l"))
+        #expect(screen.take() == "\(cause): going on with what is not here yet\n")
+    }
+
     @Test("what is said stands above the line")
     func saying() async {
         let screen = Screen()
