@@ -1,4 +1,5 @@
 import BatonAccount
+import BatonDocuments
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -7,6 +8,8 @@ import BatonTransport
 import FoundationEssentials
 import SwiftProtobuf
 import Testing
+
+import struct SystemPackage.FilePath
 
 @testable import BatonNode
 
@@ -129,6 +132,123 @@ struct HandoffTests {
         #expect(heard == .reset(.timeout))
         await near.close()
         await far.close()
+    }
+
+    /// A handoff of an empty document, whose origin says nothing to *continued* for as long as the test wants.
+    private final class Silent: Sendable {
+        let handoff: Handoff
+        let place: FilePath
+        let ends: [Connection]
+        private let heard = Lock((answered: [String](), isTold: false))
+        private let patience: AsyncStream<Void>.Continuation
+
+        /// What the origin has answered.
+        var answered: [String] { heard.withLock { $0.answered } }
+
+        init(_ suite: HandoffTests, answer deadline: Duration) async throws {
+            let inbox = suite.parts.account.root.appending("inbox")
+            try FileManager.default.createDirectory(atPath: inbox.string, withIntermediateDirectories: true)
+            place = inbox.appending("empty")
+            let (near, far) = try await connectedPair(on: suite.parts.loop)
+            ends = [near, far]
+            try await suite.parts.connections.adopt(near, of: suite.origin.id, isDialled: false)
+            let (waiting, patience) = AsyncStream<Void>.makeStream()
+            self.patience = patience
+            let summary = WireActivitySummary.with {
+                $0.id = Data(repeating: 1, count: ActivityID.size)
+                $0.kind = .document
+                $0.type = "public.data"
+                $0.title = "empty"
+            }
+            let plan = Handoff.Plan(
+                activity: summary, origin: suite.origin, candidates: [],
+                destination: try await DestinationFolder.open(inbox))
+            var deadlines = HandoffDeadlines()
+            deadlines.answer = deadline
+            handoff = suite.parts.handoff(plan, deadlines: deadlines)
+            suite.serve(far) { [self] request, stream in
+                switch request {
+                case .payload: try await stream.respond(HandoffTests.payload(summary))
+                case .documentManifest:
+                    try await stream.respond(.documentManifest(.with { $0.entries = 1 }))
+                    try await stream.send(record: WireDocumentEntry.with { $0.name = Data("empty".utf8) })
+                case .continued:
+                    for await _ in waiting {}
+                    try await stream.respond(.continued(.init()))
+                    heard.withLock { $0.answered.append("continued") }
+                case .release(let release):
+                    heard.withLock { $0.answered.append(release.hasFailure ? "failed" : "released") }
+                    try await stream.respond(.release(.init()))
+                default: Issue.record("it asked for something else: \(request)")
+                }
+                await stream.finish()
+            }
+        }
+
+        /// Runs it until whoever asked is told that it is continued.
+        func start() async throws -> Task<Void, Never> {
+            let running = handoff.start()
+            Task {
+                for await event in handoff.events {
+                    if case .continued = event.kind { heard.withLock { $0.isTold = true } }
+                    if case .failed(let failure) = event.kind { Issue.record("\(failure)") }
+                }
+            }
+            try await eventually("it is told that it is continued", within: .seconds(60)) {
+                heard.withLock { $0.isTold }
+            }
+            #expect(FileManager.default.fileExists(atPath: place.string))
+            return running
+        }
+
+        /// The origin answers from now on.
+        func answer() { patience.finish() }
+
+        func close() async {
+            answer()
+            for end in ends { await end.close() }
+        }
+    }
+
+    @Test("A document that is in place is continued at once, and its origin hears so whoever cancels then")
+    func inPlace() async throws {
+        let silent = try await Silent(self, answer: .seconds(240))
+        defer { silent.answer() }
+        let running = try await silent.start()
+        #expect(await silent.handoff.isContinued)
+        running.cancel()
+        // As for an abort by whoever asked.
+        let finishing = Task { await silent.handoff.finish() }
+        #expect(silent.answered == [])
+        silent.answer()
+        await running.value
+        await finishing.value
+        #expect(silent.answered == ["continued", "released"])
+        await silent.close()
+    }
+
+    @Test("An origin that does not hear that it is continued is waited for so long")
+    func unheard() async throws {
+        let silent = try await Silent(self, answer: .milliseconds(200))
+        defer { silent.answer() }
+        try await silent.start().value
+        #expect(silent.answered == [])
+        await silent.close()
+    }
+
+    @Test("Who accepts it once more while its origin has not heard of it is given what is in place")
+    func inPlaceAgain() async throws {
+        let silent = try await Silent(self, answer: .seconds(240))
+        defer { silent.answer() }
+        let table = HandoffTable()
+        try await table.insert(silent.handoff)
+        await table.setTask(try await silent.start(), of: silent.handoff)
+        await table.setDetached(silent.handoff)
+        async let continued = table.endDetached(like: silent.handoff.plan)
+        silent.answer()
+        #expect(await continued?.path == Data(silent.place.string.utf8))
+        #expect(silent.answered == ["continued", "released"])
+        await silent.close()
     }
 
     @Test("The network that a rule names is the one of every connection, the first and each later one")

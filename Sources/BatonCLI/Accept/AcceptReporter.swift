@@ -19,7 +19,7 @@ actor AcceptReporter {
     private var isShown = false
     /// Bytes of an earlier transfer: those that were here when this one began.
     private var resumed: UInt64?
-    /// Bytes that are there by now.
+    /// Bytes that are there by now, and not in place yet.
     private var reached: UInt64 = 0
     private var told = ProgressMembers()
 
@@ -117,6 +117,8 @@ actor AcceptReporter {
 
     func continued(_ event: WireAcceptEvent.Continued) async throws {
         await progress.clear()
+        // Nothing is left that another accepting could go on with.
+        reached = 0
         let path = Array(event.path)
         if isJSON {
             try emit(

@@ -144,7 +144,7 @@ extension ControlService {
                 if Task.isCancelled { return }
                 // Whoever was told that it is continued has gone, which may be heard before the end of what they say: an
                 // application that has the activity keeps it.
-                guard await handoff.continued == nil || handoff.plan.keepsClaim else { return }
+                guard await !handoff.isContinued || handoff.plan.keepsClaim else { return }
                 guard error.code != .connectionLost || !handoff.plan.outlivesAsker else {
                     return await handoffs.setDetached(handoff)
                 }

@@ -39,7 +39,11 @@ actor Handoff {
     /// The application has the failure of its document as the last report.
     var hasToldOfDocument = false
     private var isNodeStopping = false
-    /// What was continued, once it was.
+    /// Whoever asked is told that it is continued, which nothing takes back.
+    private(set) var isContinued = false
+    /// Tells the origin that its document is in place; no cancellation reaches it.
+    private var reporting: Task<Void, Never>?
+    /// What was continued, once it was and its origin has been told, where it could be.
     private(set) var continued: WireAcceptEvent.Continued?
     /// Under which id the origin offers the activity: another one when it was offered anew.
     var activityID: Data
@@ -79,8 +83,10 @@ actor Handoff {
             emitWillContinue(isShown: try await announce())
             let arrival = try await arrive()
             let continued = try await offLoop { () throws(HandoffError) in try await takeOver(arrival) }
-            self.continued = continued
+            isContinued = true
             emit(.continued(continued))
+            await reporting?.value
+            self.continued = continued
             eventContinuation.finish()
             await hold()
             if !plan.keepsClaim { await finish() }
@@ -118,10 +124,11 @@ actor Handoff {
     /// The application that has the activity.
     var holder: String? { continuation == nil ? nil : continuing?.application.identifier }
 
-    /// Lets the claim go.
+    /// Lets the claim go, once the origin has been told what it is told before that.
     ///
     /// - Parameter error: why the activity could not be continued, which the origin's application is told.
     func finish(because error: HandoffError? = nil) async {
+        await reporting?.value
         guard let (connection, claim) = held else { return }
         held = nil
         await connections.letGo(of: connection)
@@ -217,6 +224,9 @@ actor Handoff {
             (continued.path, continued.bytes) = (Data(local.path.bytes), local.size)
         } else if let destination = plan.destination, hasDocument {
             (continued.path, continued.bytes, continued.receivedBytes) = try await fetch(document, into: destination)
+            // It is whole and in place, however long its origin takes to hear of it.
+            reporting = Task { _ = try? await reportContinued() }
+            return continued
         }
         if !isLook(hasDocument: hasDocument) { try await reportContinued() }
         return continued
@@ -239,12 +249,13 @@ actor Handoff {
 
     private func reportContinued() async throws(HandoffError) {
         do {
-            // The document may have come by another connection, and under another claim, than the payload.
-            let (connection, claim) = try await presentClaim()
+            // A new connection, where there has to be one, is waited for no longer.
             _ = try await withDeadline(
                 deadlines.answer, "\(plan.origin.name) did not answer", device: plan.origin.name
             ) {
-                try await connection.answer(to: .continued(.with { $0.claimID = Data(claim.bytes) }))
+                // The document may have come by another connection, and under another claim, than the payload.
+                let (connection, claim) = try await self.presentClaim()
+                return try await connection.answer(to: .continued(.with { $0.claimID = Data(claim.bytes) }))
             }
         } catch {
             // The document is whole and in place, or the application has the activity: that the origin could not be told

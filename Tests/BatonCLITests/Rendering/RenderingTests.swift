@@ -586,6 +586,18 @@ struct ProgressLineTests {
         #expect(screen.take() == "\(cause): going on with what is not here yet\n")
     }
 
+    @Test("of what is in place nothing is said to be kept, whatever ends the command then", arguments: [false, true])
+    func keptNoMore(_ isInPlace: Bool) async throws {
+        let screen = Screen()
+        let reporter = AcceptReporter(isJSON: false, isStream: false, progress: Self.line(screen, isTerminal: false))
+        try await reporter.progressed(
+            .with { ($0.bytes, $0.total) = (1000, 1000) },
+            ListedActivity(.with { $0.title = "report" }, device: "laptop", deviceID: "l"))
+        if isInPlace { try await reporter.continued(.init()) }
+        try await reporter.failed(.interrupted)
+        #expect(screen.take().contains("are kept") == !isInPlace)
+    }
+
     @Test("what is said stands above the line")
     func saying() async {
         let screen = Screen()
