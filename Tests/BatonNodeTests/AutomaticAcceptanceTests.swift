@@ -3,8 +3,10 @@ import BatonDocuments
 import BatonEventLoop
 import BatonMessages
 import BatonTestSupport
+import BatonTransport
 import Foundation
 import Logging
+import SwiftProtobuf
 import SystemPackage
 import Testing
 
@@ -40,7 +42,7 @@ final class AutomaticAcceptanceTests {
         let policy = PolicyKeeper(path: FilePath(rules), userHome: nil, on: storage, logger: logger)
         noting = try BlockingExecutor(name: "noting")
         let taken = TakenActivities(path: folder + "/taken", on: noting)
-        handoffSwitch = HandoffSwitchKeeper(path: folder + "/handoff", on: storage, logger: logger)
+        handoffSwitch = parts.handoffSwitch
         makeAcceptance = { [parts, handoffs, handoffSwitch] deadlines, openDestination in
             AutomaticAcceptance(
                 policy: policy, taken: taken, directory: parts.directory, connections: parts.connections,
@@ -59,7 +61,7 @@ final class AutomaticAcceptanceTests {
     ///   - rest: time for what happens meanwhile, also on a busy machine.
     ///   - opening: how long a folder may take to open.
     private func start(
-        rest: Duration = .seconds(30), opening: Duration = .milliseconds(300), by openDestination: Opening? = nil
+        rest: Duration = .seconds(30), opening: Duration = .seconds(60), by openDestination: Opening? = nil
     ) -> Task<Void, Never> {
         var deadlines = HandoffDeadlines()
         deadlines.rest = rest
@@ -90,6 +92,49 @@ final class AutomaticAcceptanceTests {
     private func takenFrom() -> [String] {
         let lines = (try? String(contentsOfFile: takenPath, encoding: .utf8)) ?? ""
         return lines.split(separator: "\n").map { String($0.prefix { $0 != " " }) }
+    }
+
+    /// Answers what is asked on a connection.
+    private func serve(
+        _ connection: Connection,
+        _ answer: @escaping @Sendable (WireRequest.OneOf_Kind) async throws -> WireResponse.OneOf_Kind
+    ) {
+        Task {
+            for await incoming in connection.incoming {
+                do {
+                    try await incoming.stream.respond(try await answer(try WireRequest.decode(incoming.request)))
+                    await incoming.stream.finish()
+                } catch {
+                    await incoming.stream.fail(HandoffError(wrapping: error))
+                }
+            }
+        }
+    }
+
+    /// Does something while a rule notes that it begins with a document of a device: the thread that writes it down is held,
+    /// and the last place of all handoffs shows that it has come as far.
+    ///
+    /// - Parameter body: is given what follows the rules.
+    private func whileNoting(
+        of device: TestAccount.Device, _ body: (Task<Void, Never>) async throws -> Void
+    ) async throws {
+        let release = DispatchSemaphore(value: 0)
+        noting.submit { release.wait() }
+        defer { release.signal() }
+        let others = try await fillTable()
+        await handoffs.remove(others[0])
+        let running = start(rest: .milliseconds(100))
+        await parts.directory.prove(device.id.description)
+        try await announce(device)
+        let other = parts.handoff()
+        try await eventually("it has the last place") {
+            guard (try? await handoffs.insert(other)) != nil else { return true }
+            await handoffs.remove(other)
+            return false
+        }
+        // On the same loop: it has gone on by then.
+        await parts.directory.changed()
+        try await body(running)
     }
 
     /// As many handoffs as there may be.
@@ -138,7 +183,7 @@ final class AutomaticAcceptanceTests {
         try Self.write("accept device=\(devices[1].id) to=\(own)\naccept to=\(folder)\n", to: rules)
         let openings = Lock(0)
         let (opened, open) = AsyncStream<Void>.makeStream()
-        let running = start(rest: .milliseconds(100), opening: .seconds(60)) { path in
+        let running = start(rest: .milliseconds(100)) { path in
             let isSecond = openings.withLock { count in
                 if path.string == own { count += 1 }
                 return path.string == own && count == 2
@@ -221,7 +266,7 @@ final class AutomaticAcceptanceTests {
         let others = hasPlace ? [] : try await fillTable()
         let isOpening = Lock(false)
         let (opened, open) = AsyncStream<Void>.makeStream()
-        let running = start(rest: .milliseconds(100), opening: .seconds(60)) { path in
+        let running = start(rest: .milliseconds(100)) { path in
             isOpening.withLock { $0 = true }
             for await _ in opened {}
             return try await DestinationFolder.open(path)
@@ -242,33 +287,100 @@ final class AutomaticAcceptanceTests {
         await parts.directory.stop()
     }
 
-    /// The thread that writes it down is held, and the last place of all handoffs shows that it has come as far.
     @Test("What is being noted when the node stops is left for the next start")
     func stoppedMeanwhile() async throws {
-        let release = DispatchSemaphore(value: 0)
-        noting.submit { release.wait() }
-        let others = try await fillTable()
-        await handoffs.remove(others[0])
-        let running = start(rest: .milliseconds(100), opening: .seconds(60))
-        let device = parts.account.devices[1]
-        await parts.directory.prove(device.id.description)
-        try await announce(device)
-        let other = parts.handoff()
-        do {
-            defer { release.signal() }
-            try await eventually("it has the last place") {
-                guard (try? await handoffs.insert(other)) != nil else { return true }
-                await handoffs.remove(other)
-                return false
-            }
-            // On the same loop: it has gone on by then.
-            await parts.directory.changed()
+        try await whileNoting(of: parts.account.devices[1]) { running in
             running.cancel()
             await running.value
         }
         try await eventually("nothing goes on any more") { acceptance == nil }
         #expect(takenFrom().isEmpty)
         #expect(!log.lines.contains { $0.contains("is taken over into") })
+        await parts.directory.stop()
+    }
+
+    @Test("What is being noted when Handoff is switched off is left until it is on again")
+    func switchedOffMeanwhile() async throws {
+        let device = parts.account.devices[1]
+        var following: Task<Void, Never>?
+        try await whileNoting(of: device) { running in
+            following = running
+            _ = try await handoffSwitch.set(false, for: "")
+        }
+        try await eventually("it is left") { log.lines.contains { $0.contains("is left until Handoff is on") } }
+        try await eventually("its note is taken back") { takenFrom().isEmpty }
+        #expect(!log.lines.contains { $0.contains("is taken over into") })
+        _ = try await handoffSwitch.set(true, for: "")
+        // As whoever switches it does.
+        await parts.directory.changed()
+        try await eventually("it was begun with") { takenFrom() == [device.id.description] }
+        following?.cancel()
+        await following?.value
+        await parts.directory.stop()
+    }
+
+    @Test("What was on its way when Handoff was switched off is left until it is on again")
+    func switchedOffOnTheWay() async throws {
+        let device = parts.account.devices[1]
+        let (near, far) = try await connectedPair(on: parts.loop)
+        try await parts.connections.adopt(near, of: device.id.description, isDialled: false)
+        let asked = Lock(0)
+        serve(far) { [handoffSwitch] request in
+            guard case .payload(let request) = request else { throw HandoffError(.documentUnreadable, "it is gone") }
+            let count = asked.withLock { count in
+                count += 1
+                return count
+            }
+            if count == 1 { _ = try await handoffSwitch.set(false, for: "") }
+            return .payload(
+                .with {
+                    $0.claimID = Data(repeating: 7, count: 16)
+                    $0.payload.summary.id = request.activityID
+                    $0.payload.summary.kind = .document
+                    $0.payload.summary.type = "public.data"
+                    $0.payload.summary.teamTag = Data(repeating: 0, count: 8)
+                    $0.payload.summary.title = "Scan"
+                })
+        }
+        let running = start(rest: .milliseconds(100))
+        await parts.directory.prove(device.id.description)
+        try await announce(device)
+        try await eventually("it is left") { log.lines.contains { $0.contains("is left until Handoff is on") } }
+        try await eventually("its note is taken back") { takenFrom().isEmpty }
+        #expect(asked.withLock { $0 } == 1)
+        _ = try await handoffSwitch.set(true, for: "")
+        // As whoever switches it does.
+        await parts.directory.changed()
+        try await eventually("it is asked for again") { asked.withLock { $0 } == 2 }
+        #expect(takenFrom() == [device.id.description])
+        running.cancel()
+        await running.value
+        await near.close()
+        await far.close()
+        await parts.directory.stop()
+    }
+
+    @Test("What a device says of a switch of its own is not waited for")
+    func offThere() async throws {
+        let device = parts.account.devices[1]
+        let (near, far) = try await connectedPair(on: parts.loop)
+        try await parts.connections.adopt(near, of: device.id.description, isDialled: false)
+        serve(far) { _ in throw HandoffError(.handoffOff, "Handoff is switched off on this device") }
+        let running = start(rest: .milliseconds(100))
+        await parts.directory.prove(device.id.description)
+        try await announce(device)
+        try await eventually("it has failed") { log.lines.contains { $0.contains("was not taken over") } }
+        // Each change is looked at as a whole before the next one.
+        let other = parts.account.devices[2]
+        await parts.directory.prove(other.id.description)
+        try await announce(other)
+        try await eventually("another device has its turn") { takenFrom().contains(other.id.description) }
+        #expect(takenFrom() == [device.id.description, other.id.description])
+        #expect(log.lines.count { $0.contains("“Scan” from scanner is taken over into") } <= 2)
+        running.cancel()
+        await running.value
+        await near.close()
+        await far.close()
         await parts.directory.stop()
     }
 
@@ -292,7 +404,7 @@ final class AutomaticAcceptanceTests {
     @Test("A folder that does not open in time has two more tries", arguments: 1...3)
     func opensLate(failures: Int) async throws {
         let openings = Lock(0)
-        let running = start(rest: .milliseconds(100), opening: .seconds(60)) { path in
+        let running = start(rest: .milliseconds(100)) { path in
             let number = openings.withLock { count in
                 count += 1
                 return count
@@ -334,7 +446,7 @@ final class AutomaticAcceptanceTests {
         let devices = parts.account.devices[1...]
         let first = devices.prefix(2).map { "accept device=\($0.id) to=\(hanging)\n" }.joined()
         try Self.write(first + "accept to=\(folder)\n", to: rules)
-        let running = start()
+        let running = start(opening: .milliseconds(300))
         for device in devices {
             await parts.directory.prove(device.id.description)
             try await announce(device)

@@ -192,6 +192,12 @@ actor AutomaticAcceptance {
         return true
     }
 
+    /// What becomes of a document that is not begun with now: Handoff is off, or the node stops.
+    private func postponement(of candidate: Candidate, _ what: String) async -> Outcome? {
+        if await isLeft(what) { return .left(candidate) }
+        return isOver ? .waits(candidate) : nil
+    }
+
     private func take(_ candidate: Candidate) async -> Outcome {
         let (peer, summary) = (candidate.peer, candidate.summary)
         // The user may have changed the rules while it waited for its turn.
@@ -220,23 +226,25 @@ actor AutomaticAcceptance {
         }
         let outcome: Outcome
         do {
-            if isOver {
-                outcome = .waits(candidate)
-            } else if await isLeft(what) {
-                outcome = .left(candidate)
+            if let postponement = await postponement(of: candidate, what) {
+                outcome = postponement
             } else if try await !taken.insert(id, of: peer.device.description) {
                 logger.notice("\(what) was begun with before, and is not taken over again")
                 outcome = .done
-            } else if isOver {
-                // The node has stopped while that was written.
+            } else if let postponement = await postponement(of: candidate, what) {
+                // The node has stopped, or the user has switched it off, while that was written.
                 try await taken.remove(id, of: peer.device.description)
-                outcome = .waits(candidate)
+                outcome = postponement
             } else {
                 logger.notice("\(what) is taken over into \(place)")
                 let task = handoff.start()
                 await handoffs.setTask(task, of: handoff)
-                outcome = await follow(handoff, of: peer.device, what) ? .done : .failed
+                let failure = await follow(handoff, of: peer.device, what)
+                // The other device can say that it is off as well, and is not asked without end.
+                let isLeft = failure == .handoffOff ? await isLeft(what) : false
                 await task.value
+                if isLeft { try await taken.remove(id, of: peer.device.description) }
+                outcome = isLeft ? .left(candidate) : failure == nil ? .done : .failed
             }
         } catch {
             logger.warning("\(what) was not taken over: \(error)")
@@ -286,18 +294,19 @@ actor AutomaticAcceptance {
         return try await task.valueUnlessCancelled
     }
 
-    /// - Returns: whether it came to its end well.
-    private func follow(_ handoff: Handoff, of device: DeviceID, _ what: String) async -> Bool {
-        var isHere = false
+    /// - Returns: why it failed; `nil` where it came to its end well.
+    private func follow(_ handoff: Handoff, of device: DeviceID, _ what: String) async -> HandoffError.Code? {
+        var end: HandoffError.Code? = .internal
         // What was there when the device had gone; what is told again meanwhile is no news of it.
         var bytesWhenGone: UInt64?
         for await event in handoff.events {
             switch event.kind {
             case .continued(let continued):
-                isHere = true
+                end = nil
                 logger.notice(
                     "\(what) is here: \(NameDisplay.escaped(continued.path)), \(HumanUnits.bytes(continued.bytes))")
             case .failed(let failure):
+                end = HandoffError(failure).code
                 logger.warning("\(what) was not taken over: \(failure.message)")
             case .interrupted(let interruption):
                 logger.notice("\(what) stopped coming, and goes on by itself: \(interruption.cause.message)")
@@ -317,7 +326,7 @@ actor AutomaticAcceptance {
                 break
             }
         }
-        return isHere
+        return end
     }
 }
 

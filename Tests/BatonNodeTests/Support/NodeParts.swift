@@ -24,6 +24,7 @@ struct NodeParts {
     let connections: PeerConnections
     let exchange: StateExchange
     let documents: DocumentService
+    let handoffSwitch: HandoffSwitchKeeper
     let applications: Applications
     let files: SharedFiles
 
@@ -59,10 +60,11 @@ struct NodeParts {
             offers: offers, loops: EventLoopGroup(name: "parts", count: 1), limits: limits,
             budget: budget.devices, on: loop, logger: logger)
         let home = try Home(environment: ["BATON_HOME": account.root.string])
+        handoffSwitch = HandoffSwitchKeeper(
+            path: account.root.appending("handoff").string, on: storage, logger: logger)
         applications = Applications(
             keeper: ApplicationKeeper(home: home, environment: [:], on: storage, logger: logger),
-            handoffSwitch: HandoffSwitchKeeper(
-                path: home.configurationFolder + "/handoff", on: storage, logger: logger),
+            handoffSwitch: handoffSwitch,
             associations: SiteAssociations(logger: logger) { _ throws(SiteAssociationError) in
                 try SiteAssociation([])
             }, on: loop, logger: logger)
