@@ -18,16 +18,16 @@ struct OutdatedDevicesTests {
         let directory: PeerDirectory
         /// Of which no responder is asked: what the directory wants to hear of is what counts.
         let discovery: ServiceDiscovery
-        private let oldKeys: GenerationKeys
+        private let (oldKeys, newKeys): (GenerationKeys, GenerationKeys)
 
         /// - Parameters:
         ///   - known: whether the second device is known from before.
         ///   - isProved: whether a connection has shown then that it is of the account.
         init(known: Bool, isProved: Bool = false) throws {
-            account = try TestAccount(devices: 3)
-            oldKeys = account.devices[1].account.currentKeys
+            account = try TestAccount(devices: 4)
             var own = account.devices[0].account
             _ = try own.revoke([account.devices[2].id], with: AccountSecrets(account.key))
+            (oldKeys, newKeys) = (account.devices[1].account.currentKeys, own.currentKeys)
             let storage = try BlockingExecutor(name: "storage")
             let loop = EventLoop(name: "directory")
             let entry = KnownDevices.Entry(
@@ -49,8 +49,9 @@ struct OutdatedDevicesTests {
             await directory.handle(.record(instance: instance, interfaceIndex: 1, txt: text))
         }
 
-        func text(of identity: DeviceIdentity, epoch: UInt64 = 1) throws -> [UInt8] {
-            var sealer = AdvertisementSealer(identity: identity, keys: oldKeys, epoch: epoch)
+        /// - Parameter isCurrent: under the keys of after the revocation.
+        func text(of identity: DeviceIdentity, epoch: UInt64 = 1, isCurrent: Bool = false) throws -> [UInt8] {
+            var sealer = AdvertisementSealer(identity: identity, keys: isCurrent ? newKeys : oldKeys, epoch: epoch)
             let strings = try sealer.seal(
                 AdvertisementContent(
                     port: 40_000, addresses: [NetworkAddress("192.0.2.7")].compactMap { $0 }, deviceName: "desktop",
@@ -158,6 +159,34 @@ struct OutdatedDevicesTests {
         #expect(await scene.directory.present.isEmpty)
         await scene.hear(try scene.text(of: identity, epoch: 3), under: own)
         #expect(await scene.directory.present.count == 1)
+    }
+
+    @Test("What another device said once, sent again under the name of one that went, does not silence that one")
+    func othersRecord() async throws {
+        let scene = try Scene(known: true, isProved: true)
+        let (device, other) = (scene.account.devices[1], scene.account.devices[3].account.identity)
+        let (own, others) = ("0123456789abcdef", "fedcba9876543210")
+        for instance in [own, others] { await scene.see(instance) }
+        try await scene.announce(device.account.identity, under: own)
+        let said = try (1...2).map { try scene.text(of: other, epoch: $0, isCurrent: true) }
+        for text in said { await scene.hear(text, under: others) }
+        await scene.directory.handle(.removed(instance: own))
+        await scene.hear(said[0], under: own)
+        #expect(await scene.isHeard(own))
+        #expect(await scene.directory.present.map(\.device) == [scene.account.devices[3].id])
+    }
+
+    /// He copies a record that all can see, and is there before the device that has slept.
+    @Test("A record of another device under the name of one that slept through a revocation does not hide that one")
+    func copiedBefore() async throws {
+        let scene = try Scene(known: true, isProved: true)
+        let (device, other) = (scene.account.devices[1], scene.account.devices[3].account.identity)
+        let copied = try scene.text(of: other, isCurrent: true)
+        for instance in ["a", "n"] { await scene.hear(copied, under: instance) }
+        try await scene.announce(device.account.identity, under: "n")
+        let heard = Task { await scene.heard(1) }
+        try await eventually("it is dialled") { await scene.directory.present.count == 2 }
+        #expect(await heard.value == [device.id.description])
     }
 
     @Test("Unknown devices can be dialled, few at a time, and are neither listed nor remembered")

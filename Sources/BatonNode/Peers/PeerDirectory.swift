@@ -34,6 +34,7 @@ actor PeerDirectory {
     /// Another machine announces itself as this device, and began to do so after this one: the others hear that one.
     private(set) var hasTwin = false
     private var lasting = LastingInstances()
+    private var wideOpenings = WideOpenings()
     private var saved: KnownDevices
     private let (heard, hearing) = AsyncStream<OtherwiseKeyed>.makeStream(
         bufferingPolicy: .bufferingNewest(PeerTable.bound))
@@ -191,7 +192,7 @@ actor PeerDirectory {
     private func receive(_ txt: [UInt8], of instance: String, _ interface: UInt32) {
         let opened: (advertisement: Advertisement, keys: GenerationKeys)
         do {
-            opened = try opener(for: instance).open(txt)
+            opened = try open(txt, of: instance)
         } catch {
             if error.isByMember { logger.info("an advertisement of this account was refused: \(error)") }
             if case .own(let other) = error, other > epoch { noteTwin() }
@@ -251,18 +252,25 @@ actor PeerDirectory {
             """)
     }
 
-    /// What a record of an instance is tried with: all keys of the account, and under a name that has shown a device those
-    /// alone that the device has, and the newest.
+    /// Opens a record of an instance with the keys of the account: under a name that has shown a device, with those that
+    /// the device has and the newest, and now and then with all.
     ///
     /// Anybody can put a record there, thousands a second, and each key costs some 30 µs: up to 2 ms for all. A device that
-    /// gets other keys begins another name (``Announcer/rotate(to:)``).
-    private func opener(for instance: String) -> AdvertisementOpener {
+    /// gets other keys begins another name (``Announcer/rotate(to:)``); but what its name has shown may have been another
+    /// one's, which somebody has put there (see ``WideOpenings``).
+    private func open(
+        _ txt: [UInt8], of instance: String
+    ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {
         let known = knownKeys(of: instance)
-        guard !known.isEmpty, !triesAllKeys else { return opener }
-        let current = account.value.currentKeys
-        var keys = [current]
+        guard !known.isEmpty, !triesAllKeys else { return try opener.open(txt) }
+        var keys = [account.value.currentKeys]
         for other in known where !keys.contains(where: { $0.id == other.id }) { keys.append(other) }
-        return opener.trying(keys)
+        do {
+            return try opener.trying(keys).open(txt)
+        } catch {
+            guard error == .unopenable, wideOpenings.admit(instance, at: .now) else { throw error }
+        }
+        return try opener.open(txt)
     }
 
     /// The keys of the devices that an instance has shown, also where one counts no more for now: it may sleep, or somebody
