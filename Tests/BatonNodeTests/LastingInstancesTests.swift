@@ -63,6 +63,27 @@ struct LastingInstancesTests {
         #expect(lasting.device(of: "4") == nil && lasting.device(of: "other 0") == others[0])
     }
 
+    @Test("An instance that has gone comes back where it shows its own device, and displaces no other")
+    func comingBack() {
+        var lasting = LastingInstances()
+        func comeBack(_ name: String, of device: DeviceID) -> Bool {
+            lasting.comeBack(name, of: device, isProved: proved)
+        }
+        #expect(!comeBack("0", of: devices[0]))
+        _ = lasting.add("0", of: devices[0], isProved: proved)
+        lasting.remove("0")
+        #expect(!comeBack("0", of: devices[1]) && !lasting.contains("0"))
+        #expect(comeBack("0", of: devices[0]) && lasting.contains("0"))
+        lasting.remove("0")
+        for number in 1...LastingInstances.boundPerDevice {
+            _ = lasting.add("\(number)", of: devices[0], isProved: proved)
+        }
+        #expect(!comeBack("0", of: devices[0]) && !lasting.contains("0") && lasting.contains("1"))
+        #expect(lasting.device(of: "0") == devices[0])
+        lasting.remove("1")
+        #expect(comeBack("0", of: devices[0]) && lasting.contains("0"))
+    }
+
     @Test("Devices that no connection has shown have so many together, and take none from those that one has")
     func unproved() {
         var lasting = LastingInstances()

@@ -73,6 +73,16 @@ struct OutdatedDevicesTests {
             return await done.first { _ in true } ?? false
         }
 
+        /// The instances that would have a lasting query.
+        func kept() async -> Int {
+            let (done, ends) = AsyncStream<Int>.makeStream()
+            discovery.submit { discovery in
+                while discovery.budget.nextAction(now: ServiceDiscovery.now) != nil {}
+                ends.yield(discovery.budget.usage.kept)
+            }
+            return await done.first { _ in true } ?? 0
+        }
+
         /// The devices that were heard so far, of which account state is exchanged with.
         func heard(_ count: Int) async -> [String] {
             var heard: [String] = []
@@ -159,6 +169,25 @@ struct OutdatedDevicesTests {
         #expect(await scene.directory.present.isEmpty)
         await scene.hear(try scene.text(of: identity, epoch: 3), under: own)
         #expect(await scene.directory.present.count == 1)
+    }
+
+    @Test("A device whose record somebody else has taken away has its lasting query again when it says the same again")
+    func takenAwayAndBack() async throws {
+        let scene = try Scene(known: true, isProved: true)
+        let text = try scene.text(of: scene.account.devices[1].account.identity)
+        let (own, clone) = ("0123456789abcdef", "fedcba9876543210")
+        for instance in [own, clone] { await scene.see(instance) }
+        await scene.hear(text, under: own)
+        #expect(await scene.kept() == 1)
+        await scene.directory.handle(.removed(instance: own))
+        for instance in [clone, own] { await scene.hear(text, under: instance) }
+        #expect(await scene.directory.present.count == 1)
+        #expect(await scene.isHeard(clone))
+        // That of the one which has shown something new, and none of a clone.
+        #expect(await scene.kept() == 1)
+        await scene.directory.handle(.removed(instance: clone))
+        await scene.hear(text, under: clone)
+        #expect(await scene.kept() == 1)
     }
 
     @Test("What another device said once, sent again under the name of one that went, does not silence that one")

@@ -41,6 +41,19 @@ struct LastingInstances {
         return nil
     }
 
+    /// An instance that has gone shows its device again, with nothing new: it had earned its place before, and takes it
+    /// again where nobody else has it.
+    ///
+    /// - Parameter isProved: whether a connection has shown a device.
+    /// - Returns: whether it has a lasting query again.
+    mutating func comeBack(_ instance: String, of device: DeviceID, isProved: (DeviceID) -> Bool) -> Bool {
+        guard gone.contains(where: { $0.name == instance && $0.device == device }) else { return false }
+        var back = self
+        guard back.add(instance, of: device, isProved: isProved) == nil else { return false }
+        self = back
+        return true
+    }
+
     /// An instance has gone.
     mutating func remove(_ instance: String) {
         guard let index = instances.firstIndex(where: { $0.name == instance }) else { return }

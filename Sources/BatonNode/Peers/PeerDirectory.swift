@@ -322,8 +322,12 @@ actor PeerDirectory {
             }
             discovery.keep(instance)
         case .duplicate:
-            // Said again of what has a lasting query: the responder may have been started anew, and all queries with it.
-            if lasting.contains(instance) { discovery.keep(instance) } else { discovery.follow(instance) }
+            // Said again of what has a lasting query: the responder may have been started anew, and all queries with it; or
+            // somebody has taken the record away, and the device has put it back.
+            let isLasting =
+                lasting.contains(instance)
+                || lasting.comeBack(instance, of: device, isProved: table.isProved)
+            if isLasting { discovery.keep(instance) } else { discovery.follow(instance) }
         case .expired:
             discovery.follow(instance)
         case .replayed:
