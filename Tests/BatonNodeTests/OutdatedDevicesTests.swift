@@ -218,6 +218,26 @@ struct OutdatedDevicesTests {
         #expect(await heard.value == [device.id.description])
     }
 
+    /// Each signal has whoever watches look at all devices again.
+    @Test("A record that changes nothing is no signal for those who watch", arguments: [false, true])
+    func signals(isNews: Bool) async throws {
+        let scene = try Scene(known: true, isProved: true)
+        let identity = scene.account.devices[1].account.identity
+        let own = "0123456789abcdef"
+        let old = try scene.text(of: identity)
+        for text in [old, try scene.text(of: identity, epoch: 2)] { await scene.hear(text, under: own) }
+        await scene.directory.handle(.removed(instance: own))
+        var signals = try await scene.directory.watch().makeAsyncIterator()
+        _ = await signals.next()
+        for _ in 0..<3 { await scene.hear(old, under: own) }
+        await scene.directory.handle(.removed(instance: own))
+        if isNews { await scene.hear(try scene.text(of: identity, epoch: 3), under: own) }
+        await scene.directory.stop()
+        var count = 0
+        while await signals.next() != nil { count += 1 }
+        #expect(count == (isNews ? 1 : 0))
+    }
+
     @Test("Unknown devices can be dialled, few at a time, and are neither listed nor remembered")
     func unknown() async throws {
         let scene = try Scene(known: false)

@@ -171,8 +171,7 @@ actor PeerDirectory {
             receive(txt, of: instance, interface)
         case .removed(let instance):
             lasting.remove(instance)
-            table.remove(instance: instance)
-            changed()
+            if table.remove(instance: instance) { changed() }
         case .rotationDue, .registered:
             break
         }
@@ -334,8 +333,8 @@ actor PeerDirectory {
             // All that shows a device may be the device, with a record that somebody else has put there.
             guard !lasting.contains(instance), !table.isAllThatShowsADevice(instance) else { return }
             if lasting.device(of: instance) != nil { discovery.follow(instance) } else { discovery.reject(instance) }
-            table.remove(instance: instance)
-            changed()
+            // Anybody can send it thousands of times a second: what changes nothing is no news.
+            if table.remove(instance: instance) { changed() }
         }
     }
 

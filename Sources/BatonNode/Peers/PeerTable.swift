@@ -201,11 +201,17 @@ struct PeerTable {
     }
 
     /// An instance has gone.
-    mutating func remove(instance: String) {
+    ///
+    /// - Returns: whether it had shown a device.
+    @discardableResult
+    mutating func remove(instance: String) -> Bool {
+        var hadShown = false
         for (device, peer) in peers where peer.instances.contains(instance) {
+            hadShown = true
             peers[device]?.instances.remove(instance)
             if peer.instances.count == 1 { clear(device) }
         }
+        return hadShown
     }
 
     /// Forgets what devices said whose time to live is over.
