@@ -1,3 +1,4 @@
+import BatonAccount
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -58,6 +59,56 @@ struct HandoffTableTests {
         defer { task.cancel() }
         await table.setTask(task, of: handoff)
         #expect(task.isCancelled)
+    }
+
+    @Test("What is started while the node stops says that as its reason, and is waited for")
+    func startedMeanwhile() async throws {
+        let (parts, table) = (try NodeParts(TestAccount(devices: 2)), HandoffTable())
+        let origin = PeerName(id: parts.account.devices[1].id.description, name: "laptop")
+        // It is asked for the activity, and says nothing.
+        let (near, far) = try await connectedPair(on: parts.loop)
+        try await parts.connections.adopt(near, of: origin.id, isDialled: false)
+        let handoff = parts.handoff(
+            Handoff.Plan(activity: .init(), origin: origin, candidates: [], destination: nil))
+        try await table.insert(handoff)
+        let stopping = Task {
+            await table.stop(grace: .seconds(60))
+            // Nobody hears what is said behind the last event.
+            if case .terminated = await handoff.eventContinuation.yield(.init()) { return true }
+            return false
+        }
+        try await eventually("it is being stopped") {
+            let late = parts.handoff()
+            guard (try? await table.insert(late)) != nil else { return true }
+            await table.remove(late)
+            return false
+        }
+        await table.setTask(handoff.start(), of: handoff)
+        #expect(await stopping.value)
+        let last = await handoff.events.reduce(nil) { $1.kind ?? $0 }
+        guard case .failed(let failure) = last else {
+            Issue.record("it did not fail: \(String(describing: last))")
+            return
+        }
+        #expect(HandoffError(failure).code == .nodeStopping)
+        await near.close()
+        await far.close()
+    }
+
+    @Test("What is over before it has begun is waited for no longer when the node stops")
+    func removedMeanwhile() async throws {
+        let (parts, table) = (try NodeParts(TestAccount(devices: 1)), HandoffTable())
+        let handoff = parts.handoff()
+        try await table.insert(handoff)
+        let stopping = Task { await table.stop(grace: .seconds(3600)) }
+        try await eventually("it is being stopped") {
+            let late = parts.handoff()
+            guard (try? await table.insert(late)) != nil else { return true }
+            await table.remove(late)
+            return false
+        }
+        await table.remove(handoff)
+        await stopping.value
     }
 
     @Test("An application holds on to so many activities, and all together to so many: the oldest is let go")

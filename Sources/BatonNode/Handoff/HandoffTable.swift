@@ -23,6 +23,8 @@ actor HandoffTable {
     private var entries: [HandoffID: Entry] = [:]
     private var lastNumber: UInt64 = 0
     private var isStopped = false
+    /// Says that a handoff has its task, or has been removed.
+    private let (beginnings, beginning) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
 
     subscript(id: HandoffID) -> Handoff? { entries[id]?.handoff }
 
@@ -38,6 +40,7 @@ actor HandoffTable {
     /// Notes what is to be ended with a handoff: at once, where the table was stopped meanwhile.
     func setTask(_ task: Task<Void, Never>, of handoff: Handoff) async {
         entries[handoff.id]?.task = task
+        beginning.yield()
         guard isStopped else { return }
         await handoff.nodeIsStopping()
         task.cancel()
@@ -91,16 +94,18 @@ actor HandoffTable {
 
     func remove(_ handoff: Handoff) {
         entries[handoff.id] = nil
+        beginning.yield()
     }
 
-    /// Lets what is being written be finished for a while, and cancels the rest. Nothing is begun any more.
+    /// Lets what is being written be finished for a while, and cancels the rest; what is about to begin is waited for as
+    /// well, which ends with that reason. Nothing is begun any more. Called once.
     func stop(grace: Duration) async {
         isStopped = true
-        let tasks = entries.values.compactMap(\.task)
-        guard !tasks.isEmpty else { return }
+        guard !entries.isEmpty else { return }
         for entry in entries.values { await entry.handoff.nodeIsStopping() }
         _ = try? await withDeadline(grace, "the handoffs were not over") {
-            for task in tasks {
+            await self.awaitBeginnings()
+            for task in await self.tasks {
                 await withTaskCancellationHandler {
                     await task.value
                 } onCancel: {
@@ -112,5 +117,14 @@ actor HandoffTable {
             task.cancel()
             await task.value
         }
+    }
+
+    private var tasks: [Task<Void, Never>] { entries.values.compactMap(\.task) }
+
+    /// Returns when each handoff has its task or has been removed, or the wait is cancelled: between its place and its
+    /// task lies an answer to whoever asked.
+    private func awaitBeginnings() async {
+        beginning.yield()
+        for await _ in beginnings where entries.values.allSatisfy({ $0.task != nil }) { return }
     }
 }
