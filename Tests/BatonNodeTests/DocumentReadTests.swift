@@ -87,8 +87,11 @@ struct DocumentReadTests {
         /// - Parameters:
         ///   - place: of a document of this device, read in the place of the origin's.
         ///   - file: of a folder.
-        func read(_ range: Range<UInt64>, place: FilePath? = nil, file: String? = nil) async throws -> Data {
-            try await content(of: open(range, place: place, file: file))
+        ///   - version: of which the bytes have to be.
+        func read(
+            _ range: Range<UInt64>, place: FilePath? = nil, file: String? = nil, version: FileVersion? = nil
+        ) async throws -> Data {
+            try await content(of: open(range, place: place, file: file, version: version))
         }
 
         /// What was opened, to its end.
@@ -273,6 +276,11 @@ struct DocumentReadTests {
                     try await scene.read(0..<1, place: here, file: path)
                 }
                 #expect(error?.code == .invalidRequest, "\(path ?? "the folder itself"), \(here ?? "origin")")
+                // Bytes of it were read before, so that it was a file of the document.
+                let changed = await #expect(throws: HandoffError.self) {
+                    try await scene.read(0..<1, place: here, file: path, version: FileVersion(high: 1, low: 2))
+                }
+                #expect(changed?.code == .documentChanged, "\(path ?? "the folder itself"), \(here ?? "origin")")
             }
         }
         #expect(scene.service.pool.lentCount == 0)

@@ -17,7 +17,7 @@ extension DocumentService {
     func read(
         _ range: FileRange, ofDocumentAt path: FilePath, to stream: BatonTransport.Stream
     ) async throws(HandoffError) {
-        let document = range.path.isRoot ? try await scan(path) : try await scan(range.path, in: path)
+        let document = range.path.isRoot ? try await scan(path) : try await scan(range, in: path)
         // Of a folder one file was looked at, which is the document then.
         let part = try DocumentPart(
             FileRange(bytes: range.bytes, version: range.version), of: DocumentDescription(tree: document.tree))
@@ -45,6 +45,17 @@ extension DocumentService {
             await stream.reset(HandoffError(documentCause: error).resetCode)
         }
         await reader.close()
+    }
+
+    /// Looks at the file that is wanted of a folder of this device.
+    private func scan(_ range: FileRange, in folder: FilePath) async throws(HandoffError) -> ScannedDocument {
+        do {
+            return try await scan(range.path, in: folder)
+        } catch {
+            // Bytes of it were read before: it was there.
+            guard error.code == .invalidRequest, range.version != nil else { throw error }
+            throw HandoffError(.documentChanged, "\(error.message) any more: read it anew")
+        }
     }
 
     /// Describes a document anew that is another one at its origin than it was described as.
@@ -282,7 +293,7 @@ struct DocumentPart: Sendable {
     private let start: UInt64
 
     /// - Throws: `invalidRequest` for a folder, which has no bytes of its own, and a file that the document has not;
-    ///   `documentChanged` for another version than is wanted.
+    ///   `documentChanged` for another version than is wanted, also where there is no such file any more.
     init(_ wanted: FileRange, of description: DocumentDescription) throws(HandoffError) {
         let tree = description.tree
         guard let file = tree.file(at: wanted.path) else {
