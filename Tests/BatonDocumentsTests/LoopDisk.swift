@@ -16,14 +16,16 @@ struct LoopDisk {
 
     let image: FilePath
 
-    /// - Parameter folder: where the image is, if not in the scratch folder.
-    init(_ scratch: ScratchFolder, size: Int, in folder: FilePath? = nil) throws {
+    /// - Parameters:
+    ///   - folder: where the image is, if not in the scratch folder.
+    ///   - type: of the file system; ext3 cannot reserve room.
+    init(_ scratch: ScratchFolder, size: Int, in folder: FilePath? = nil, type: String = "ext4") throws {
         self.scratch = scratch
         image = (folder ?? scratch.path).appending("image")
         try DocumentFixture.write([], to: image)
         let path = image.string
         try SystemCalls.call { truncate(path, size) }
-        try Self.run(["mkfs.ext4", "-q", "-F", path])
+        try Self.run(["mkfs.\(type)", "-q", "-F", path])
     }
 
     /// What is on the disk at this moment, without what is in memory still.

@@ -10,6 +10,9 @@ protocol Part: AnyObject {
     /// Where it is, and who remembers it.
     var record: PartFileRecord { get }
 
+    /// Whether room for all of it was reserved, so that a disk that is full takes it all the same.
+    var hasReservedRoom: Bool { get }
+
     /// Writes bytes of a file of the document.
     func write(_ bytes: UnsafeRawBufferPointer, toFile file: Int, at offset: UInt64) throws(DocumentError)
 
@@ -81,6 +84,7 @@ protocol Part: AnyObject {
 }
 
 extension Part {
+    var hasReservedRoom: Bool { false }
     func openAside() -> OwnedDescriptor? { nil }
     func makeRoom(lacking _: (Int) -> Bool) {}
 }

@@ -199,10 +199,10 @@ final class PartContent {
         do throws(DocumentError) {
             try write(event)
         } catch {
-            // A disk that takes no more may have lost what it took before. Room for a single file without holes was reserved:
-            // where there is none all the same, or anything else is wrong, the disk itself has failed, and what it says of
-            // the bytes before is not asked for. (A loop device on a full file system takes half a write, and says all.)
-            if tree[0].file?.isSparse == false { journal.distrust() } else { journal.examine() }
+            // A disk that takes no more may have lost what it took before. Where room was reserved and there is none all the
+            // same, or anything else is wrong, the disk itself has failed, and what it says of the bytes before is not
+            // asked for. (A loop device on a full file system takes half a write, and says all.)
+            if part.hasReservedRoom { journal.distrust() } else { journal.examine() }
             keepWhatIsVouchedFor()
             throw error
         }

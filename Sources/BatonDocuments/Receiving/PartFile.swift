@@ -29,6 +29,8 @@ final class PartFile: Part {
     private let file: OwnedDescriptor
     /// Where it is, and who remembers it.
     let record: PartFileRecord
+    /// Not where the document has holes, nor where the file system cannot reserve.
+    private(set) var hasReservedRoom = false
     private let mode: mode_t
     private let modified: FileIdentity.Time?
     private var state = State.open
@@ -252,6 +254,7 @@ final class PartFile: Part {
                 try requireRoom(size - min(size, reserved))
                 do throws(Errno) {
                     try SystemCalls.kernel { baton_reserve(number, 0, Int64(size)) }
+                    hasReservedRoom = true
                 } catch {
                     guard error == .notSupportedOnSocket || error == .notSupported || error == .noFunction else {
                         throw error

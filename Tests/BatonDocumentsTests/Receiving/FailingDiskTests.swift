@@ -39,6 +39,8 @@ struct FailingDiskTests {
             try part.write(bytes, toFile: file, at: offset)
         }
 
+        var hasReservedRoom: Bool { part.hasReservedRoom }
+
         func takesWholeChunks(ofFile file: Int) -> Bool { part.takesWholeChunks(ofFile: file) }
 
         func clear(_ range: Range<UInt64>, ofFile file: Int) throws(DocumentError) {

@@ -195,4 +195,27 @@ struct FullDiskTests {
         #expect(DocumentFixture.names(in: mounted.path) == ["report.pdf"])
         #expect(DocumentFixture.names(in: parts).isEmpty)
     }
+
+    @Test(
+        "The destination's, which cannot reserve room: what came before it was full is kept as well",
+        .enabled(if: LoopDisk.isAvailable, "it needs root, a loop device and mkfs.ext4"))
+    func destinationThatReservesNothing() async throws {
+        let disk = try LoopDisk(scratch, size: 32 << 20, type: "ext3").mount()
+        let parts = scratch.path.appending("parts")
+        let content = DocumentFixture.content(8 << 20 - 99, seed: 91)
+        let tree = try DocumentFixture.tree(UInt64(content.count), version: 5)
+        let first = try await DocumentWriter.begun(
+            tree, in: disk.path, ledger: try PartFileLedger(stateFolder: parts))
+        try await first.write(ResumeFixture.records([0..<5], of: content))
+        let filler = disk.path.appending("filler")
+        try Self.fill(filler)
+        let rest = ResumeFixture.records([5..<8], of: content)
+        #expect(await DocumentFixture.code { try await first.write(rest) } == .destinationFull)
+        try SystemCalls.call { unlink(filler.string) }
+        let second = try await DocumentWriter.begun(
+            tree, in: disk.path, ledger: try PartFileLedger(stateFolder: parts))
+        #expect(try await second.missing() == [5..<8])
+        try await second.write(rest)
+        #expect(try DocumentFixture.read(try await second.commit()) == content)
+    }
 }
