@@ -74,16 +74,7 @@ final class DocumentFiles: Sendable {
     ///
     /// - Throws: `sourceChanged`.
     func requireUnchangedFolder() throws(DocumentError) {
-        switch root {
-        case .file: return
-        case .folder(let folder):
-            // One that was moved away is the one that was offered still.
-            var wasTouched = SystemCalls.leads(path, to: folder) == false
-            for index in 0..<tree.entryCount {
-                if try !isUntouched(tree[index], in: folder) { wasTouched = true }
-            }
-            guard wasTouched else { return }
-        }
+        guard try wasTouched() else { return }
         let now = try? DocumentScan.scan(path).tree
         let isSame =
             now?.entryCount == tree.entryCount
@@ -92,6 +83,30 @@ final class DocumentFiles: Sendable {
                 return entry?.path == before.path && entry?.kind == before.kind
             }
         guard isSame else { throw DocumentError(.sourceChanged, tree.label.description) }
+    }
+
+    /// Makes sure, right after a folder was walked, that nothing has come or gone since: its folders are walked one after the
+    /// other, and what is moved from one to another meanwhile may have been found in neither.
+    ///
+    /// - Throws: `sourceChanged`; it is to be walked again then.
+    func requireUntouchedFolder() throws(DocumentError) {
+        if try wasTouched() { throw DocumentError(.sourceChanged, tree.label.description) }
+    }
+
+    /// Whether something may have come or gone in a folder, or another one stands in its place.
+    ///
+    /// - Throws: `sourceChanged` where a file is another one now, or something is not there.
+    private func wasTouched() throws(DocumentError) -> Bool {
+        switch root {
+        case .file: return false
+        case .folder(let folder):
+            // One that was moved away is the one that was offered still.
+            var wasTouched = SystemCalls.leads(path, to: folder) == false
+            for index in 0..<tree.entryCount {
+                if try !isUntouched(tree[index], in: folder) { wasTouched = true }
+            }
+            return wasTouched
+        }
     }
 
     /// - Returns: whether nothing has come or gone in it, where it is a folder.

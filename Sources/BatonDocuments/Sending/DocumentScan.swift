@@ -23,9 +23,12 @@ public enum DocumentScan {
 
     /// The same.
     ///
-    /// - Parameter keepsInodes: what is said of the file system: for tests.
+    /// - Parameters:
+    ///   - keepsInodes: what is said of the file system: for tests.
+    ///   - walked: hears of each folder that was walked, likewise.
     static func scan(
-        _ path: FilePath, room: GrowingRoom? = nil, keepsInodes: Bool?
+        _ path: FilePath, room: GrowingRoom? = nil, keepsInodes: Bool?,
+        walked: @escaping (EntryPath) -> Void = { _ in }
     ) throws(DocumentError) -> ScannedDocument {
         let status: stat
         do {
@@ -35,25 +38,25 @@ public enum DocumentScan {
         }
         var document =
             status.st_mode & S_IFMT == S_IFDIR
-            ? try scanFolder(path, room, keepsInodes) : try scanFile(path, keepsInodes)
+            ? try scanFolder(path, room, keepsInodes, walked) : try scanFile(path, keepsInodes)
         document.identity = DocumentIdentity(FileIdentity(status), at: path, called: document.tree.label)
         return document
     }
 
     private static func scanFolder(
-        _ path: FilePath, _ room: GrowingRoom?, _ keepsInodes: Bool?
+        _ path: FilePath, _ room: GrowingRoom?, _ keepsInodes: Bool?, _ walked: @escaping (EntryPath) -> Void
     ) throws(DocumentError) -> ScannedDocument {
         let label = try label(ofFolder: path)
         for _ in 1..<attempts {
             do {
-                return try scanFolder(path, label, room, keepsInodes)
+                return try scanFolder(path, label, room, keepsInodes, walked)
             } catch {
                 guard error.code == .sourceChanged else { throw error }
                 // What the last walk took is for the next one.
                 if let room { room.shrink(by: room.bytes) }
             }
         }
-        return try scanFolder(path, label, room, keepsInodes)
+        return try scanFolder(path, label, room, keepsInodes, walked)
     }
 
     private static func scanFile(_ path: FilePath, _ keepsInodes: Bool?) throws(DocumentError) -> ScannedDocument {
@@ -72,7 +75,8 @@ public enum DocumentScan {
     }
 
     private static func scanFolder(
-        _ path: FilePath, _ label: DocumentLabel, _ room: GrowingRoom?, _ keepsInodes: Bool?
+        _ path: FilePath, _ label: DocumentLabel, _ room: GrowingRoom?, _ keepsInodes: Bool?,
+        _ walked: @escaping (EntryPath) -> Void
     ) throws(DocumentError) -> ScannedDocument {
         let root: OwnedDescriptor
         do {
@@ -80,9 +84,12 @@ public enum DocumentScan {
         } catch {
             throw DocumentError(openingFailed: error, path)
         }
-        var walk = FolderWalk(path, label, room, keepsInodes: keepsInodes)
+        var walk = FolderWalk(path, label, room, keepsInodes: keepsInodes, walked: walked)
         try walk.walk(root, at: .root)
-        return try walk.finish()
+        let document = try walk.finish()
+        // Of one without bytes nothing is ever read, so that nobody looks at the whole of it later.
+        if document.tree.layout.chunkCount == 0 { try DocumentFiles(document).requireUntouchedFolder() }
+        return document
     }
 
     /// The last name of the path, or of what it stands for: `baton offer .` offers this folder under its own name.

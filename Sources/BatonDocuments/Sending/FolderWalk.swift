@@ -20,6 +20,7 @@ struct FolderWalk {
     private let label: DocumentLabel
     private let room: GrowingRoom?
     private let keepsInodes: Bool?
+    private let walked: (EntryPath) -> Void
     private var builder: DocumentTree.Builder
     private var leftOut = ScannedDocument.LeftOut()
     /// Names that were read, with those that are still to be looked at.
@@ -27,12 +28,18 @@ struct FolderWalk {
     /// The folders that are being walked: what is among them again is a loop, which mounts can make.
     private var open: [Place] = []
 
-    /// - Parameter keepsInodes: what is said of the file systems: for tests.
-    init(_ path: FilePath, _ label: DocumentLabel, _ room: GrowingRoom? = nil, keepsInodes: Bool? = nil) {
+    /// - Parameters:
+    ///   - keepsInodes: what is said of the file systems: for tests.
+    ///   - walked: hears of each folder that was walked, likewise.
+    init(
+        _ path: FilePath, _ label: DocumentLabel, _ room: GrowingRoom? = nil, keepsInodes: Bool? = nil,
+        walked: @escaping (EntryPath) -> Void = { _ in }
+    ) {
         self.path = path
         self.label = label
         self.room = room
         self.keepsInodes = keepsInodes
+        self.walked = walked
         builder = DocumentTree.Builder(label, room: room)
     }
 
@@ -64,6 +71,7 @@ struct FolderWalk {
         guard then.modified == now.modified, then.changed == now.changed else {
             throw DocumentError(.sourceChanged, displayed(entry))
         }
+        walked(entry)
     }
 
     private mutating func take(

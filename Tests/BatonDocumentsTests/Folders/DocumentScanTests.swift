@@ -213,6 +213,39 @@ struct DocumentScanTests {
         #expect(try DocumentScan.scan(folder).tree.entryCount == 51)
     }
 
+    enum Move: CaseIterable {
+        case file, link, content
+    }
+
+    @Test("What moves to where it was walked already is not missed in a folder without bytes", arguments: Move.allCases)
+    func movedMeanwhile(_ move: Move) throws {
+        let (first, second) = (try scratch.makeFolder("folder/a"), try scratch.makeFolder("folder/b"))
+        switch move {
+        case .file: try scratch.makeFile("folder/b/x", [])
+        case .link: try SystemCalls.call { symlink("y", second.appending("x").string) }
+        case .content:
+            try scratch.makeFile("folder/a/x", [])
+            try scratch.makeFile("folder/b/x", [1])
+        }
+        // So that another time of theirs is another one, however coarse the file system's clock is.
+        for path in [first, second] { try DocumentFixture.backdate(path) }
+        var hasMoved = false
+        let document = try DocumentScan.scan(folder, keepsInodes: nil) { entry in
+            guard entry.description == "a", !hasMoved else { return }
+            hasMoved = true
+            if move == .content { truncate(second.appending("x").string, 0) }
+            do {
+                if move == .content { try DocumentFixture.write([1], to: first.appending("x")) }
+            } catch {
+                Issue.record(error)
+            }
+            if move != .content { rename(second.appending("x").string, first.appending("x").string) }
+        }
+        #expect(hasMoved)
+        #expect(paths(document) == ["", "a", "a/x", "b"] + (move == .content ? ["b/x"] : []))
+        #expect(document.tree.size == (move == .content ? 1 : 0))
+    }
+
     @Test(.enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
     func mountsBelongToTheFolderAndLoopsEnd() throws {
         let mounted = try MountedFolder(tmpfsAt: try scratch.makeFolder("folder/mounted"), size: 1 << 20)
