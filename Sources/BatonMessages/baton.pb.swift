@@ -2049,9 +2049,21 @@ public nonisolated struct WireProgressReport: Sendable {
   /// of an earlier transfer, and not sent again
   public var resumedBytes: UInt64 = 0
 
+  /// Bytes that the next attempt begins with where this one ends now; at the continuing device alone.
+  public var keptBytes: UInt64 {
+    get {_keptBytes ?? 0}
+    set {_keptBytes = newValue}
+  }
+  /// Returns true if `keptBytes` has been explicitly set.
+  public var hasKeptBytes: Bool {self._keptBytes != nil}
+  /// Clears the value of `keptBytes`. Subsequent reads from it will return its default value.
+  public mutating func clearKeptBytes() {self._keptBytes = nil}
+
   public var unknownFields = SwiftProtobuf.UnknownStorage()
 
   public init() {}
+
+  fileprivate var _keptBytes: UInt64? = nil
 }
 
 /// Withdraws one of this device's own activities, whoever offered it.
@@ -2269,7 +2281,7 @@ public nonisolated struct WireAcceptEvent: Sendable {
     /// Clears the value of `cause`. Subsequent reads from it will return its default value.
     public mutating func clearCause() {self._cause = nil}
 
-    /// verified and written
+    /// what the next attempt begins with
     public var keptBytes: UInt64 = 0
 
     /// until the transfer is given up; 0: it goes on at once
@@ -5983,7 +5995,7 @@ nonisolated extension WireOfferEvent.Withdrawn: SwiftProtobuf.Message, SwiftProt
 
 nonisolated extension WireProgressReport: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   public static let protoMessageName: String = _protobuf_package + ".ProgressReport"
-  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}bytes\0\u{1}total\0\u{1}device\0\u{1}bottleneck\0\u{3}resumed_bytes\0")
+  public static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}bytes\0\u{1}total\0\u{1}device\0\u{1}bottleneck\0\u{3}resumed_bytes\0\u{3}kept_bytes\0")
 
   public mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -5996,12 +6008,17 @@ nonisolated extension WireProgressReport: SwiftProtobuf.Message, SwiftProtobuf._
       case 3: try { try decoder.decodeSingularStringField(value: &self.device) }()
       case 4: try { try decoder.decodeSingularEnumField(value: &self.bottleneck) }()
       case 5: try { try decoder.decodeSingularUInt64Field(value: &self.resumedBytes) }()
+      case 6: try { try decoder.decodeSingularUInt64Field(value: &self._keptBytes) }()
       default: break
       }
     }
   }
 
   public func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
     if self.bytes != 0 {
       try visitor.visitSingularUInt64Field(value: self.bytes, fieldNumber: 1)
     }
@@ -6017,6 +6034,9 @@ nonisolated extension WireProgressReport: SwiftProtobuf.Message, SwiftProtobuf._
     if self.resumedBytes != 0 {
       try visitor.visitSingularUInt64Field(value: self.resumedBytes, fieldNumber: 5)
     }
+    try { if let v = self._keptBytes {
+      try visitor.visitSingularUInt64Field(value: v, fieldNumber: 6)
+    } }()
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -6026,6 +6046,7 @@ nonisolated extension WireProgressReport: SwiftProtobuf.Message, SwiftProtobuf._
     if lhs.device != rhs.device {return false}
     if lhs.bottleneck != rhs.bottleneck {return false}
     if lhs.resumedBytes != rhs.resumedBytes {return false}
+    if lhs._keptBytes != rhs._keptBytes {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

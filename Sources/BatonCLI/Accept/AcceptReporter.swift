@@ -21,6 +21,8 @@ actor AcceptReporter {
     private var resumed: UInt64?
     /// Bytes that are there by now, and not in place yet.
     private var reached: UInt64 = 0
+    /// Bytes of them that another `baton accept` begins with.
+    private var kept: UInt64 = 0
     private var told = ProgressMembers()
 
     init(isJSON: Bool, isStream: Bool, progress: ProgressLine = ProgressLine()) {
@@ -74,6 +76,7 @@ actor AcceptReporter {
 
     func progressed(_ event: WireProgressReport, _ activity: ListedActivity) async throws {
         reached = event.bytes
+        kept = event.hasKeptBytes ? event.keptBytes : event.bytes
         if isJSON {
             let now = Instant(nanoseconds: MonotonicClock.nanoseconds())
             try emit(
@@ -90,6 +93,8 @@ actor AcceptReporter {
     /// The document stopped coming, or it or an older copy has changed since a part of it came, and goes on by itself.
     func interrupted(_ event: WireAcceptEvent.Interrupted, _ activity: ListedActivity) async throws {
         let error = CommandError(HandoffError(event.cause))
+        let hadCome = reached > 0
+        (reached, kept) = (event.keptBytes, event.keptBytes)
         if isJSON {
             try emit(
                 "interrupted",
@@ -102,14 +107,15 @@ actor AcceptReporter {
             return
         }
         // How much there is of another version of the document shows when it goes on.
-        let isKept = event.waitsSeconds > 0 && event.keptBytes > 0
-        let kept = isKept ? "; \(HumanUnits.bytes(event.keptBytes)) of it are kept" : ""
+        let isTold = event.waitsSeconds > 0 && (hadCome || kept > 0)
         let next =
             event.waitsSeconds > 0
             ? "waiting for \(SafeText.escaped(activity.device)) for up to \(Self.minutes(event.waitsSeconds)); ^C ends"
             : "going on with what is not here yet"
-        await progress.say("\(SafeText.sentence(event.cause.message))\(kept): \(next)")
+        await progress.say("\(SafeText.sentence(event.cause.message))\(isTold ? "; \(keeping)" : ""): \(next)")
     }
+
+    private var keeping: String { kept > 0 ? "\(HumanUnits.bytes(kept)) of it are kept" : "nothing of it is kept" }
 
     private static func minutes(_ seconds: UInt32) -> String {
         seconds < 90 ? "\(seconds) s" : "\((seconds + 30) / 60) minutes"
@@ -148,14 +154,14 @@ actor AcceptReporter {
         await progress.clear()
         guard !hasFailed else { return }
         hasFailed = true
-        let isKept = error.status == .interrupted && reached > 0
+        let isTold = error.status == .interrupted && reached > 0
         if isJSON {
             try emit(
                 "failed",
                 [JSONValue.Member("code", .string(error.code)), JSONValue.Member("message", .string(error.message))]
-                    + (isKept ? [JSONValue.Member("kept", .count(reached))] : []))
-        } else if isKept {
-            await progress.say("\(HumanUnits.bytes(reached)) of it are kept: `baton accept` again goes on from there")
+                    + (isTold ? [JSONValue.Member("kept", .count(kept))] : []))
+        } else if isTold {
+            await progress.say(kept > 0 ? "\(keeping): `baton accept` again goes on from there" : keeping)
         }
     }
 

@@ -17,6 +17,9 @@ public actor DocumentWriter {
     public struct Progress: Sendable, Hashable {
         /// Bytes of the document that are verified and written.
         public let verifiedByteCount: UInt64
+        /// Bytes of these that a transfer goes on with if this one ends now: all of them, unless the state folder has no room
+        /// to write down that they are there.
+        public let keptByteCount: UInt64
         /// What the sender said last that it waits for.
         public let sender: Bottleneck
         /// Bytes, from the next one on, to where a record begins.
@@ -31,7 +34,8 @@ public actor DocumentWriter {
         case idle
         case receiving(Reception)
         case committed
-        case ended(DocumentError)
+        /// With the bytes that are kept.
+        case ended(DocumentError, kept: UInt64)
     }
 
     /// What is received.
@@ -87,7 +91,7 @@ public actor DocumentWriter {
     /// changed, or the other device has guessed what is in it.
     public var hasMisbuilt: Bool {
         switch state {
-        case .ended(let error): error.code == .basisChanged
+        case .ended(let error, _): error.code == .basisChanged
         case .idle, .receiving, .committed: false
         }
     }
@@ -149,15 +153,20 @@ public actor DocumentWriter {
         return path
     }
 
-    /// Ends the transfer. What has come is kept, for a transfer that goes on with it. After ``commit()``, or a second time,
-    /// it does nothing.
+    /// Ends the transfer. What has come is kept, for a transfer that goes on with it. After ``commit()``, or where it has
+    /// ended already, it does nothing.
     ///
-    /// - Returns: bytes that are kept.
+    /// - Returns: bytes that are kept: what such a transfer begins with.
     @discardableResult
     public func end() -> UInt64 {
-        guard case .receiving(let reception) = state else { return 0 }
-        state = .ended(DocumentError(.cancelled, tree.label.description))
-        return reception.end()
+        switch state {
+        case .receiving(let reception):
+            let kept = reception.end()
+            state = .ended(DocumentError(.cancelled, tree.label.description), kept: kept)
+            return kept
+        case .ended(_, let kept): return kept
+        case .idle, .committed: return 0
+        }
     }
 
     private func open(
@@ -185,7 +194,7 @@ public actor DocumentWriter {
     private func current() throws(DocumentError) -> Reception {
         switch state {
         case .receiving(let reception): reception
-        case .ended(let error): throw error
+        case .ended(let error, _): throw error
         case .idle, .committed: throw DocumentError(.cancelled, tree.label.description)
         }
     }
@@ -197,8 +206,7 @@ public actor DocumentWriter {
         do {
             return try body(reception)
         } catch {
-            _ = reception.end()
-            state = .ended(error)
+            state = .ended(error, kept: reception.end())
             throw error
         }
     }

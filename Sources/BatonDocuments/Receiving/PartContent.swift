@@ -41,6 +41,9 @@ final class PartContent {
     /// Bytes in them.
     private(set) var verifiedByteCount: UInt64
 
+    /// Bytes in those of them that the journal has: what is kept where it ends now, or a little less.
+    private(set) var keptByteCount: UInt64
+
     /// Nanoseconds that the disk took.
     private(set) var diskTime: UInt64 = 0
 
@@ -76,6 +79,7 @@ final class PartContent {
         self.journal = PartJournal(journal, of: part, at: place)
         self.verified = verified
         verifiedByteCount = verified.byteCount(in: tree.layout)
+        keptByteCount = verifiedByteCount
         requiresAll = place.folder.checks.contains(.whole)
     }
 
@@ -130,6 +134,7 @@ final class PartContent {
         }
         journal.endDoubt()
         verifiedByteCount = verified.byteCount(in: tree.layout)
+        countKept()
     }
 
     /// Whether an error of opening a part says that nobody can go on with it, and not only that the disk does not answer.
@@ -244,6 +249,11 @@ final class PartContent {
             keepWhatIsVouchedFor()
             throw DocumentError(writingFailed: error, tree.label)
         }
+        countKept()
+    }
+
+    private func countKept() {
+        if journal.isFlushed { keptByteCount = verifiedByteCount }
     }
 
     /// Puts the document in place, or throws what is wrong; then the part is still there.
@@ -330,6 +340,7 @@ final class PartContent {
         isDoubted = true
         verified = journal.verified()
         verifiedByteCount = verified.byteCount(in: tree.layout)
+        keptByteCount = verifiedByteCount
     }
 
     /// Forgets the chunks of files that somebody cut or removed since they came, and has the journal forget them.

@@ -39,6 +39,9 @@ final class PartJournal {
     /// Whether there is one.
     var isThere: Bool { journal != nil }
 
+    /// Whether it has all that was appended: not where the disk has no room for that, nor where there is no journal.
+    var isFlushed: Bool { journal?.isFlushed ?? false }
+
     /// A chunk is verified and written.
     func append(_ chunk: UInt64, _ checksum: ChunkChecksum, size: Int) {
         journal?.append(chunk, checksum)

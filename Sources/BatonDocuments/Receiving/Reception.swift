@@ -307,6 +307,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     private func currentProgress() throws(DocumentError) -> DocumentWriter.Progress {
         DocumentWriter.Progress(
             verifiedByteCount: try requireContent().verifiedByteCount,
+            keptByteCount: try requireContent().keptByteCount,
             sender: verifier?.senderBottleneck ?? .unknown, bytesToNextRecord: verifier?.bytesToNextRecord ?? 0,
             diskTime: .nanoseconds(try requireContent().diskTime),
             processorTime: .nanoseconds(total - min(total, try requireContent().diskTime)))

@@ -76,6 +76,7 @@ extension Handoff {
                         Self.tell(change, waiting: 0, keeping: 0, to: events)
                     },
                     told: { bytes in toldSignatures.withLock { $0.note(bytes: bytes, now: .now) } },
+                    ended: { kept in progress.end(keeping: kept) },
                     progress: { report in
                         progress.set(report)
                         let report = report.progress()
@@ -91,7 +92,7 @@ extension Handoff {
                 guard !Task.isCancelled else { throw HandoffError(.cancelled, "the handoff was cancelled") }
                 // Asked again and again, and told once.
                 let waitsForPlace = if case .waitForPlace = verdict { true } else { false }
-                if !waitsForPlace || !isToldOfPlaces { tellInterruption(error, verdict, keeping: progress.bytes) }
+                if !waitsForPlace || !isToldOfPlaces { tellInterruption(error, verdict, keeping: progress.kept) }
                 isToldOfPlaces = waitsForPlace
                 if error.code == .documentChanged { isToldOfChange.withLock { $0 = true } }
                 try await overcome(error, verdict, document)

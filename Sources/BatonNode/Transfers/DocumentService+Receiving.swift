@@ -64,10 +64,12 @@ extension DocumentService {
     ///   - description: what the origin described it as.
     ///   - begin: hears, before any of it comes, whether it has changed since a part of it came.
     ///   - told: hears, whenever the origin has taken signatures of older copies, how many bytes of a request's that makes.
+    ///   - ended: hears, where it does not come whole, how many bytes of it are kept.
     /// - Returns: where it is now.
     func fetch(
         _ description: DocumentDescription, for order: DocumentOrder, from connection: Connection, claim: ClaimID,
         begin: @Sendable (_ hasChanged: Bool) -> Void = { _ in }, told: @Sendable (_ bytes: UInt64) -> Void = { _ in },
+        ended: @Sendable (_ kept: UInt64) -> Void = { _ in },
         progress: @escaping @Sendable (TransferReport) -> Void
     ) async throws(HandoffError) -> [UInt8] {
         let tree = description.tree
@@ -94,7 +96,7 @@ extension DocumentService {
             } catch {
                 hasMisbuilt = await writer.hasMisbuilt
                 if hasMisbuilt { order.trust.end() }
-                await writer.end()
+                ended(await writer.end())
                 throw error
             }
         } catch _ where hasMisbuilt {
@@ -205,7 +207,8 @@ extension DocumentService {
             let upstream = UpstreamWriter(stream, of: report, deadline: stallDeadline)
             do {
                 if pieceSize != nil {
-                    report.advance(to: try await writer.progress().verifiedByteCount)
+                    let there = try await writer.progress()
+                    report.advance(to: there.verifiedByteCount, keeping: there.keptByteCount)
                     try await tellSignatures(of: writer, by: upstream, on: stream, noting: report, told: told) {
                         progress(report)
                     }
@@ -316,7 +319,7 @@ extension DocumentService {
             report.add(received: received.count)
             report.begin(.disk)
             last = try writer.write(received)
-            report.advance(to: last.verifiedByteCount)
+            report.advance(to: last.verifiedByteCount, keeping: last.keptByteCount)
             report.hear(last.sender)
             report.note(
                 link: waited.link, disk: last.diskTime - before.diskTime,

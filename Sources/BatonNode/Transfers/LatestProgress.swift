@@ -13,10 +13,14 @@ final class LatestProgress: Sendable {
     private let receivedBefore = Lock(UInt64(0))
     private let lastChange = Lock(Instant.now)
 
+    /// Bytes that were there when it was told last.
     var bytes: UInt64 { state.withLock { $0?.bytes ?? 0 } }
 
     /// Bytes that came over the link, in all attempts.
     var received: UInt64 { receivedBefore.withLock { $0 } + state.withLock { $0?.report.received ?? 0 } }
+
+    /// Bytes that are kept of what has come.
+    var kept: UInt64 { state.withLock { $0?.report }?.kept ?? 0 }
 
     /// How long nothing has come.
     var stillness: Duration { lastChange.withLock { .now - $0 } }
@@ -30,6 +34,11 @@ final class LatestProgress: Sendable {
         }
         if let last, last.report !== report { receivedBefore.withLock { $0 += last.report.received } }
         if bytes != last?.bytes ?? 0 { lastChange.withLock { $0 = .now } }
+    }
+
+    /// Takes note that an attempt has ended, and how much of the document is kept: that is what is there from now on.
+    func end(keeping bytes: UInt64) {
+        state.withLock { $0?.report }?.advance(to: bytes, keeping: bytes)
     }
 
     /// Tells the same again while there is no news, until the task is cancelled: whoever draws it sees the rate fall while

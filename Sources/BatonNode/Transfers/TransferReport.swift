@@ -9,6 +9,8 @@ import SwiftProtobuf
 final class TransferReport: Sendable {
     private struct State {
         var bytes: UInt64
+        /// Bytes of them that are kept if it ends now, where this device is the one that continues.
+        var kept: UInt64?
         /// Bytes that have come over the link.
         var received: UInt64 = 0
         var meter: BottleneckMeter
@@ -50,8 +52,18 @@ final class TransferReport: Sendable {
     /// So many more have come.
     func add(received count: Int) { state.withLock { $0.received += UInt64(count) } }
 
+    /// Bytes that are kept of what is there.
+    var kept: UInt64 { state.withLock { $0.kept ?? 0 } }
+
     /// So many bytes are there by now.
-    func advance(to bytes: UInt64) { state.withLock { $0.bytes = min(bytes, size) } }
+    ///
+    /// - Parameter kept: how many of them are kept if it ends now, where this device is the one that continues.
+    func advance(to bytes: UInt64, keeping kept: UInt64? = nil) {
+        state.withLock { state in
+            state.bytes = min(bytes, size)
+            state.kept = kept
+        }
+    }
 
     /// What this device waits for.
     var bottleneckHere: Bottleneck { state.withLock { $0.meter.bottleneck(now: .now) } }
@@ -80,14 +92,16 @@ final class TransferReport: Sendable {
 
     /// How far it is, for applications of this device.
     func progress(now: Instant = .now) -> WireProgressReport {
-        let (bytes, here, there) = state.withLock { state in
-            (state.bytes, state.meter.bottleneck(now: now), state.there(now: now))
+        let (bytes, kept, here, there) = state.withLock { state in
+            (state.bytes, state.kept, state.meter.bottleneck(now: now), state.there(now: now))
         }
         return .with {
             $0.bytes = bytes
             $0.total = size
             $0.device = device
-            $0.resumedBytes = resumed
+            // A disk that has failed may have lost some of these.
+            $0.resumedBytes = min(resumed, bytes)
+            if let kept { $0.keptBytes = kept }
             $0.bottleneck = WireTransferBottleneck(here: here, there: there)
         }
     }

@@ -289,6 +289,36 @@ struct ProgressLineTests {
         }
     }
 
+    @Test("how much is kept of a document that stopped coming is said, also that nothing is", arguments: [0, 3])
+    func kept(_ megabytes: UInt64) async throws {
+        let activity = ListedActivity(.with { $0.title = "report.pdf" }, device: "laptop", deviceID: "l")
+        let screen = Screen()
+        let reporter = AcceptReporter(
+            isJSON: false, isStream: false, progress: Self.line(screen, isTerminal: false))
+        let interruption = WireAcceptEvent.Interrupted.with {
+            $0.cause = HandoffError(.connectionLost, "the link broke").failure
+            $0.keptBytes = megabytes << 20
+            $0.waitsSeconds = 600
+        }
+        // Before anything has come there is nothing to be kept.
+        try await reporter.interrupted(.with { $0.waitsSeconds = 600 }, activity)
+        #expect(!screen.take().contains("kept"))
+        try await reporter.progressed(.with { ($0.bytes, $0.total) = (4 << 20, 8 << 20) }, activity)
+        _ = screen.take()
+        try await reporter.interrupted(interruption, activity)
+        let text = screen.take()
+        #expect(text.contains("; \(megabytes == 0 ? "nothing of it is" : "3.0 MiB of it are") kept: waiting"))
+        // It goes on, and the user ends it.
+        try await reporter.progressed(
+            .with { ($0.bytes, $0.total, $0.keptBytes) = (4 << 20, 8 << 20, megabytes << 20) }, activity)
+        _ = screen.take()
+        try await reporter.failed(.interrupted)
+        #expect(
+            screen.take()
+                == (megabytes == 0
+                    ? "nothing of it is kept\n" : "3.0 MiB of it are kept: `baton accept` again goes on from there\n"))
+    }
+
     @Test("a terminal's line is drawn over itself, at most ten times a second, and goes")
     func terminal() async {
         let screen = Screen()

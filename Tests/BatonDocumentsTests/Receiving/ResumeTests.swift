@@ -270,6 +270,20 @@ struct ResumeTests {
         await again.end()
     }
 
+    @Test("Of an attempt that has failed so much is told as kept as the next one begins with")
+    func keptByAFailure() async throws {
+        let fixture = try ResumeFixture(seed: 41)
+        let writer = try await fixture.open()
+        try await writer.begin([0..<8])
+        var records = ResumeFixture.records([0..<6], of: fixture.content)
+        records[records.count - 1] ^= 1
+        #expect(await DocumentFixture.code { try await writer.write(records) } == .checksumMismatch)
+        for _ in 1...2 { #expect(await writer.end() == 5 << 20) }
+        let next = try await fixture.open()
+        #expect(try await next.progress().verifiedByteCount == 5 << 20)
+        await next.end()
+    }
+
     @Test(
         "While the disk is not mounted what came to it is not forgotten, and goes on coming when it is back",
         .enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
