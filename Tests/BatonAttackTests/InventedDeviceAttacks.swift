@@ -12,7 +12,7 @@ import Testing
 /// A malicious device of the account, which has the current keys, announces devices that do not exist.
 ///
 /// Identities that cost nothing: Douceur, "The Sybil Attack", IPTPS 2002. KDE Connect kept whatever was announced
-/// (CVE-2020-26164). The defence is in each case that a connection has to show a device: nothing shows one without it.
+/// (CVE-2020-26164). The defence is in each case that what a connection has shown counts for more.
 @Suite("Attacks with devices that somebody invents", .timeLimit(.minutes(5)))
 struct InventedDeviceAttacks {
     private let account: TestAccount
@@ -23,7 +23,7 @@ struct InventedDeviceAttacks {
 
     @Test("Of a proved device nothing old is believed, it stays known, and it is heard under its next name at once")
     func flood() async throws {
-        let (met, unmet) = (try await afterFlood(isProved: true), try await afterFlood(isProved: false))
+        let (met, unmet) = (try await afterFlood(heedsProofs: true), try await afterFlood(heedsProofs: false))
         for (name, succeeds) in [
             ("an old advertisement is believed", \.believesOld), ("a device is known no more", \.isForgotten),
             ("a device has no lasting query", \.isUnheard),
@@ -40,9 +40,9 @@ struct InventedDeviceAttacks {
         var isUnheard = false
     }
 
-    /// - Parameter isProved: whether an earlier run has shown the honest device.
-    private func afterFlood(isProved: Bool) async throws -> Aftermath {
-        let scene = try InventedScene(account, isProved: isProved)
+    /// The honest device was shown in an earlier run.
+    private func afterFlood(heedsProofs: Bool) async throws -> Aftermath {
+        let scene = try InventedScene(account, heedsProofs: heedsProofs)
         let honest = account.devices[1]
         var sealer = try honest.makeSealer()
         let old = try sealer.seal(.offering(7))
@@ -55,7 +55,7 @@ struct InventedDeviceAttacks {
         await scene.announce(old, under: "replayed")
         aftermath.believesOld = await scene.directory.peer(honest.id.description)?.current?.id.first == 7
         aftermath.isUnheard = await scene.lastingQueries() == LastingInstances.boundUnproved
-        if isProved {
+        if heedsProofs {
             await scene.announce(try sealer.seal(.offering(9)), under: "renamed")
             #expect(await scene.lastingQueries() == LastingInstances.boundUnproved + 2)
         }
@@ -67,9 +67,9 @@ struct InventedDeviceAttacks {
     func provedFirst() async throws {
         try await attack("devices that are invented, until an old advertisement of a new device is believed") {
             defence in
-            let scene = try InventedScene(account, isProved: true)
+            let scene = try InventedScene(account, heedsProofs: defence.isOn)
             let member = try DeviceIdentity(issuedBy: AccountSecrets(account.key))
-            if defence.isOn { await scene.directory.prove(member.id.description) }
+            await scene.directory.prove(member.id.description)
             var sealer = scene.sealer(of: member)
             let old = try sealer.seal(.offering(7))
             await scene.announce(old, under: "member")
@@ -86,13 +86,13 @@ struct InventedDeviceAttacks {
     @Test("A new device is heard among many that are invented, and is proved from its first connection on")
     func newDevice() async throws {
         try await attack("devices that are invented, until a new device is known no more") { defence in
-            let scene = try InventedScene(account, isProved: true)
+            let scene = try InventedScene(account, heedsProofs: defence.isOn)
             try await scene.invent(100)
             let member = try DeviceIdentity(issuedBy: AccountSecrets(account.key))
             var sealer = scene.sealer(of: member)
             await scene.announce(try sealer.seal(.offering(7)), under: "member")
             #expect(await scene.directory.present.contains { $0.device == member.id })
-            if defence.isOn { await scene.directory.prove(member.id.description) }
+            await scene.directory.prove(member.id.description)
             try await scene.anotherSecond()
             try await scene.invent(100)
             let isKnown = await scene.directory.present.contains { $0.device == member.id }
@@ -167,15 +167,15 @@ struct InventedDeviceAttacks {
     }
 }
 
-/// The directory of a node that knows an honest device of the account, and what another one announces to it.
+/// The directory of a node that has met an honest device of the account, and what another one announces to it.
 private final class InventedScene: Sendable {
     let directory: PeerDirectory
     private let account: TestAccount
     private let discovery: ServiceDiscovery
     private let invented = Lock(0)
 
-    /// - Parameter isProved: whether a connection has shown the honest device in an earlier run.
-    init(_ account: TestAccount, isProved: Bool) throws {
+    /// - Parameter heedsProofs: whether the directory does.
+    init(_ account: TestAccount, heedsProofs: Bool) throws {
         self.account = account
         let (loop, storage) = (EventLoop(name: "directory"), try BlockingExecutor(name: "storage"))
         discovery = ServiceDiscovery(loop: loop, executor: try BlockingExecutor(name: "discovery"))
@@ -183,10 +183,10 @@ private final class InventedScene: Sendable {
         var replays = ReplayGuard()
         _ = replays.judge(honest, epoch: 1, sequence: 0, timeToLive: 120, unixTime: 1000)
         let entry = KnownDevices.Entry(
-            deviceID: honest.description, name: "desktop", seen: 1, revision: 0, isProved: isProved)
+            deviceID: honest.description, name: "desktop", seen: 1, revision: 0, isProved: true)
         directory = PeerDirectory(
             account: CurrentAccount(account.devices[0].account), store: account.devices[0].store, replayGuard: replays,
-            known: KnownDevices([entry]), discovery: discovery, storage: storage, on: loop,
+            known: KnownDevices([entry]), discovery: discovery, storage: storage, heedsProofs: heedsProofs, on: loop,
             logger: Logger(label: "attack") { _ in SwiftLogNoOpLogHandler() })
     }
 

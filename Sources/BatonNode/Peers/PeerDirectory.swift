@@ -29,6 +29,7 @@ actor PeerDirectory {
     private var outdated: OutdatedDevices
     // See the initializer.
     private let believesOutdated: Bool
+    private let heedsProofs: Bool
     private let triesAllKeys: Bool
     private let epoch: UInt64
     /// Another machine announces itself as this device, and began to do so after this one: the others hear that one.
@@ -50,15 +51,18 @@ actor PeerDirectory {
     ///   - epoch: under which this device announces itself; the default is after all that another one could.
     ///   - believesOutdated: takes what is sealed with keys of an older generation for what the account's devices
     ///     say. No program does; only the tests of attacks see what one would take.
+    ///   - heedsProofs: gives devices that a connection has shown more than those that were announced alone. Every program
+    ///     does; only the tests of attacks see what devices that do not exist do to one that has not.
     ///   - triesAllKeys: tries every generation of keys on each record, whatever an instance has shown. No program does; only
     ///     the tests of attacks see what that costs.
     init(
         account: CurrentAccount, epoch: UInt64 = .max, store: AccountStore, replayGuard: ReplayGuard,
         known: KnownDevices, discovery: ServiceDiscovery, storage: BlockingExecutor, believesOutdated: Bool = false,
-        triesAllKeys: Bool = false, on loop: EventLoop, logger: Logger
+        heedsProofs: Bool = true, triesAllKeys: Bool = false, on loop: EventLoop, logger: Logger
     ) {
         self.epoch = epoch
         self.believesOutdated = believesOutdated
+        self.heedsProofs = heedsProofs
         self.triesAllKeys = triesAllKeys
         outdated = OutdatedDevices(keys: account.value.currentKeys)
         self.loop = loop
@@ -75,7 +79,7 @@ actor PeerDirectory {
         self.replayGuard = replayGuard
         self.account = account
         opener = account.opener
-        table = PeerTable(known: known, keys: account.value.currentKeys)
+        table = PeerTable(known: known, keys: account.value.currentKeys, heedsProofs: heedsProofs)
         saved = known
         for device in account.value.state.revoked { table.remove(device: device) }
         for device in table.peers.keys where table.isProved(device) { self.replayGuard.prove(device) }
@@ -109,7 +113,7 @@ actor PeerDirectory {
 
     /// A connection has shown that a device is of the account.
     func prove(_ device: String) {
-        guard let device = DeviceID(device) else { return }
+        guard heedsProofs, let device = DeviceID(device) else { return }
         let isNews = !table.isProved(device)
         table.prove(device)
         replayGuard.prove(device)

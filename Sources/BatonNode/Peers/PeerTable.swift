@@ -67,11 +67,12 @@ struct PeerTable {
     ///   - lowestPort: below it no port is dialled.
     ///   - undialled: whose addresses are not dialled: those of no single host, and loopback ones of others, which lead
     ///     to this device.
+    ///   - heedsProofs: whether it counts that a connection has shown one of them, as it does in every program.
     ///   - endsLives: whether what a device says counts for its time to live only. Every program's table ends it; only the
     ///     tests of attacks see what could be repeated after it.
     init(
         known: KnownDevices = KnownDevices(), keys: GenerationKeys, lowestPort: UInt16 = Advertisement.minimumPort,
-        undialled: Set<NetworkAddress.Scope> = Self.undialled, endsLives: Bool = true
+        undialled: Set<NetworkAddress.Scope> = Self.undialled, heedsProofs: Bool = true, endsLives: Bool = true
     ) {
         self.lowestPort = lowestPort
         self.undialled = undialled
@@ -81,7 +82,7 @@ struct PeerTable {
             peers[device] = Peer(
                 device: device, name: entry.name, addresses: [], gateNonce: [], keys: keys, others: 0,
                 seen: entry.seen, currentSince: entry.seen, revision: entry.revision,
-                isProved: entry.isProved ?? false, formerNames: entry.formerNames ?? FormerNames(),
+                isProved: heedsProofs && entry.isProved ?? false, formerNames: entry.formerNames ?? FormerNames(),
                 expiresAt: .init(nanoseconds: 0))
         }
     }
