@@ -229,6 +229,34 @@ struct ChangingDocumentReadTests {
         #expect(scene.served.manifestCount == 2)
         await scene.close()
     }
+
+    @Test("What failed late takes no newer description away")
+    func lateFailure() async throws {
+        let scene = try await Scene([("a", [1])])
+        let (failing, fail) = AsyncStream<Never>.makeStream()
+        let presented = Lock(0)
+        let (near, claim) = (scene.near, scene.claim)
+        let document = HandoffDocument(
+            scene.parts.documents,
+            presenting: { () throws(HandoffError) in
+                let count = presented.withLock { count in
+                    count += 1
+                    return count
+                }
+                guard count == 1 else { return (near, claim) }
+                for await _ in failing {}
+                throw HandoffError(.connectionLost, "the first connection is dead")
+            }, approving: { (_, _) throws(HandoffError) in })
+        let late = Task { try await document.description() }
+        try await eventually("it is asked") { presented.withLock(\.self) == 1 }
+        await document.forgetDescription()
+        #expect(try await document.description().tree.size == 1)
+        fail.finish()
+        await #expect(throws: HandoffError.self) { try await late.value }
+        #expect(try await document.description().tree.size == 1)
+        #expect(presented.withLock(\.self) == 2)
+        await scene.close()
+    }
 }
 
 extension Handoff {

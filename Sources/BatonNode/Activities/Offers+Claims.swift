@@ -60,9 +60,7 @@ extension Offers {
             }
             claims.release(claim, by: device)
             // The application may have said where the document was; that is for this device's user alone.
-            guard error.code != .documentUnreadable else {
-                throw HandoffError(.documentUnreadable, "the document can no longer be read on the other device")
-            }
+            guard error.code != .documentUnreadable else { throw .unreadableAtOrigin }
             throw error
         }
     }

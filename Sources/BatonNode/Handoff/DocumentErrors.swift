@@ -49,6 +49,12 @@ extension HandoffError {
         return sentence.map { HandoffError(code, $0, device: device) } ?? self
     }
 
+    /// What the continuing device is told of a document that is gone, or closed to the origin: where it was is for the
+    /// origin's user alone.
+    static var unreadableAtOrigin: HandoffError {
+        HandoffError(.documentUnreadable, "the document can no longer be read on the other device")
+    }
+
     /// What ended something that has to do with a document.
     init(documentCause error: any Error) {
         if let error = error as? DocumentError { self.init(error) } else { self.init(wrapping: error) }

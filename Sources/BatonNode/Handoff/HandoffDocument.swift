@@ -56,8 +56,8 @@ actor HandoffDocument {
         do {
             return try bound(try await asking.valueUnlessCancelled)
         } catch {
-            // An answer that did not come in time may come the next time.
-            if !Task.isCancelled { describing = nil }
+            // An answer that did not come in time may come the next time, unless it was asked for again since.
+            if !Task.isCancelled { forgetDescription(asking) }
             throw HandoffError(wrapping: error)
         }
     }
@@ -89,6 +89,11 @@ actor HandoffDocument {
         return try await description()
     }
 
+    /// Forgets one description: a later one stays.
+    private func forgetDescription(_ asked: Task<DocumentDescription, any Error>?) {
+        if describing == asked { describing = nil }
+    }
+
     /// It is whole, and there.
     func setArrived(at path: FilePath) {
         place = path
@@ -101,11 +106,13 @@ actor HandoffDocument {
     ///   thrown.
     func read(_ range: FileRange, to stream: BatonTransport.Stream) async throws(HandoffError) {
         try await queue.enter()
+        var asked = describing
         do {
             if let place {
                 try await documents.read(range, ofDocumentAt: place, to: stream)
             } else {
                 let description = try await description()
+                asked = describing
                 let (connection, claim) = try await present()
                 try await documents.read(
                     range, of: description, from: connection, claim: claim, to: stream
@@ -114,7 +121,7 @@ actor HandoffDocument {
             await queue.leave()
         } catch {
             // It is described anew to who reads again.
-            if error.code == .documentChanged { describing = nil }
+            if error.code == .documentChanged { forgetDescription(asked) }
             await queue.leave()
             throw error
         }

@@ -160,7 +160,8 @@ extension DocumentService {
         do {
             return try await DocumentReader.open(document, ranges: ranges, isExcerpt: isExcerpt, pool: pool)
         } catch {
-            throw HandoffError(error).withoutPlaces
+            let failure = HandoffError(error)
+            throw failure.code == .documentUnreadable ? .unreadableAtOrigin : failure.withoutPlaces
         }
     }
 
