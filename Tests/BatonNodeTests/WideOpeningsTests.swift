@@ -5,39 +5,78 @@ import Testing
 
 @Suite("Records that are tried with all keys")
 struct WideOpeningsTests {
-    private let start = Instant(nanoseconds: 5_000_000_000)
+    private static let start = Instant(nanoseconds: 5_000_000_000)
 
-    @Test("One a second under each name")
-    func ofOneName() {
+    /// Openings, told the time since the start.
+    private final class Line {
         var openings = WideOpenings()
-        func admits(_ name: String, after time: Duration) -> Bool { openings.admit(name, at: start + time) }
-        #expect(admits("a", after: .zero))
-        #expect(!admits("a", after: .zero))
-        #expect(admits("b", after: .milliseconds(500)))
-        #expect(!admits("a", after: .milliseconds(999)))
-        #expect(admits("a", after: .seconds(1)))
-        // What was refused counts for nothing.
-        #expect(!admits("b", after: .milliseconds(1499)))
-        #expect(admits("b", after: .milliseconds(1500)))
+
+        func admits(_ name: String, _ number: UInt8 = 0, after time: Duration) -> Bool {
+            openings.admit(.init(instance: name, interface: 1, txt: [number]), at: WideOpeningsTests.start + time)
+        }
+
+        /// The next one of those that wait.
+        func next(after time: Duration) -> String? {
+            openings.next(at: WideOpeningsTests.start + time).map { "\($0.instance)\($0.txt[0])" }
+        }
     }
 
-    @Test("Twenty a second in all")
+    @Test("One a second under each name; what comes too soon has its turn, and what comes then stands behind it")
+    func ofOneName() {
+        let line = Line()
+        #expect(line.admits("a", after: .zero) && line.openings.nextTurn == nil)
+        #expect(!line.admits("a", 1, after: .milliseconds(100)))
+        #expect(line.admits("b", after: .milliseconds(500)))
+        #expect(line.openings.nextTurn == Self.start + .seconds(1))
+        #expect(line.next(after: .milliseconds(999)) == nil)
+        #expect(!line.admits("a", 2, after: .seconds(1)))
+        #expect(line.next(after: .seconds(1)) == "a1" && line.next(after: .milliseconds(1999)) == nil)
+        #expect(line.next(after: .seconds(2)) == "a2" && line.openings.nextTurn == nil)
+        #expect(line.admits("a", after: .seconds(3)))
+    }
+
+    @Test("Twenty a second in all, the one that came first before the others")
     func ofAll() {
         #expect(WideOpenings.bound == 20)
-        var openings = WideOpenings()
-        func admits(_ name: String, after time: Duration) -> Bool { openings.admit(name, at: start + time) }
+        let line = Line()
         for number in 0..<WideOpenings.bound {
-            #expect(admits("\(number)", after: .milliseconds(number)))
+            #expect(line.admits("\(number)", after: .milliseconds(number)))
         }
-        #expect(!admits("late", after: .milliseconds(999)))
-        // Each makes room for one.
-        #expect(admits("late", after: .seconds(1)))
-        #expect(!admits("later", after: .seconds(1)))
-        #expect(admits("later", after: .milliseconds(1001)))
-        var admitted = 0
-        for moment in 0..<10_000 where admits("\(moment)", after: .seconds(10) + .milliseconds(moment)) {
-            admitted += 1
+        for name in ["late", "later"] { #expect(!line.admits(name, after: .milliseconds(999))) }
+        // Each makes room for one, and who comes then for the first time has no place before those that wait.
+        #expect(!line.admits("last", after: .seconds(1)))
+        #expect(line.next(after: .seconds(1)) == "late0" && line.next(after: .seconds(1)) == nil)
+        #expect(line.next(after: .milliseconds(1001)) == "later0")
+        #expect(line.next(after: .milliseconds(1002)) == "last0")
+        var tried = 0
+        for moment in 0..<10_000 {
+            let time = Duration.seconds(10) + .milliseconds(moment)
+            if line.next(after: time) != nil { tried += 1 }
+            if line.admits("\(moment)", after: time) { tried += 1 }
         }
-        #expect(admitted == 10 * WideOpenings.bound)
+        #expect(tried == 10 * WideOpenings.bound)
+    }
+
+    @Test("So many wait, of one name and in all, and none of them twice")
+    func waiting() {
+        #expect(WideOpenings.waitingOfOne == 4 && WideOpenings.waitingBound == 64)
+        func waiting(_ comes: (Line) -> Void) -> [String] {
+            let line = Line()
+            comes(line)
+            return (1...200).compactMap { line.next(after: .seconds($0)) }
+        }
+        let ofOne = waiting { line in
+            for number in 0..<UInt8(10) { for _ in 0..<2 { _ = line.admits("a", number, after: .zero) } }
+        }
+        #expect(ofOne == ["a0", "a1", "a2", "a3"])
+        let ofAll = waiting { line in
+            for number in 0..<100 { for byte in 0..<UInt8(3) { _ = line.admits("\(number)", byte, after: .zero) } }
+        }
+        #expect(ofAll.count == WideOpenings.waitingBound)
+        let gone = waiting { line in
+            for name in ["a", "b"] { for byte in 0..<UInt8(2) { _ = line.admits(name, byte, after: .zero) } }
+            line.openings.forget("a")
+        }
+        #expect(gone == ["b1"])
     }
 }

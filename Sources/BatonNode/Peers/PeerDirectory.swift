@@ -46,6 +46,7 @@ actor PeerDirectory {
     private var expiryTimer: BatonEventLoop.Timer?
     private var reminder: BatonEventLoop.Timer?
     private var saveTimer: BatonEventLoop.Timer?
+    private var wideOpeningTimer: BatonEventLoop.Timer?
 
     /// - Parameters:
     ///   - epoch: under which this device announces itself; the default is after all that another one could.
@@ -175,6 +176,7 @@ actor PeerDirectory {
             receive(txt, of: instance, interface)
         case .removed(let instance):
             lasting.remove(instance)
+            wideOpenings.forget(instance)
             if table.remove(instance: instance) { changed() }
         case .rotationDue, .registered:
             break
@@ -183,7 +185,7 @@ actor PeerDirectory {
 
     /// Saves what must survive a restart, and ends all watching.
     func stop() async {
-        for timer in [expiryTimer, reminder, saveTimer] { timer?.cancel() }
+        for timer in [expiryTimer, reminder, saveTimer, wideOpeningTimer] { timer?.cancel() }
         for watcher in watchers.values { watcher.finish() }
         watchers = [:]
         announcements.stop()
@@ -193,9 +195,19 @@ actor PeerDirectory {
     }
 
     private func receive(_ txt: [UInt8], of instance: String, _ interface: UInt32) {
+        receive(txt, of: instance, interface) { () throws(AdvertisementRejection) in
+            try open(txt, of: instance, interface)
+        }
+    }
+
+    /// - Parameter open: with the keys that it is tried with.
+    private func receive(
+        _ txt: [UInt8], of instance: String, _ interface: UInt32,
+        open: () throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys)
+    ) {
         let opened: (advertisement: Advertisement, keys: GenerationKeys)
         do {
-            opened = try open(txt, of: instance)
+            opened = try open()
         } catch {
             if error.isByMember { logger.info("an advertisement of this account was refused: \(error)") }
             if case .own(let other) = error, other > epoch { noteTwin() }
@@ -262,7 +274,7 @@ actor PeerDirectory {
     /// gets other keys begins another name (``Announcer/rotate(to:)``); but what its name has shown may have been another
     /// one's, which somebody has put there (see ``WideOpenings``).
     private func open(
-        _ txt: [UInt8], of instance: String
+        _ txt: [UInt8], of instance: String, _ interface: UInt32
     ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {
         let known = knownKeys(of: instance)
         guard !known.isEmpty, !triesAllKeys else { return try opener.open(txt) }
@@ -271,9 +283,33 @@ actor PeerDirectory {
         do {
             return try opener.trying(keys).open(txt)
         } catch {
-            guard error == .unopenable, wideOpenings.admit(instance, at: .now) else { throw error }
+            guard error == .unopenable else { throw error }
+            guard wideOpenings.admit(.init(instance: instance, interface: interface, txt: txt), at: .now) else {
+                armWideOpening()
+                throw error
+            }
         }
         return try opener.open(txt)
+    }
+
+    private func armWideOpening() {
+        guard let next = wideOpenings.nextTurn else { return }
+        if wideOpeningTimer == nil {
+            wideOpeningTimer = BatonEventLoop.Timer(on: loop) { [weak self] in
+                self?.assumeIsolated { $0.openWaiting() }
+            }
+        }
+        if wideOpeningTimer?.isScheduled == false { wideOpeningTimer?.schedule(at: next.nanoseconds) }
+    }
+
+    /// Tries what came too soon after others.
+    private func openWaiting() {
+        while let record = wideOpenings.next(at: .now) {
+            receive(record.txt, of: record.instance, record.interface) { () throws(AdvertisementRejection) in
+                try opener.open(record.txt)
+            }
+        }
+        armWideOpening()
     }
 
     /// The keys of the devices that an instance has shown, also where one counts no more for now: it may sleep, or somebody

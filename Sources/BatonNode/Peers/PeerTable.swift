@@ -203,16 +203,17 @@ struct PeerTable {
 
     /// An instance has gone.
     ///
-    /// - Returns: whether it had shown a device.
+    /// - Returns: whether a device has gone with it. One that another instance shows is there as before.
     @discardableResult
     mutating func remove(instance: String) -> Bool {
-        var hadShown = false
+        var isNews = false
         for (device, peer) in peers where peer.instances.contains(instance) {
-            hadShown = true
             peers[device]?.instances.remove(instance)
-            if peer.instances.count == 1 { clear(device) }
+            guard peer.instances.count == 1 else { continue }
+            clear(device)
+            isNews = true
         }
-        return hadShown
+        return isNews
     }
 
     /// Forgets what devices said whose time to live is over.
