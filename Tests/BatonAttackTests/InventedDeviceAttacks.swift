@@ -12,7 +12,7 @@ import Testing
 /// A malicious device of the account, which has the current keys, announces devices that do not exist.
 ///
 /// Identities that cost nothing: Douceur, "The Sybil Attack", IPTPS 2002. KDE Connect kept whatever was announced
-/// (CVE-2020-26164). The defence is in each case that what a connection has shown counts for more.
+/// (CVE-2020-26164). The defence is in most cases that what a connection has shown counts for more.
 @Suite("Attacks with devices that somebody invents", .timeLimit(.minutes(5)))
 struct InventedDeviceAttacks {
     private let account: TestAccount

@@ -319,14 +319,20 @@ final class AutomaticAcceptanceTests {
         await parts.directory.stop()
     }
 
-    @Test("What was on its way when Handoff was switched off is left until it is on again")
-    func switchedOffOnTheWay() async throws {
+    @Test("What was on its way when Handoff was switched off is left until it is on again", arguments: [false, true])
+    func switchedOffOnTheWay(isBackAtOnce: Bool) async throws {
         let device = parts.account.devices[1]
         let (near, far) = try await connectedPair(on: parts.loop)
         try await parts.connections.adopt(near, of: device.id.description, isDialled: false)
         let asked = Lock(0)
-        serve(far) { [handoffSwitch] request in
-            guard case .payload(let request) = request else { throw HandoffError(.documentUnreadable, "it is gone") }
+        serve(far) { [handoffSwitch, parts] request in
+            guard case .payload(let request) = request else {
+                if case .release = request, isBackAtOnce {
+                    _ = try await handoffSwitch.set(true, for: "")
+                    await parts.directory.changed()
+                }
+                throw HandoffError(.documentUnreadable, "it is gone")
+            }
             let count = asked.withLock { count in
                 count += 1
                 return count
@@ -346,11 +352,13 @@ final class AutomaticAcceptanceTests {
         await parts.directory.prove(device.id.description)
         try await announce(device)
         try await eventually("it is left") { log.lines.contains { $0.contains("is left until Handoff is on") } }
-        try await eventually("its note is taken back") { takenFrom().isEmpty }
-        #expect(asked.withLock { $0 } == 1)
-        _ = try await handoffSwitch.set(true, for: "")
-        // As whoever switches it does.
-        await parts.directory.changed()
+        if !isBackAtOnce {
+            try await eventually("its note is taken back") { takenFrom().isEmpty }
+            #expect(asked.withLock { $0 } == 1)
+            _ = try await handoffSwitch.set(true, for: "")
+            // As whoever switches it does.
+            await parts.directory.changed()
+        }
         try await eventually("it is asked for again") { asked.withLock { $0 } == 2 }
         #expect(takenFrom() == [device.id.description])
         running.cancel()

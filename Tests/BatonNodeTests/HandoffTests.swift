@@ -173,9 +173,15 @@ struct HandoffTests {
                     try await stream.respond(.documentManifest(.with { $0.entries = 1 }))
                     try await stream.send(record: WireDocumentEntry.with { $0.name = Data("empty".utf8) })
                 case .continued:
-                    for await _ in waiting {}
-                    try await stream.respond(.continued(.init()))
-                    heard.withLock { $0.answered.append("continued") }
+                    // Others are answered meanwhile.
+                    Task { [self] in
+                        for await _ in waiting {}
+                        heard.withLock { $0.answered.append("continued") }
+                        try? await stream.respond(.continued(.init()))
+                        await stream.finish()
+                    }
+                    return
+                case .activityList: try await stream.respond(.activityList(.init()))
                 case .release(let release):
                     heard.withLock { $0.answered.append(release.hasFailure ? "failed" : "released") }
                     try await stream.respond(.release(.init()))
@@ -201,6 +207,11 @@ struct HandoffTests {
             return running
         }
 
+        /// Waits until the origin has answered all that was asked before.
+        func roundTrip() async throws {
+            _ = try await ends[0].answer(to: .activityList(.init()))
+        }
+
         /// The origin answers from now on.
         func answer() { patience.finish() }
 
@@ -216,9 +227,10 @@ struct HandoffTests {
         defer { silent.answer() }
         let running = try await silent.start()
         #expect(await silent.handoff.isContinued)
-        running.cancel()
         // As for an abort by whoever asked.
-        let finishing = Task { await silent.handoff.finish() }
+        let finishing = Task { await silent.handoff.abandon(running) }
+        try await eventually("it is cancelled") { running.isCancelled }
+        for _ in 0..<20 { try await silent.roundTrip() }
         #expect(silent.answered == [])
         silent.answer()
         await running.value
@@ -232,7 +244,7 @@ struct HandoffTests {
         let silent = try await Silent(self, answer: .milliseconds(200))
         defer { silent.answer() }
         try await silent.start().value
-        #expect(silent.answered == [])
+        #expect(silent.answered == ["released"])
         await silent.close()
     }
 
@@ -242,9 +254,11 @@ struct HandoffTests {
         defer { silent.answer() }
         let table = HandoffTable()
         try await table.insert(silent.handoff)
-        await table.setTask(try await silent.start(), of: silent.handoff)
+        let running = try await silent.start()
+        await table.setTask(running, of: silent.handoff)
         await table.setDetached(silent.handoff)
         async let continued = table.endDetached(like: silent.handoff.plan)
+        try await eventually("it is cancelled") { running.isCancelled }
         silent.answer()
         #expect(await continued?.path == Data(silent.place.string.utf8))
         #expect(silent.answered == ["continued", "released"])

@@ -148,8 +148,7 @@ extension ControlService {
                 guard error.code != .connectionLost || !handoff.plan.outlivesAsker else {
                     return await handoffs.setDetached(handoff)
                 }
-                running.cancel()
-                await handoff.finish()
+                await handoff.abandon(running)
             }
         }
         var isHeard = true

@@ -39,6 +39,8 @@ actor Handoff {
     /// The application has the failure of its document as the last report.
     var hasToldOfDocument = false
     private var isNodeStopping = false
+    /// It ended because the user of this device has switched Handoff off.
+    private(set) var wasSwitchedOff = false
     /// Whoever asked is told that it is continued, which nothing takes back.
     private(set) var isContinued = false
     /// Tells the origin that its document is in place; no cancellation reaches it.
@@ -98,6 +100,15 @@ actor Handoff {
             await finish(because: failure)
         }
         eventContinuation.finish()
+    }
+
+    /// Whoever asked has gone: it is cancelled. What is just being put in place may be in place, of which its origin is to
+    /// hear before the claim goes; a disk that hangs holds that up no longer than the origin might.
+    func abandon(_ running: Task<Void, Never>) async {
+        running.cancel()
+        let ending = Task<Void, any Error> { await running.value }
+        _ = try? await withDeadline(deadlines.answer, "the handoff did not end") { try await ending.valueUnlessCancelled }
+        await finish()
     }
 
     /// The node stops: where the handoff is cancelled from now on, that is why; what an application holds is let go.
@@ -189,7 +200,12 @@ actor Handoff {
         // Told before the payload is handed on, and after it has come: before that nobody knows the host.
         try await announcePage(payload.webPageURL)
         // The user may have switched it off while the activity was on its way.
-        try await applications.requireOn(for: continuing?.application.identifier ?? "")
+        do {
+            try await applications.requireOn(for: continuing?.application.identifier ?? "")
+        } catch {
+            wasSwitchedOff = true
+            throw error
+        }
         let arrival = try await files.incoming(
             payload, of: plan.origin.name, takesLocal: continuing != nil || plan.destination == nil)
         emit(.payload(arrival.payload))

@@ -188,9 +188,11 @@ actor AutomaticAcceptance {
     /// - Returns: whether Handoff is off by now, for as long as which the document is left.
     private func isLeft(_ what: String) async -> Bool {
         guard await !handoffSwitch.current.isOn else { return false }
-        logger.notice("\(what) is left until Handoff is on again")
+        say(left: what)
         return true
     }
+
+    private func say(left what: String) { logger.notice("\(what) is left until Handoff is on again") }
 
     /// What becomes of a document that is not begun with now: Handoff is off, or the node stops.
     private func postponement(of candidate: Candidate, _ what: String) async -> Outcome? {
@@ -239,12 +241,14 @@ actor AutomaticAcceptance {
                 logger.notice("\(what) is taken over into \(place)")
                 let task = handoff.start()
                 await handoffs.setTask(task, of: handoff)
-                let failure = await follow(handoff, of: peer.device, what)
-                // The other device can say that it is off as well, and is not asked without end.
-                let isLeft = failure == .handoffOff ? await isLeft(what) : false
+                let isWell = await follow(handoff, of: peer.device, what)
+                // By the user of this device, and on again by now, perhaps: another one that says so is not asked without
+                // end.
+                let isLeft = await handoff.wasSwitchedOff
+                if isLeft { say(left: what) }
                 await task.value
                 if isLeft { try await taken.remove(id, of: peer.device.description) }
-                outcome = isLeft ? .left(candidate) : failure == nil ? .done : .failed
+                outcome = isLeft ? .left(candidate) : isWell ? .done : .failed
             }
         } catch {
             logger.warning("\(what) was not taken over: \(error)")
@@ -294,19 +298,18 @@ actor AutomaticAcceptance {
         return try await task.valueUnlessCancelled
     }
 
-    /// - Returns: why it failed; `nil` where it came to its end well.
-    private func follow(_ handoff: Handoff, of device: DeviceID, _ what: String) async -> HandoffError.Code? {
-        var end: HandoffError.Code? = .internal
+    /// - Returns: whether it came to its end well.
+    private func follow(_ handoff: Handoff, of device: DeviceID, _ what: String) async -> Bool {
+        var isWell = false
         // What was there when the device had gone; what is told again meanwhile is no news of it.
         var bytesWhenGone: UInt64?
         for await event in handoff.events {
             switch event.kind {
             case .continued(let continued):
-                end = nil
+                isWell = true
                 logger.notice(
                     "\(what) is here: \(NameDisplay.escaped(continued.path)), \(HumanUnits.bytes(continued.bytes))")
             case .failed(let failure):
-                end = HandoffError(failure).code
                 logger.warning("\(what) was not taken over: \(failure.message)")
             case .interrupted(let interruption):
                 logger.notice("\(what) stopped coming, and goes on by itself: \(interruption.cause.message)")
@@ -326,7 +329,7 @@ actor AutomaticAcceptance {
                 break
             }
         }
-        return end
+        return isWell
     }
 }
 
