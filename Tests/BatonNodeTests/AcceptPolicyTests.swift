@@ -114,7 +114,9 @@ struct AcceptPolicyTests {
         #expect(rule.description == "accept device=\"Anna's laptop\" to=\"~/My Scans\"")
         #expect(policy.rule(for: subject(device: "anna's laptop")) != nil)
         #expect(try parse("accept to=~").rules.first?.destination == Self.home)
-        #expect(try parse("accept to=/a/../b/").rules.first?.destination == "/b")
+        #expect(try parse("accept to=/a//./b/").rules.first?.destination == "/a/b")
+        // Where that leads if `a` is a link only the system knows.
+        #expect(try parse("accept to=/a/../b/").rules.first?.destination == "/a/../b")
         #expect(throws: ConfigurationError.self) { try AcceptPolicy(parsing: Array("accept to=~/x".utf8), home: nil) }
         #expect(throws: ConfigurationError.self) { try AcceptPolicy(parsing: [0x61, 0xFF], home: nil) }
     }

@@ -31,7 +31,7 @@ extension FilePath {
                 throw ConfigurationError(
                     line: line, column: column, problem: "HOME is not set, so that ~ means nothing: write the path")
             }
-            self = home.pushing(FilePath(String(value.dropFirst(2)))).lexicallyNormalized()
+            self = home.pushing(FilePath(String(value.dropFirst(2)))).tidied
             return
         }
         let path = FilePath(value)
@@ -39,6 +39,11 @@ extension FilePath {
             throw ConfigurationError(
                 line: line, column: column, problem: "the folder \"\(value)\" has to begin with / or ~/")
         }
-        self = path.lexicallyNormalized()
+        self = path.tidied
+    }
+
+    /// The path without what stands for nothing. Where a `..` behind a link leads only the system knows, when it opens it.
+    private var tidied: FilePath {
+        components.contains { $0.kind == .parentDirectory } ? self : lexicallyNormalized()
     }
 }
