@@ -56,9 +56,10 @@ family() { # PROCESS...
         END { for (pid in parent) { for (p = pid; p in parent && !(p in root); p = parent[p]); if (p in parent) print pid } }'
 }
 
-# Ends what `attend` or `attend_within` waits for, with its whole family, and removes what a build said; for clean-up. All of it is stopped first, so
-# that nobody starts another one meanwhile; who is still there after 5 s is killed. Everybody who was ever listed is
-# kept: a shell whose own children stop before it does may end at once, and is then nobody's parent in the next list.
+# Ends what `attend` or `attend_within` waits for, with its whole family, and removes what a build said; for clean-up.
+# All of it is stopped first, so that nobody starts another one meanwhile; who is still there after 5 s is killed.
+# Everybody who was ever listed is kept: a shell whose own children stop before it does may end at once, and is then
+# nobody's parent in the next list.
 abandon() {
     local known=0 pid tries=0
     local -A stopped=()
