@@ -107,7 +107,9 @@ actor Handoff {
     func abandon(_ running: Task<Void, Never>) async {
         running.cancel()
         let ending = Task<Void, any Error> { await running.value }
-        _ = try? await withDeadline(deadlines.answer, "the handoff did not end") { try await ending.valueUnlessCancelled }
+        _ = try? await withDeadline(deadlines.answer, "the handoff did not end") {
+            try await ending.valueUnlessCancelled
+        }
         await finish()
     }
 
