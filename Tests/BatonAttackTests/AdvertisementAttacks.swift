@@ -236,7 +236,7 @@ struct AdvertisementAttacks {
                     record[record.count - 1] = record[record.count - 1] &+ number &+ 1
                     return record
                 }
-                let opening = WideUserInfoAttacks.cost {
+                let opening = ThreadTime.cost {
                     for record in records { #expect(throws: AdvertisementRejection.self) { try opener.open(record) } }
                 }
                 ratios.append(await directory.cost(ofHearing: records, under: "laptop") / opening)
@@ -415,7 +415,7 @@ extension TestAccount.Device {
 extension PeerDirectory {
     /// What it costs the thread that it is on.
     fileprivate func cost(ofHearing records: [[UInt8]], under instance: String) -> Double {
-        WideUserInfoAttacks.cost {
+        ThreadTime.cost {
             for record in records { handle(.record(instance: instance, interfaceIndex: 1, txt: record)) }
         }
     }

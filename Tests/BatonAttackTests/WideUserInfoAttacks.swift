@@ -2,7 +2,6 @@ import Baton
 import BatonEventLoop
 import BatonMessages
 import Foundation
-import Glibc
 import SwiftProtobuf
 import Testing
 
@@ -29,20 +28,6 @@ struct WideUserInfoAttacks {
         }
     }
 
-    /// What the calling thread has spent, in seconds: not what the machine was busy with meanwhile.
-    fileprivate static func threadTime() -> Double {
-        var time = timespec()
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-    }
-
-    /// What a piece of work costs the thread.
-    static func cost(_ work: () throws -> Void) rethrows -> Double {
-        let start = threadTime()
-        try work()
-        return threadTime() - start
-    }
-
     /// The whole way of a payload; the least of three times, in seconds.
     private static func wholeWay(keys: Int, through files: SharedFiles) async throws -> Double {
         var least = Double.infinity
@@ -50,7 +35,7 @@ struct WideUserInfoAttacks {
             let bytes: [UInt8] = try payload(keys: keys).serializedBytes()
             #expect(bytes.count <= MessageLimits.size)
             var received = WireActivityPayload()
-            var cost = try cost {
+            var cost = try ThreadTime.cost {
                 received = try WireActivityPayload(serializedBytes: bytes)
                 try OfferedActivity.requireFitting(received.userInfo)
             }
@@ -58,7 +43,7 @@ struct WideUserInfoAttacks {
             let arrival = try await files.incoming(received, of: "laptop", takesLocal: true)
             cost += await files.threadTime() - before
             #expect(arrival.payload.userInfo.pairs.count == keys)
-            cost += try Self.cost {
+            cost += try ThreadTime.cost {
                 let userInfo = try UserInfo(arrival.payload.userInfo)
                 try userInfo.validate()
                 #expect(userInfo.entries.count == keys && !userInfo.jsonText.isEmpty)
@@ -71,7 +56,7 @@ struct WideUserInfoAttacks {
     /// What replacing URLs was once: the dictionary is made of all pairs, and all pairs of the dictionary, for each key.
     private static func rebuilding(keys: Int) -> Double {
         let userInfo = payload(keys: keys).userInfo
-        return cost {
+        return ThreadTime.cost {
             var result = userInfo
             for key in userInfo.entries.keys.sorted() { result.entries[key] = userInfo.entries[key] }
             withExtendedLifetime(result) {}
@@ -128,7 +113,7 @@ struct WideUserInfoAttacks {
                 // What whoever takes it does then: the library, which looks again before it does, or another one.
                 func cost(_ number: (Int) -> Double) -> Double {
                     let values = (1...2_000).map { element.value(number($0)) }
-                    return Self.cost { withExtendedLifetime(Set(values)) {} }
+                    return ThreadTime.cost { withExtendedLifetime(Set(values)) {} }
                 }
                 let (least, most) = (cost { Double($0) }, cost { _ in .nan })
                 print("2,000 of a set that are none cost \(most / least) times as much as numbers")
@@ -149,5 +134,5 @@ struct WideUserInfoAttacks {
 
 extension SharedFiles {
     /// What its thread has spent, in seconds.
-    fileprivate func threadTime() -> Double { WideUserInfoAttacks.threadTime() }
+    fileprivate func threadTime() -> Double { ThreadTime.now }
 }

@@ -87,6 +87,30 @@ struct ResumeFixture {
             ledger: try ledger ?? nextStart(), identity: identity)
     }
 
+    /// Does something while a folder stands in the destination's place, as the root of a disk does that is mounted there.
+    func mounted(_ disk: FilePath, _ body: () async throws -> Void) async throws {
+        let mounted = try MountedFolder(disk, at: folder)
+        try await body()
+        #expect(mounted.path == folder)
+    }
+
+    /// Nothing of what came is here at the moment, and neither an attempt nor a start after a week forgets it.
+    func expectNothingHere() async throws {
+        let other = try await open()
+        #expect(try await other.missing() == [0..<8])
+        #expect(await other.end() == 0)
+        try DocumentFixture.backdate(try journal(), by: 8 * 24 * 3600)
+        #expect(try nextStart().removeLeftovers() == 0)
+    }
+
+    /// Five chunks are here, and the rest makes it whole.
+    func expectRest() async throws {
+        let writer = try await open()
+        #expect(try await writer.missing() == [5..<8])
+        try await complete(writer)
+        writers.expectOnly(["report.pdf"])
+    }
+
     /// Receives what is missing, and looks at what came of it.
     func complete(
         _ writer: DocumentWriter, _ content: [UInt8]? = nil, sourceLocation: SourceLocation = #_sourceLocation

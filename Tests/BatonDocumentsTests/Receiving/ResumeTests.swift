@@ -290,28 +290,12 @@ struct ResumeTests {
     func notMounted() async throws {
         let fixture = try ResumeFixture(seed: 11)
         let disk = try MountedFolder(tmpfsAt: try fixture.scratch.makeFolder("disk"), size: 32 << 20)
-        do {
-            let mounted = try MountedFolder(disk.path, at: fixture.folder)
-            try await fixture.receive([0..<5])
-            #expect(mounted.path == fixture.folder)
-        }
+        try await fixture.mounted(disk.path) { try await fixture.receive([0..<5]) }
         // Its mount point is a folder like any other.
         #expect(fixture.names.isEmpty)
-        let other = try await fixture.open()
-        #expect(try await other.missing() == [0..<8])
-        #expect(await other.end() == 0)
-        // Nor does the next start forget it when its time is over.
-        try DocumentFixture.backdate(try fixture.journal(), by: 8 * 24 * 3600)
-        #expect(try fixture.nextStart().removeLeftovers() == 0)
-        do {
-            let mounted = try MountedFolder(disk.path, at: fixture.folder)
-            let writer = try await fixture.open()
-            #expect(try await writer.missing() == [5..<8])
-            try await fixture.complete(writer)
-            fixture.writers.expectOnly(["report.pdf"])
-            #expect(mounted.path == fixture.folder)
-        }
-        withExtendedLifetime(fixture) {}
+        try await fixture.expectNothingHere()
+        try await fixture.mounted(disk.path) { try await fixture.expectRest() }
+        withExtendedLifetime(disk) {}
     }
 
     @Test(
@@ -323,29 +307,10 @@ struct ResumeTests {
         let device = try MountedFolder(ramfsAt: try fixture.scratch.makeFolder("device"))
         let disks = ["one", "other"].map { device.path.appending($0) }
         for disk in disks { try SystemCalls.call { mkdir(disk.string, 0o700) } }
-        do {
-            let mounted = try MountedFolder(disks[0], at: fixture.folder)
-            try await fixture.receive([0..<5])
-            #expect(mounted.path == fixture.folder)
-        }
-        do {
-            let mounted = try MountedFolder(disks[1], at: fixture.folder)
-            let other = try await fixture.open()
-            #expect(try await other.missing() == [0..<8])
-            #expect(await other.end() == 0)
-            try DocumentFixture.backdate(try fixture.journal(), by: 8 * 24 * 3600)
-            #expect(try fixture.nextStart().removeLeftovers() == 0)
-            #expect(mounted.path == fixture.folder)
-        }
-        do {
-            let mounted = try MountedFolder(disks[0], at: fixture.folder)
-            let writer = try await fixture.open()
-            #expect(try await writer.missing() == [5..<8])
-            try await fixture.complete(writer)
-            fixture.writers.expectOnly(["report.pdf"])
-            #expect(mounted.path == fixture.folder)
-        }
-        withExtendedLifetime(fixture) {}
+        try await fixture.mounted(disks[0]) { try await fixture.receive([0..<5]) }
+        try await fixture.mounted(disks[1]) { try await fixture.expectNothingHere() }
+        try await fixture.mounted(disks[0]) { try await fixture.expectRest() }
+        withExtendedLifetime(device) {}
     }
 
     @Test(

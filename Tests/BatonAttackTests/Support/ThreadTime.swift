@@ -1,0 +1,20 @@
+// Whose `struct timespec` is seen depends on what else is compiled: hence both.
+import CoreFoundation
+import Glibc
+
+/// What the calling thread has spent: not what the machine was busy with meanwhile.
+enum ThreadTime {
+    /// Seconds by now.
+    static var now: Double {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+
+    /// What a piece of work costs the thread, in seconds.
+    static func cost(_ work: () throws -> Void) rethrows -> Double {
+        let start = now
+        try work()
+        return now - start
+    }
+}
