@@ -6,15 +6,19 @@ import SystemPackage
 extension PartFolder {
     /// Removes what is no entry of the document, and what is of another kind. Links go in any case: they are made last.
     ///
-    /// - Parameter kept: paths of files that are put aside instead.
-    func removeStrangers(keeping kept: Set<[UInt8]> = []) throws(DocumentError) {
+    /// In the folder of this very version a file goes as well that has a second name, which a snapshot or a deduplicator
+    /// may have given it: it cannot be written to, and what the other name leads to stays. That of another version is put
+    /// aside later (``putAside(file:)``).
+    ///
+    /// - Parameter kept: paths of files that are put aside instead; nil in the folder of this version.
+    func removeStrangers(keeping kept: Set<[UInt8]>?) throws(DocumentError) {
         var next = 1
         try removeStrangers(in: root, at: .root, &next, keeping: kept)
     }
 
     /// - Parameter next: the entry that comes next in the manifest: of this folder or after it.
     private func removeStrangers(
-        in folder: borrowing OwnedDescriptor, at path: EntryPath, _ next: inout Int, keeping kept: Set<[UInt8]>
+        in folder: borrowing OwnedDescriptor, at path: EntryPath, _ next: inout Int, keeping kept: Set<[UInt8]>?
     ) throws(DocumentError) {
         let names: [[UInt8]]
         do {
@@ -30,7 +34,7 @@ extension PartFolder {
             next += 1
             let name = Array(entry.path.name)
             do throws(Errno) {
-                guard found.contains(name), try isKind(of: entry, name, in: folder) else {
+                guard found.contains(name), try isKind(of: entry, name, in: folder, isOwn: kept == nil) else {
                     skipContents(of: entry.path, &next)
                     continue
                 }
@@ -49,7 +53,7 @@ extension PartFolder {
         }
         for name in found {
             do {
-                if !kept.isEmpty { try putAside(name, of: folder, at: path, ifAmong: kept) }
+                if let kept, !kept.isEmpty { try putAside(name, of: folder, at: path, ifAmong: kept) }
                 try remove(name, from: folder)
             } catch {
                 throw failure(error, path)
@@ -79,12 +83,14 @@ extension PartFolder {
         }
     }
 
+    /// - Parameter isOwn: whether a file is only meant that is written to.
     private func isKind(
-        of entry: DocumentEntry, _ name: [UInt8], in folder: borrowing OwnedDescriptor
+        of entry: DocumentEntry, _ name: [UInt8], in folder: borrowing OwnedDescriptor, isOwn: Bool
     ) throws(Errno) -> Bool {
-        let kind = try SystemCalls.status(ofName: name, in: folder).st_mode & S_IFMT
+        let status = try SystemCalls.status(ofName: name, in: folder)
+        let kind = status.st_mode & S_IFMT
         switch entry.kind {
-        case .file: return kind == S_IFREG
+        case .file: return isOwn ? (try? SystemCalls.requireOwn(status)) != nil : kind == S_IFREG
         case .folder: return kind == S_IFDIR
         case .link: return false
         }

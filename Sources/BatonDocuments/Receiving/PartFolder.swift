@@ -59,12 +59,12 @@ final class PartFolder {
 
     /// Opens the folder of an earlier transfer, and removes from it what the document, as it is now, has not.
     ///
-    /// - Parameter kept: paths of files of the earlier one that have something in them: those that the document has not any
-    ///   more are put aside instead, because it may have them under another path.
+    /// - Parameter kept: of the folder of another version, paths of files that have something in them: those that the document
+    ///   has not any more are put aside instead, because it may have them under another path. Nil for this version.
     /// - Throws: `incomplete` where there is no such folder any more, or something in it that cannot be removed.
     convenience init(
         reopening tree: DocumentTree, named name: [UInt8], inode: UInt64, in destination: DestinationFolder,
-        umask: mode_t = ProcessUmask.current, keeping kept: Set<[UInt8]> = []
+        umask: mode_t = ProcessUmask.current, keeping kept: Set<[UInt8]>? = nil
     ) throws(DocumentError) {
         if destination.checks.contains(.linksInside) { try tree.requireLinksInside() }
         try destination.requireAbsent(tree.label)

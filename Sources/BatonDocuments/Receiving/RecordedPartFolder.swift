@@ -36,7 +36,7 @@ final class RecordedPartFolder: Part {
     /// - Parameter kept: see ``PartFolder``.
     /// - Throws: `incomplete` where it is not what was recorded; the ledger's record is the caller's then.
     init(
-        reopening record: PartFileRecord, _ tree: DocumentTree, keeping kept: Set<[UInt8]> = [], at place: PartPlace
+        reopening record: PartFileRecord, _ tree: DocumentTree, keeping kept: Set<[UInt8]>? = nil, at place: PartPlace
     ) throws(DocumentError) {
         folder = try PartFolder(
             reopening: tree, named: record.name, inode: record.inode, in: place.folder, umask: place.umask,

@@ -233,7 +233,9 @@ struct FolderResumeTests {
         try await complete(writer, versions)
     }
 
-    @Test("A file that somebody cut, removed or linked is asked for again, and stays asked for", arguments: 0..<3)
+    @Test(
+        "A file that somebody cut, removed, linked or gave a second name is asked for again, and stays asked for",
+        arguments: 0..<4)
     func handsOn(_ attack: Int) async throws {
         let versions: [UInt64] = [1, 2, 3, 4, 5]
         try await receive(6, versions)
@@ -242,7 +244,8 @@ struct FolderResumeTests {
         switch attack {
         case 0: try SystemCalls.call { truncate(file.string, 2 << 20) }
         case 1: try SystemCalls.call { unlink(file.string) }
-        case _: try SystemCalls.call { rename(file.string, aside.string) }
+        case 2: try SystemCalls.call { rename(file.string, aside.string) }
+        case _: try SystemCalls.call { link(file.string, aside.string) }
         }
         if attack == 2 { try SystemCalls.call { symlink(aside.string, file.string) } }
         let first = try await open(versions)
@@ -258,6 +261,6 @@ struct FolderResumeTests {
         let third = try await open(versions)
         #expect(try await third.missing() == [0..<2, 6..<7])
         try await complete(third, versions)
-        if attack == 2 { #expect(try DocumentFixture.read(aside) == content(of: 0, versions)) }
+        if attack >= 2 { #expect(try DocumentFixture.read(aside) == content(of: 0, versions)) }
     }
 }
