@@ -58,7 +58,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
             for part in found.map({ $0.renumbered(at: place) }) where try self.isThere(part, at: place) {
                 parts.append(part)
             }
-            self.hasChanged = self.isChange(identity, since: parts, at: place)
+            self.hasChanged = try self.isChange(identity, since: parts, at: place)
             self.content = try self.content(of: header, goingOnWith: parts, at: place, unless: isCancelled)
             self.findBases(copies)
             if let content = self.content { self.bases.keepSignatures(at: ledger.signatures(of: content.record)) }
@@ -66,15 +66,19 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     }
 
     /// Whether all that there is of a document is of another version, and something is.
+    ///
+    /// - Throws: that nobody knows whether something is.
     private func isChange(
         _ identity: DocumentIdentity, since found: [UnfinishedDocument], at place: PartPlace
-    ) -> Bool {
+    ) throws(DocumentError) -> Bool {
         // Of what does not say which document it is, another version may be another document of that name.
         let isOther = found.allSatisfy {
             !$0.header.tree.isSameVersion(as: tree)
                 && (identity.hasPlace(of: $0.header.identity) || identity.hasFile(of: $0.header.identity))
         }
-        return isOther && found.contains { $0.fullness(at: place) > 0 }
+        guard isOther else { return false }
+        for part in found where try part.fullness(at: place) > 0 { return true }
+        return false
     }
 
     /// The part: of an earlier transfer, where there is one to go on with.
@@ -83,7 +87,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         unless isCancelled: () -> Bool
     ) throws(DocumentError) -> PartContent {
         var content: PartContent?
-        for unfinished in found.filter({ $0.header.tree.isSameVersion(as: tree) }).fullestFirst(at: place) {
+        for unfinished in try found.filter({ $0.header.tree.isSameVersion(as: tree) }).fullestFirst(at: place) {
             guard content == nil else {
                 bases.add(unfinished, at: place)
                 continue
@@ -95,7 +99,7 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
                 content = try self.content(reopening: unfinished, without: found, at: place, unless: isCancelled)
             }
         }
-        let stale = found.filter { !$0.header.tree.isSameVersion(as: tree) }.fullestFirst(at: place)
+        let stale = try found.filter { !$0.header.tree.isSameVersion(as: tree) }.fullestFirst(at: place)
         if content == nil {
             content = try self.content(of: header, afterOthers: stale, at: place, unless: isCancelled)
         }

@@ -16,8 +16,16 @@ struct UnfinishedDocument: Sendable {
     }
 
     /// Bytes that are in it, or may be; blocks. What was written over a third version has something in all of it.
-    func fullness(at place: PartPlace) -> UInt64 {
-        guard let content = (try? TransferJournal.open(journal, boot: place.boot))??.content else { return 0 }
+    ///
+    /// - Throws: `stateUnavailable`, `busy`: nobody knows. One of which that is taken for nothing may be given up for others.
+    func fullness(at place: PartPlace) throws(DocumentError) -> UInt64 {
+        let content: TransferJournal.Content
+        do throws(DocumentError) {
+            content = try PartContent.openJournal(of: self, at: place).content
+        } catch {
+            guard error.code == .incomplete else { throw error }
+            return 0
+        }
         let layout = content.header.tree.layout
         guard content.remnants.isEmpty else { return layout.byteCount(of: layout.allChunks) }
         var chunks = content.verified
@@ -29,9 +37,11 @@ struct UnfinishedDocument: Sendable {
 extension [UnfinishedDocument] {
     /// The one in which most is first, then the others as they were, the newest first: that may be nearer to what the document
     /// is now.
-    func fullestFirst(at place: PartPlace) -> [UnfinishedDocument] {
+    ///
+    /// - Throws: that nobody knows how much is in one.
+    func fullestFirst(at place: PartPlace) throws(DocumentError) -> [UnfinishedDocument] {
         guard count > 1 else { return self }
-        let fullness = map { $0.fullness(at: place) }
+        let fullness = try map { (part) throws(DocumentError) in try part.fullness(at: place) }
         guard let most = fullness.max(), let fullest = fullness.firstIndex(of: most) else { return self }
         return [self[fullest]] + self[..<fullest] + self[(fullest + 1)...]
     }

@@ -109,6 +109,30 @@ struct OtherVersionTests {
         }
     }
 
+    @Test(
+        "Nor does it go where its journal does not open at the moment",
+        .enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
+    func fullestThatDoesNotOpen() async throws {
+        try await fixture.receive([0..<6])
+        let (fullest, journal) = (try fixture.part(), try fixture.journal())
+        for version in 1..<3 {
+            let tree = try DocumentFixture.tree(
+                UInt64(fixture.content.count), version: ResumeFixture.version + UInt64(version))
+            try await fixture.receive([0..<1], of: tree)
+        }
+        try DocumentFixture.backdate(journal)
+        let tree = try DocumentFixture.tree(UInt64(fixture.content.count), version: ResumeFixture.version + 3)
+        do {
+            let mounted = try MountedFolder(readOnly: journal, at: journal)
+            #expect(await DocumentFixture.code { _ = try await fixture.open(tree) } == .stateUnavailable)
+            #expect(fixture.names.count == 3)
+            withExtendedLifetime(mounted.path) {}
+        }
+        try await fixture.receive([0..<1], of: tree)
+        #expect(access(fullest.string, F_OK) == 0)
+        #expect(fixture.names.count == 1 + Bases.staleLimit)
+    }
+
     @Test("What may be there after a power cut is built upon as well")
     func unsure() async throws {
         try await fixture.receive([0..<6])

@@ -395,9 +395,10 @@ struct ResumeTests {
         }
     }
 
-    @Test("Of two parts of one version the one in which most is goes on, not the newest")
-    func fullestOfOneVersion() async throws {
-        let fixture = try ResumeFixture(seed: 13)
+    /// Two parts of one version, of which the one in which less is was written to last.
+    ///
+    /// - Returns: the journal of the other one.
+    private func receiveTwice(_ fixture: ResumeFixture) async throws -> FilePath {
         let ledger = try fixture.nextStart()
         let (full, empty) = (try await fixture.open(ledger: ledger), try await fixture.open(ledger: ledger))
         for (writer, chunks) in [(full, 0..<6), (empty, 0..<1)] as [(DocumentWriter, Range<UInt64>)] {
@@ -405,10 +406,34 @@ struct ResumeTests {
             try await writer.write(ResumeFixture.records([chunks], of: fixture.content))
             #expect(await writer.end() > 0)
         }
-        for name in fixture.writers.records where name.hasSuffix(PartFileRecord.journalSuffix) {
-            let journal = fixture.scratch.path.appending("parts").appending(name)
-            // The emptier one is written to last.
-            if try DocumentFixture.size(at: journal) > 400 { try DocumentFixture.backdate(journal) }
+        let journals = fixture.writers.records.filter { $0.hasSuffix(PartFileRecord.journalSuffix) }
+            .map { fixture.scratch.path.appending("parts").appending($0) }
+        let fullest = try #require(try journals.first { try DocumentFixture.size(at: $0) > 400 })
+        try DocumentFixture.backdate(fullest)
+        return fullest
+    }
+
+    @Test("Of two parts of one version the one in which most is goes on, not the newest")
+    func fullestOfOneVersion() async throws {
+        let fixture = try ResumeFixture(seed: 13)
+        _ = try await receiveTwice(fixture)
+        let writer = try await fixture.open()
+        #expect(try await writer.missing() == [6..<8])
+        try await fixture.complete(writer)
+        fixture.writers.expectOnly(["report.pdf"])
+    }
+
+    @Test(
+        "Where its journal does not open at the moment, no emptier one takes its place",
+        .enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
+    func fullestOfOneVersionThatDoesNotOpen() async throws {
+        let fixture = try ResumeFixture(seed: 17)
+        let journal = try await receiveTwice(fixture)
+        do {
+            let mounted = try MountedFolder(readOnly: journal, at: journal)
+            #expect(await DocumentFixture.code { _ = try await fixture.open() } == .stateUnavailable)
+            #expect(fixture.names.count == 2)
+            withExtendedLifetime(mounted.path) {}
         }
         let writer = try await fixture.open()
         #expect(try await writer.missing() == [6..<8])
