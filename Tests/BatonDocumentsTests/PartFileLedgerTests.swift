@@ -68,6 +68,31 @@ struct PartFileLedgerTests {
         fixture.expectOnly([])
     }
 
+    @Test("What a start cannot read at the moment stays for the next one")
+    func unreadable() async {
+        await #expect(processExitsWith: .success) {
+            try DocumentFixture.becomeNobody()
+            let fixture = try ResumeFixture(seed: 41)
+            try await fixture.receive([0..<5])
+            let (journal, parts) = (try fixture.journal(), fixture.scratch.path.appending("parts"))
+            let record = try #require(fixture.writers.records.first { $0.hasSuffix(PartFileRecord.suffix) })
+            for file in [journal, parts.appending(record)] {
+                try SystemCalls.call { chmod(file.string, 0) }
+                #expect(try fixture.nextStart().removeLeftovers() == 0)
+                #expect(fixture.names.count == 1 && fixture.writers.records.count == 2)
+                try SystemCalls.call { chmod(file.string, 0o600) }
+                // Whose it is is asked for when it is to be removed.
+                try DocumentFixture.backdate(journal, by: 8 * 24 * 3600)
+            }
+            try DocumentFixture.backdate(journal, by: 0)
+            #expect(try fixture.nextStart().removeLeftovers() == 0)
+            let writer = try await fixture.open()
+            #expect(try await writer.missing() == [5..<8])
+            try await fixture.complete(writer)
+            fixture.writers.expectOnly(["report.pdf"])
+        }
+    }
+
     @Test func beyondTheLimitTheOldestGo() throws {
         let limit = PartFileLedger.unfinishedLimit
         for number in 0..<limit + 2 {
@@ -245,7 +270,7 @@ struct PartFileLedgerTests {
         let record = try #require(fixture.records.first { $0.hasSuffix(PartFileRecord.suffix) })
         let name = fixture.scratch.path.appending("parts").appending(record)
         // The record says where the folder is, not what it was called then.
-        #expect(try #require(PartFileRecord(readingFrom: name)).folder == fixture.folder)
+        #expect(try #require(try PartFileRecord(readingFrom: name)).folder == fixture.folder)
         await writer.end()
     }
 }

@@ -17,12 +17,12 @@ extension TransferJournal {
     }
 
     /// Whether a journal's header is what was written.
-    static func isIntact(at path: FilePath) -> Bool {
-        guard
-            let file = try? SystemCalls.open(path, O_RDONLY | O_NOFOLLOW),
-            let (summary, end) = (try? readSummary(file)) ?? nil
-        else { return false }
-        return (try? readTree(file, summary, at: end)).flatMap(\.self) != nil
+    ///
+    /// - Throws: what opening or reading it threw; ``SystemPackage/Errno/saysLost`` tells whether it is lost by that.
+    static func isIntact(at path: FilePath) throws(Errno) -> Bool {
+        let file = try SystemCalls.open(path, O_RDONLY | O_NOFOLLOW)
+        guard let (summary, end) = try readSummary(file) else { return false }
+        return try readTree(file, summary, at: end) != nil
     }
 
     private static func readSummary(
@@ -102,5 +102,13 @@ extension TransferJournal {
         }
         bytes.removeLast(count - taken)
         return bytes
+    }
+}
+
+extension Errno {
+    /// Whether what the node wrote down is gone, something else has its name, or the disk has damaged it. Every other error
+    /// says nothing of it: a disk that does not answer now may answer later.
+    var saysLost: Bool {
+        self == .noSuchFileOrDirectory || self == .tooManySymbolicLinkLevels || self == .ioError
     }
 }

@@ -154,10 +154,9 @@ final class PartContent {
         let found: (journal: TransferJournal, content: TransferJournal.Content)?
         do throws(Errno) {
             found = try TransferJournal.open(unfinished.journal, boot: place.boot)
-        } catch .noSuchFileOrDirectory, .tooManySymbolicLinkLevels, .ioError {
-            found = nil
         } catch {
-            throw DocumentError(stateFailed: error, label)
+            guard error.saysLost else { throw DocumentError(stateFailed: error, label) }
+            found = nil
         }
         guard let found else { throw DocumentError(.incomplete, label) }
         // Whoever replaced the journal may have been killed before its name was durable.

@@ -52,7 +52,7 @@ public final class PartFileLedger: Sendable {
     /// of more than ``unfinishedLifetime`` ago, and beyond ``unfinishedLimit``. Call it once, before the first transfer.
     ///
     /// What does not fit its record is left alone and forgotten; a folder that cannot be reached, or whose disk is not
-    /// mounted, is tried again at the next start.
+    /// mounted, is tried again at the next start, and so is what is written down of a part and cannot be read at the moment.
     ///
     /// - Returns: how many parts were removed.
     /// - Throws: `stateUnavailable`.
@@ -61,17 +61,33 @@ public final class PartFileLedger: Sendable {
         var removed = 0
         var kept: [(name: String, age: Duration)] = []
         for name in try recordNames() where !isInUse(name) {
-            let journal = journal(ofRecord: name)
-            let age = self.age(of: journal) ?? Self.unfinishedLifetime
-            if age < Self.unfinishedLifetime, TransferJournal.isIntact(at: journal) {
-                kept.append((name, age))
-            } else if removeLeftover(name) {
-                removed += 1
+            do throws(Errno) {
+                if let age = try usableAge(ofJournal: journal(ofRecord: name)) {
+                    kept.append((name, age))
+                    continue
+                }
+            } catch {
+                continue
             }
+            if removeLeftover(name) { removed += 1 }
         }
         kept.sort { $0.age < $1.age }
         for (name, _) in kept.dropFirst(Self.unfinishedLimit) where removeLeftover(name) { removed += 1 }
         return removed
+    }
+
+    /// How old a journal is that a transfer can go on with; nil for another one.
+    ///
+    /// - Throws: that nobody knows at the moment.
+    private func usableAge(ofJournal journal: FilePath) throws(Errno) -> Duration? {
+        do throws(Errno) {
+            let age = try age(of: journal)
+            guard age < Self.unfinishedLifetime, try TransferJournal.isIntact(at: journal) else { return nil }
+            return age
+        } catch {
+            guard error.saysLost else { throw error }
+            return nil
+        }
     }
 
     /// Unfinished documents that nobody goes on with at this moment, the newest first.
@@ -118,8 +134,8 @@ public final class PartFileLedger: Sendable {
         for name in try recordNames() where !isInUse(name) {
             let journal = journal(ofRecord: name)
             guard
-                let record = PartFileRecord(readingFrom: folder.appending(name)),
-                let summary = TransferJournal.summary(at: journal), let age = age(of: journal)
+                let record = (try? PartFileRecord(readingFrom: folder.appending(name))) ?? nil,
+                let summary = TransferJournal.summary(at: journal), let age = try? age(of: journal)
             else { continue }
             found.append((record, summary, age))
         }
@@ -164,7 +180,14 @@ public final class PartFileLedger: Sendable {
     /// - Returns: whether it was removed.
     private func removeLeftover(_ name: String) -> Bool {
         let record = folder.appending(name)
-        let removal = PartFileRecord(readingFrom: record)?.removePart() ?? .doesNotFit
+        let removal: PartFileRecord.Removal
+        do throws(Errno) {
+            removal = try PartFileRecord(readingFrom: record)?.removePart() ?? .doesNotFit
+        } catch {
+            // Nobody knows where its part is at the moment, and without the record nobody ever would.
+            guard error.saysLost else { return false }
+            removal = .doesNotFit
+        }
         switch removal {
         case .removed, .gone, .doesNotFit: forget(name)
         case .unreachable: if isOld(record) { forget(name) }
@@ -173,9 +196,8 @@ public final class PartFileLedger: Sendable {
     }
 
     /// How long ago a file was last written.
-    private func age(of file: FilePath) -> Duration? {
-        guard let status = try? SystemCalls.status(at: file) else { return nil }
-        return .seconds(max(0, time(nil) - status.st_mtim.tv_sec))
+    private func age(of file: FilePath) throws(Errno) -> Duration {
+        .seconds(max(0, time(nil) - (try SystemCalls.status(at: file).st_mtim.tv_sec)))
     }
 
     /// The folder of the records, to be named in the rules of a confined thread.
@@ -228,8 +250,8 @@ public final class PartFileLedger: Sendable {
     }
 
     private func isOld(_ record: FilePath) -> Bool {
-        guard let status = try? SystemCalls.status(at: record) else { return true }
-        return .seconds(time(nil) - status.st_mtim.tv_sec) > Self.unreachableLifetime
+        guard let age = try? age(of: record) else { return false }
+        return age > Self.unreachableLifetime
     }
 
     private func recordNames() throws(DocumentError) -> [String] {

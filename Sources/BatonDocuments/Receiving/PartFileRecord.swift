@@ -67,11 +67,11 @@ struct PartFileRecord: Equatable {
     }
 
     /// Reads a record; nil when it is none.
-    init?(readingFrom path: FilePath) {
-        guard
-            let bytes = try? SystemCalls.contents(of: path, limit: Self.maximumSize + 1),
-            bytes.count <= Self.maximumSize, bytes.last == 0
-        else { return nil }
+    ///
+    /// - Throws: what opening or reading it threw.
+    init?(readingFrom path: FilePath) throws(Errno) {
+        let bytes = try SystemCalls.contents(of: path, limit: Self.maximumSize + 1)
+        guard bytes.count <= Self.maximumSize, bytes.last == 0 else { return nil }
         let fields = bytes.dropLast().split(separator: 0, omittingEmptySubsequences: false)
         guard
             fields.count == 4 || fields.count == 3, let label = try? DocumentLabel(fields[1]),

@@ -361,7 +361,7 @@ struct TransferJournalTests {
             try DocumentFixture.write(bytes, to: path)
             #expect(try TransferJournal.open(path, boot: Self.here) == nil, "byte \(index)")
             #expect(TransferJournal.header(at: path) == nil, "byte \(index)")
-            #expect(!TransferJournal.isIntact(at: path), "byte \(index)")
+            #expect(try !TransferJournal.isIntact(at: path), "byte \(index)")
         }
         for size in [0, 1, 39, 40, end - 1] {
             try DocumentFixture.write(intact, to: path)

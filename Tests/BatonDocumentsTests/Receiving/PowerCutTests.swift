@@ -106,7 +106,7 @@ struct PowerCutTests {
             try content.take(.verified(chunk: chunk, checksum: ChunkChecksum(ofZeros: 1 << 20)))
         }
         let name = try #require(DocumentFixture.names(in: parts).first { $0.hasSuffix(PartFileRecord.suffix) })
-        let record = try #require(PartFileRecord(readingFrom: parts.appending(name)))
+        let record = try #require(try PartFileRecord(readingFrom: parts.appending(name)))
         let journal = ledger.journal(of: record)
         let isMarked = try await DocumentFixture.eventually {
             try content.note()
