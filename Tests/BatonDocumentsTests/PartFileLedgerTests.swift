@@ -263,6 +263,21 @@ struct PartFileLedgerTests {
         #expect(await DocumentFixture.code { _ = try PartFileLedger(stateFolder: orphan) } == .stateUnavailable)
     }
 
+    @Test("That there is no descriptor to be had at the moment is no fault of the state folder")
+    func noDescriptors() async {
+        await #expect(processExitsWith: .success) {
+            let fixture = try WriterFixture()
+            let record = PartFileRecord(folder: fixture.folder, name: Array("part".utf8), tag: "part")
+            var limit = rlimit()
+            try SystemCalls.call { getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) }
+            var none = rlimit(rlim_cur: 0, rlim_max: limit.rlim_max)
+            try SystemCalls.call { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &none) }
+            let error = #expect(throws: DocumentError.self) { try fixture.ledger.enter(record) }
+            try SystemCalls.call { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) }
+            #expect(error?.code == .busy && error?.underlyingError == .tooManyOpenFiles)
+        }
+    }
+
     @Test func recordsAreFoundThroughALinkedFolder() async throws {
         let link = fixture.scratch.path.appending("link")
         try SystemCalls.call { symlink("destination", link.string) }

@@ -332,7 +332,7 @@ public final class DestinationFolder: Sendable {
 
 /// A look at what an earlier transfer left that a disk is said not to answer: for tests.
 struct LookFailure: Sendable {
-    enum Look: Sendable, CaseIterable {
+    enum Look: Sendable {
         /// What has a part's name.
         case name
         /// Opening a part.
@@ -341,6 +341,8 @@ struct LookFailure: Sendable {
         case file
         /// Opening such a file, to read what has come of it.
         case content
+        /// Writing a journal in the place of one of another version: the state folder's disk.
+        case newJournal
     }
 
     let look: Look
@@ -380,6 +382,11 @@ extension DocumentError {
 
     /// What it means that a document's bytes could not be written or made durable.
     init(writingFailed error: Errno?, _ label: DocumentLabel) {
+        self.init(writingFailed: error, label.description)
+    }
+
+    /// The same, of what `subject` names (already fit to be shown).
+    init(writingFailed error: Errno?, _ subject: String) {
         let code: Code =
             switch error {
             case .noSpace?, .diskQuotaExceeded?: .destinationFull
@@ -387,7 +394,7 @@ extension DocumentError {
             case .readOnlyFileSystem?: .destinationNotWritable
             default: .writeFailed
             }
-        self.init(code, label.description, underlyingError: error)
+        self.init(code, subject, underlyingError: error)
     }
 }
 

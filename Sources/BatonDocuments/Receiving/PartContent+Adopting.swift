@@ -41,14 +41,16 @@ extension PartContent {
         of stale: UnfinishedDocument, _ header: JournalHeader, verified: ChunkSet, remnants: Set<Int>,
         at place: PartPlace
     ) throws(DocumentError) -> TransferJournal {
-        do {
-            let journal = try TransferJournal.replace(
+        let journal: TransferJournal
+        do throws(Errno) {
+            try place.folder.requireAnswer(to: .newJournal)
+            journal = try TransferJournal.replace(
                 at: stale.journal, header, beginningWith: verified, remnants: remnants)
-            try place.synchronize(stale.record)
-            return journal
         } catch {
-            throw DocumentError(.stateUnavailable, header.tree.label.description, underlyingError: error)
+            throw place.ledger.failure(error)
         }
+        try place.synchronize(stale.record)
+        return journal
     }
 
     /// Goes on with the folder of another version: files of the same version are left. The others are put aside, for the

@@ -15,9 +15,15 @@ struct PartPlace: Sendable {
 
     /// Makes durable who a part is of, and that it, its record and its journal have names: what a journal vouches for is of
     /// no use where a power cut takes these away.
-    func synchronize(_ record: PartFileRecord) throws(Errno) {
+    ///
+    /// - Throws: `stateUnavailable`, `busy`; what the disk of the destination says: `writeFailed`, ...
+    func synchronize(_ record: PartFileRecord) throws(DocumentError) {
         try ledger.synchronize(record, in: records)
-        try folder.synchronize()
+        do throws(Errno) {
+            try folder.synchronize()
+        } catch {
+            throw DocumentError(writingFailed: error, folder.path.displayed)
+        }
     }
 }
 
@@ -146,25 +152,20 @@ final class PartContent {
     /// Opens the journal of a part that is gone on with.
     ///
     /// - Throws: `incomplete` where it is not there any more, or the disk has damaged it; `stateUnavailable`, `busy` where
-    ///   nobody knows what it says.
+    ///   nobody knows what it says; what ``PartPlace/synchronize(_:)`` throws.
     static func openJournal(
         of unfinished: UnfinishedDocument, at place: PartPlace
     ) throws(DocumentError) -> (journal: TransferJournal, content: TransferJournal.Content) {
-        let label = unfinished.header.tree.label.description
         let found: (journal: TransferJournal, content: TransferJournal.Content)?
         do throws(Errno) {
             found = try TransferJournal.open(unfinished.journal, boot: place.boot)
         } catch {
-            guard error.saysLost else { throw DocumentError(stateFailed: error, label) }
+            guard error.saysLost else { throw place.ledger.failure(error) }
             found = nil
         }
-        guard let found else { throw DocumentError(.incomplete, label) }
+        guard let found else { throw DocumentError(.incomplete, unfinished.header.tree.label.description) }
         // Whoever replaced the journal may have been killed before its name was durable.
-        do throws(Errno) {
-            if !found.content.remnants.isEmpty { try place.synchronize(unfinished.record) }
-        } catch {
-            throw DocumentError(stateFailed: error, label)
-        }
+        if !found.content.remnants.isEmpty { try place.synchronize(unfinished.record) }
         return found
     }
 

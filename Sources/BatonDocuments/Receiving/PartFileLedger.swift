@@ -205,9 +205,12 @@ public final class PartFileLedger: Sendable {
         do {
             return RecordFolder(try SystemCalls.open(folder, O_RDONLY | O_DIRECTORY))
         } catch {
-            throw DocumentError(stateFailed: error, folder.displayed)
+            throw failure(error)
         }
     }
+
+    /// What it means that something in the folder of the records could not be opened, written or made durable.
+    func failure(_ error: Errno) -> DocumentError { DocumentError(stateFailed: error, folder.displayed) }
 
     /// Records a part file that is about to be made (`inode` 0) or was just made.
     func enter(_ record: PartFileRecord) throws(DocumentError) {
@@ -223,14 +226,19 @@ public final class PartFileLedger: Sendable {
             try record.write(to: folder.appending(name))
         } catch {
             remove(record)
-            throw DocumentError(.stateUnavailable, folder.displayed, underlyingError: error)
+            throw failure(error)
         }
     }
 
     /// Makes a record durable, and the names in the folder of the records.
-    func synchronize(_ record: PartFileRecord, in records: RecordFolder) throws(Errno) {
-        try SystemCalls.synchronize(try SystemCalls.open(folder.appending(record.recordName), O_WRONLY | O_NOFOLLOW))
-        try SystemCalls.synchronize(records.file)
+    func synchronize(_ record: PartFileRecord, in records: RecordFolder) throws(DocumentError) {
+        do throws(Errno) {
+            let file = try SystemCalls.open(folder.appending(record.recordName), O_WRONLY | O_NOFOLLOW)
+            try SystemCalls.synchronize(file)
+            try SystemCalls.synchronize(records.file)
+        } catch {
+            throw failure(error)
+        }
     }
 
     /// Forgets a part file that does not exist any more under its name.
@@ -256,7 +264,7 @@ public final class PartFileLedger: Sendable {
 
     private func recordNames() throws(DocumentError) -> [String] {
         guard let stream = folder.withPlatformString({ opendir($0) }) else {
-            throw DocumentError(stateFailed: Errno(rawValue: errno), folder.displayed)
+            throw failure(Errno(rawValue: errno))
         }
         defer { closedir(stream) }
         var found: [String] = []

@@ -189,7 +189,7 @@ struct FolderResumeTests {
         // What comes after the mark is read.
         try restartSystem([1, 2, 3, 4, 5], markingAt: 2)
         let versions: [UInt64] = [version, 2, 3, 4, 5]
-        for look in LookFailure.Look.allCases {
+        for look in [LookFailure.Look.name, .part, .file, .content] {
             let code = await DocumentFixture.code {
                 _ = try await open(versions, lookFailure: LookFailure(look: look, error: failure))
             }
@@ -226,8 +226,13 @@ struct FolderResumeTests {
         let aside = TransferJournal.asidePath(of: parts.appending(journal))
         // Something that nothing can be written to, whoever writes.
         try SystemCalls.call { mkdir(aside.string, 0o700) }
-        #expect(await DocumentFixture.code { _ = try await open(versions) } == .stateUnavailable)
+        let error = await #expect(throws: DocumentError.self) { _ = try await open(versions) }
+        #expect(error?.code == .stateUnavailable)
+        #expect(error?.subject == parts.displayed)
         try SystemCalls.call { rmdir(aside.string) }
+        // Of that there is a place some time.
+        let shortage = LookFailure(look: .newJournal, error: .tooManyOpenFiles)
+        #expect(await DocumentFixture.code { _ = try await open(versions, lookFailure: shortage) } == .busy)
         let writer = try await open(versions)
         #expect(try await writer.missing() == [0..<3, 6..<7])
         try await complete(writer, versions)
