@@ -41,6 +41,8 @@ enum FolderRemoval {
     }
 
     /// Removes all that is in a folder, and leaves the folder.
+    ///
+    /// - Throws: what stood in the way; `directoryNotEmpty` beyond ``nameLimit``.
     static func removeContents(of folder: borrowing OwnedDescriptor) throws(Errno) {
         var current = try SystemCalls.openFolder([UInt8(ascii: ".")], within: folder)
         var above: [Above] = []
@@ -56,7 +58,7 @@ enum FolderRemoval {
                 continue
             }
             left -= names.count
-            guard left >= 0 else { throw .tooManyOpenFiles }
+            guard left >= 0 else { throw .directoryNotEmpty }
             guard let name = try removeUntilFolder(names, from: current) else { continue }
             let status = try SystemCalls.status(of: current)
             above.append(Above(device: status.st_dev, inode: status.st_ino, name: name))

@@ -75,10 +75,10 @@ final class PartFolder {
         do throws(DocumentError) {
             try removeStrangers(keeping: kept)
         } catch {
-            // Something is mounted there, or somebody else writes to it.
-            let reason = error.underlyingError
-            guard reason == .resourceBusy || reason == .directoryNotEmpty else { throw error }
-            throw DocumentError(.incomplete, tree.label.description, underlyingError: reason)
+            // Something is mounted there, on a folder or deeper in what is to go, or somebody else writes to it.
+            let reasons: [Errno?] = [.improperLink, .resourceBusy, .directoryNotEmpty]
+            guard reasons.contains(error.underlyingError) else { throw error }
+            throw DocumentError(.incomplete, tree.label.description, underlyingError: error.underlyingError)
         }
     }
 

@@ -201,6 +201,26 @@ struct FolderResumeTests {
         try await complete(writer, versions)
     }
 
+    @Test(
+        "Where something is mounted on a folder in the part, another part is begun, and what is mounted stays",
+        .enabled(if: DocumentFixture.isRoot, DocumentFixture.needsRoot))
+    func mounted() async throws {
+        let versions: [UInt64] = [1, 2, 3, 4, 5]
+        try await receive(6, versions)
+        let folder = try part().appending("in")
+        do {
+            let mounted = try MountedFolder(tmpfsAt: folder, size: 1 << 20)
+            try DocumentFixture.write([1], to: folder.appending("kept"))
+            let writer = try await open(versions)
+            #expect(try await writer.missing() == [0..<7])
+            await writer.end()
+            #expect(try DocumentFixture.read(mounted.path.appending("kept")) == [1])
+        }
+        let writer = try await open(versions)
+        #expect(try await writer.missing() == [6..<7])
+        try await complete(writer, versions)
+    }
+
     @Test("A process that is killed as soon as it goes on with another version loses nothing")
     func killedAtOnce() async throws {
         try await receive(6, [1, 2, 3, 4, 5])
