@@ -400,7 +400,7 @@ extension DocumentError {
 
 extension Errno {
     /// Whether the system has not enough of something at this moment, which says nothing of the disk.
-    fileprivate var isShortage: Bool {
+    var isShortage: Bool {
         self == .tooManyOpenFiles || self == .tooManyOpenFilesInSystem || self == .noMemory
     }
 }

@@ -42,7 +42,7 @@ final class DocumentFiles: Sendable {
 
     /// Opens a file as it is now, which its version tells: no link is followed, and nothing but a file is kept open.
     ///
-    /// - Throws: `sourceChanged` where there is no such file any more, `unreadable`, `readFailed`.
+    /// - Throws: `sourceChanged` where there is no such file any more, `unreadable`, `readFailed`, `busy`.
     func open(file index: Int) throws(DocumentError) -> OpenedFile {
         let entry = tree.entry(ofFile: index).path
         let name = tree.displayed(entry)
@@ -57,12 +57,7 @@ final class DocumentFiles: Sendable {
         } catch let error as DocumentError {
             throw error
         } catch let error as Errno {
-            let code: DocumentError.Code =
-                error == .permissionDenied || error == .notPermitted
-                ? .unreadable
-                : error.isAboutTheFile
-                    ? .sourceChanged : .readFailed
-            throw DocumentError(code, name, underlyingError: error)
+            throw DocumentError(lookingFailed: error, name)
         } catch {
             throw DocumentError(.readFailed, name)
         }
@@ -72,10 +67,10 @@ final class DocumentFiles: Sendable {
     /// whose time tells that something has come, gone or got another name in it; and the folder itself, in whose place another
     /// one may stand. Then it is walked again, because what came and went, such as the lock of an editor, is no change.
     ///
-    /// - Throws: `sourceChanged`.
+    /// - Throws: `sourceChanged`; `unreadable`, `readFailed`, `busy`, `cancelled`: nobody knows whether it is.
     func requireUnchangedFolder() throws(DocumentError) {
         guard try wasTouched() else { return }
-        let now = try? DocumentScan.scan(path).tree
+        let now = try treeNow()
         let isSame =
             now?.entryCount == tree.entryCount
             && (0..<tree.entryCount).allSatisfy {
@@ -85,17 +80,29 @@ final class DocumentFiles: Sendable {
         guard isSame else { throw DocumentError(.sourceChanged, tree.label.description) }
     }
 
+    /// What stands at the path now; nil where it is no document any more.
+    ///
+    /// - Throws: that nobody knows.
+    private func treeNow() throws(DocumentError) -> DocumentTree? {
+        do throws(DocumentError) {
+            return try DocumentScan.scan(path).tree
+        } catch {
+            guard ![.unreadable, .readFailed, .busy, .cancelled].contains(error.code) else { throw error }
+            return nil
+        }
+    }
+
     /// Makes sure, right after a folder was walked, that nothing has come or gone since: its folders are walked one after the
     /// other, and what is moved from one to another meanwhile may have been found in neither.
     ///
-    /// - Throws: `sourceChanged`; it is to be walked again then.
+    /// - Throws: `sourceChanged`; it is to be walked again then. `unreadable`, `readFailed`, `busy`.
     func requireUntouchedFolder() throws(DocumentError) {
         if try wasTouched() { throw DocumentError(.sourceChanged, tree.label.description) }
     }
 
     /// Whether something may have come or gone in a folder, or another one stands in its place.
     ///
-    /// - Throws: `sourceChanged` where a file is another one now, or something is not there.
+    /// - Throws: `sourceChanged` where a file is another one now, or something is not there; `unreadable`, `readFailed`, `busy`.
     private func wasTouched() throws(DocumentError) -> Bool {
         switch root {
         case .file: return false
@@ -119,7 +126,7 @@ final class DocumentFiles: Sendable {
                 try entry.path.isRoot
                     ? SystemCalls.status(of: folder) : SystemCalls.status(ofName: entry.path.bytes, in: folder))
         } catch {
-            throw DocumentError(.sourceChanged, tree.displayed(entry.path), underlyingError: error)
+            throw DocumentError(lookingFailed: error, tree.displayed(entry.path))
         }
         switch entry.kind {
         case .file(let file):
@@ -186,6 +193,20 @@ extension DocumentTree {
     /// An entry for people: the document's name and the path below it, escaped.
     func displayed(_ entry: EntryPath) -> String {
         entry.isRoot ? label.description : "\(label)/\(entry)"
+    }
+}
+
+extension DocumentError {
+    /// What it means that something of a document could not be opened or looked at.
+    fileprivate init(lookingFailed error: Errno, _ name: String) {
+        let code: Code =
+            switch error {
+            case .permissionDenied, .notPermitted: .unreadable
+            case _ where error.isAboutTheFile: .sourceChanged
+            case _ where error.isShortage: .busy
+            default: .readFailed
+            }
+        self.init(code, name, underlyingError: error)
     }
 }
 

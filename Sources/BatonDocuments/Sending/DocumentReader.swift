@@ -112,8 +112,8 @@ public actor DocumentReader {
     /// - Parameters:
     ///   - bottleneck: what the transfer waits for at this device, for the receiver to know.
     ///   - linkWait: how long the network has waited for the last records to go, which tells whether compressing pays.
-    /// - Throws: `sourceChanged`, `readFailed`, `cancelled`, `busy`. After `sourceChanged` and `readFailed` every later
-    ///   call throws the same, and the file is closed.
+    /// - Throws: `sourceChanged`, `unreadable`, `readFailed`, `cancelled`, `busy`. After `sourceChanged` and `readFailed` every
+    ///   later call throws the same, and the file is closed.
     public func next(
         telling bottleneck: Bottleneck = .unknown, linkWait: Duration = .zero
     ) async throws(DocumentError) -> Records? {

@@ -181,6 +181,7 @@ extension DocumentError {
             case .isDirectory: .isFolder
             case .fileNameTooLong: .badName
             case .noSuchAddressOrDevice, .operationNotSupportedByDevice: .notRegularFile
+            case _ where error.isShortage: .busy
             default: .readFailed
             }
         self.init(code, path.displayed, underlyingError: error)

@@ -165,6 +165,7 @@ struct FolderWalk {
             case .noSuchFileOrDirectory, .notDirectory, .tooManySymbolicLinkLevels, .improperLink, .invalidArgument,
                 .staleNFSFileHandle, .noSuchAddressOrDevice:
                 .sourceChanged
+            case _ where error.isShortage: .busy
             default: .readFailed
             }
         return DocumentError(code, displayed(entry), underlyingError: error)

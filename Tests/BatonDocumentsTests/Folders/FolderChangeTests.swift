@@ -66,6 +66,42 @@ struct FolderChangeTests {
         await reader.close()
     }
 
+    enum Trouble: CaseIterable {
+        case lookedAt, walked, noDescriptors
+    }
+
+    @Test("That something cannot be looked at any more, as the last records go, is no change of it")
+    func unreadable() async {
+        await #expect(processExitsWith: .success) {
+            try DocumentFixture.becomeNobody()
+            for trouble in Trouble.allCases {
+                let scratch = try ScratchFolder()
+                let root = try scratch.makeFolder("folder")
+                let below = try scratch.makeFolder("folder/below")
+                try scratch.makeFile("folder/file", DocumentFixture.content(1 << 20, seed: 1))
+                if trouble == .lookedAt { try scratch.makeFile("folder/below/empty", []) }
+                try DocumentFixture.backdate(root)
+                let document = try DocumentScan.scan(root)
+                let reader = try await DocumentReader.open(document, pool: BufferPool(budget: 4 << 20))
+                // As if something had come and gone, so that all of it is walked again.
+                if trouble != .lookedAt { try DocumentFixture.backdate(root, by: 60) }
+                var limit = rlimit()
+                try SystemCalls.call { getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) }
+                if trouble == .noDescriptors {
+                    var none = rlimit(rlim_cur: 0, rlim_max: limit.rlim_max)
+                    try SystemCalls.call { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &none) }
+                } else {
+                    try SystemCalls.call { chmod(below.string, 0) }
+                }
+                let code = await DocumentFixture.code { _ = try await reader.next() }
+                try SystemCalls.call { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) }
+                #expect(code == (trouble == .noDescriptors ? .busy : .unreadable), "\(trouble)")
+                await reader.close()
+                try SystemCalls.call { chmod(below.string, 0o755) }
+            }
+        }
+    }
+
     @Test("That a file has holes, which file systems tell late, is no change of the folder")
     func holes() throws {
         let scratch = try ScratchFolder()
