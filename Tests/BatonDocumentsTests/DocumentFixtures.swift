@@ -200,6 +200,20 @@ enum DocumentFixture {
         if access("/root", R_OK) == 0, setuid(0) == 0 { throw Errno.notPermitted }
     }
 
+    /// Does something in a process that gets no descriptor of this number or a higher one meanwhile: one that was started for
+    /// the purpose (an exit test).
+    static func withoutDescriptors<Value>(
+        from number: Int32 = 0, _ body: () async throws -> Value
+    ) async throws -> Value {
+        let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        var limit = rlimit()
+        try SystemCalls.call { getrlimit(resource, &limit) }
+        var lower = rlimit(rlim_cur: rlim_t(number), rlim_max: limit.rlim_max)
+        try SystemCalls.call { setrlimit(resource, &lower) }
+        defer { setrlimit(resource, &limit) }
+        return try await body()
+    }
+
     /// Bytes that this process has read so far, from whatever it was.
     static func readByteCount() throws -> Int {
         let io = String(decoding: try SystemCalls.contents(of: "/proc/self/io", limit: 4096), as: UTF8.self)

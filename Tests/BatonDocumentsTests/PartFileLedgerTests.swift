@@ -268,13 +268,28 @@ struct PartFileLedgerTests {
         await #expect(processExitsWith: .success) {
             let fixture = try WriterFixture()
             let record = PartFileRecord(folder: fixture.folder, name: Array("part".utf8), tag: "part")
-            var limit = rlimit()
-            try SystemCalls.call { getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) }
-            var none = rlimit(rlim_cur: 0, rlim_max: limit.rlim_max)
-            try SystemCalls.call { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &none) }
-            let error = #expect(throws: DocumentError.self) { try fixture.ledger.enter(record) }
-            try SystemCalls.call { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) }
+            let error = try await DocumentFixture.withoutDescriptors {
+                #expect(throws: DocumentError.self) { try fixture.ledger.enter(record) }
+            }
             #expect(error?.code == .busy && error?.underlyingError == .tooManyOpenFiles)
+        }
+    }
+
+    @Test("A folder whose number could not be recorded any more goes at the next start")
+    func folderWithoutNumber() async {
+        await #expect(processExitsWith: .success) {
+            let fixture = try WriterFixture()
+            let place = try PartPlace(fixture.folder, fixture.ledger)
+            let tree = try FolderFixture.tree([])
+            // The folder takes the last one that there is.
+            let last = try SystemCalls.open(fixture.folder, O_RDONLY | O_DIRECTORY).rawValue
+            let code = try await DocumentFixture.withoutDescriptors(from: last + 1) {
+                await DocumentFixture.code { _ = try RecordedPartFolder(creating: tree, at: place) }
+            }
+            #expect(code == .busy)
+            #expect(fixture.names.count == 1)
+            #expect(try fixture.ledger.removeLeftovers() == 1)
+            fixture.expectOnly([])
         }
     }
 

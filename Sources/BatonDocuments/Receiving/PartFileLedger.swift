@@ -213,19 +213,15 @@ public final class PartFileLedger: Sendable {
     func failure(_ error: Errno) -> DocumentError { DocumentError(stateFailed: error, folder.displayed) }
 
     /// Records a part file that is about to be made (`inode` 0) or was just made.
+    ///
+    /// - Throws: `stateUnavailable`, `busy`. A record that there was before stays then.
     func enter(_ record: PartFileRecord) throws(DocumentError) {
-        let name = record.recordName
-        let fits = names.withLock { names in
-            if names.contains(name) { return true }
-            guard names.count < Self.recordLimit else { return false }
-            names.insert(name)
-            return true
-        }
-        guard fits else { throw DocumentError(.busy, "a document") }
+        let isNew = !isInUse(record.recordName)
+        guard !isNew || take(record) else { throw DocumentError(.busy, "a document") }
         do {
-            try record.write(to: folder.appending(name))
+            try record.write(to: folder.appending(record.recordName))
         } catch {
-            remove(record)
+            if isNew { remove(record) }
             throw failure(error)
         }
     }

@@ -14,7 +14,7 @@ final class RecordedPartFolder: Part {
 
     /// Makes the folder.
     ///
-    /// - Throws: what making it throws. Nothing is left behind then.
+    /// - Throws: what making it throws. Nothing is left behind then, or its record as well, so that the next start removes it.
     init(creating tree: DocumentTree, at place: PartPlace) throws(DocumentError) {
         var record = PartFileRecord(of: tree.label, in: place.folder)
         // First without an inode, so that no moment exists in which the folder has no record.
@@ -24,7 +24,7 @@ final class RecordedPartFolder: Part {
             record.inode = folder.inode
             try place.ledger.enter(record)
         } catch {
-            place.ledger.remove(record)
+            place.ledger.removePart(of: record)
             throw error
         }
         self.record = record

@@ -85,17 +85,13 @@ struct FolderChangeTests {
                 let reader = try await DocumentReader.open(document, pool: BufferPool(budget: 4 << 20))
                 // As if something had come and gone, so that all of it is walked again.
                 if trouble != .lookedAt { try DocumentFixture.backdate(root, by: 60) }
-                var limit = rlimit()
-                try SystemCalls.call { getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) }
+                let read = { await DocumentFixture.code { _ = try await reader.next() } }
                 if trouble == .noDescriptors {
-                    var none = rlimit(rlim_cur: 0, rlim_max: limit.rlim_max)
-                    try SystemCalls.call { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &none) }
+                    #expect(try await DocumentFixture.withoutDescriptors(read) == .busy)
                 } else {
                     try SystemCalls.call { chmod(below.string, 0) }
+                    #expect(await read() == .unreadable, "\(trouble)")
                 }
-                let code = await DocumentFixture.code { _ = try await reader.next() }
-                try SystemCalls.call { setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) }
-                #expect(code == (trouble == .noDescriptors ? .busy : .unreadable), "\(trouble)")
                 await reader.close()
                 try SystemCalls.call { chmod(below.string, 0o755) }
             }
