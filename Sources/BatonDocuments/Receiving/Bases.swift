@@ -2,34 +2,24 @@ import BatonEventLoop
 import Glibc
 import SystemPackage
 
-/// What the signatures of a basis say: cut by content, with a digest of each piece.
-public struct SignatureBatch: Sendable {
-    /// The number of the basis.
-    public let basis: Int
-    /// Signatures in their wire form, at most 56 KiB.
-    public let bytes: [UInt8]
-    /// How long making them took the processor; the disk took the rest of the time.
-    public let processorTime: Duration
-}
-
-/// What a document is built upon, as far as the other device has the same bytes: files of older copies, of parts of another
-/// version, and what was put aside. A file with holes is several bases, one for each stretch between them.
+/// What a document is built upon, as far as the other device has the same bytes: files of older copies, of parts of
+/// another version, and what was put aside. A file with holes is several bases, one for each stretch between them.
 ///
 /// At most ``limit`` bases, of many files the largest, and one file of a folder open at a time. Until all is told, the
-/// signatures are held as well: 1.25 MiB, with as many bases as there can be some 10 MiB, and twice as much while they are
-/// read or written. Belongs to one thread, which reads them.
+/// signatures are held as well: 1.25 MiB, with as many bases as there can be some 10 MiB, and twice as much while they
+/// are read or written. Belongs to one thread, which reads them.
 final class Bases {
     /// The most bases: as many as there can be signatures, of which each has at least one.
     static let limit = PieceSignature.limit
-    /// How many parts of other versions are kept beside the new one, the one in which most is and the newest: each takes the room of the whole
-    /// document, and its origin can say as often as it likes that it has changed.
+    /// How many parts of other versions are kept beside the new one, the one in which most is and the newest: each
+    /// takes the room of the whole document, and its origin can say as often as it likes that it has changed.
     static let staleLimit = 2
     private static let batchSize = 32 << 10
-    /// After this time what there is of a batch is told, be it nothing: pieces of a large copy on a slow disk are few in a
-    /// minute, and the other device has to hear that there is still somebody, and this user what is waited for.
+    /// After this time what there is of a batch is told, be it nothing: pieces of a large copy on a slow disk are few
+    /// in a minute, and the other device has to hear that there is still somebody, and this user what is waited for.
     static let longestSilence = Duration.seconds(1)
-    /// A part of which nothing has come is kept for signatures of so many bytes, and not for less: 64 MiB, which a slow disk
-    /// reads in a second.
+    /// A part of which nothing has come is kept for signatures of so many bytes, and not for less: 64 MiB, which a slow
+    /// disk reads in a second.
     static let leastKept: UInt64 = 64 << 20
     /// How often the signatures are written that were made: 10 s, of which a process that is killed loses the work.
     private static let writeInterval = Duration.seconds(10)
@@ -94,8 +84,9 @@ final class Bases {
         return size == 0 ? nil : PieceSize.forBases(totalSize: size, fileCount: sizes.count)
     }
 
-    /// Adds another part of the document, of another version or left over from the same one: first the one in which most is
-    /// (``UnfinishedDocument/fullness(at:)``). It is in use from then on, and goes with ``removeStale()``; beyond ``staleLimit`` at once.
+    /// Adds another part of the document, of another version or left over from the same one: first the one in which
+    /// most is (``UnfinishedDocument/fullness(at:)``). It is in use from then on, and goes with ``removeStale()``;
+    /// beyond ``staleLimit`` at once.
     func add(_ unfinished: UnfinishedDocument, at place: PartPlace) {
         guard place.ledger.take(unfinished.record) else { return }
         guard stale.count < Self.staleLimit else { return place.ledger.removePart(of: unfinished.record) }
@@ -115,7 +106,8 @@ final class Bases {
         }
     }
 
-    /// Adds what another version has left in the part. What is built upon other files has no need of it: they come first.
+    /// Adds what another version has left in the part. What is built upon other files has no need of it: they come
+    /// first.
     func add(_ remnants: Remnants, where isNeeded: (Int) -> Bool) { add(.remnants(remnants), where: isNeeded) }
 
     /// Adds what was put aside.
@@ -152,8 +144,9 @@ final class Bases {
         for file in largestFirst(where: isNeeded) where sizes.count < limit { add(file, in: number) }
     }
 
-    /// The files of the document that are needed, the largest first: there may be more of them than can be told of, and what
-    /// is left out then is small. Those within one power of two keep their order, in which a disk is likely to have them.
+    /// The files of the document that are needed, the largest first: there may be more of them than can be told of, and
+    /// what is left out then is small. Those within one power of two keep their order, in which a disk is likely to
+    /// have them.
     private func largestFirst(where isNeeded: (Int) -> Bool) -> [Int] {
         (0..<tree.layout.fileCount).filter(isNeeded)
             .map { (power: tree.layout.size(ofFile: $0).leadingZeroBitCount, file: $0) }
@@ -170,10 +163,11 @@ final class Bases {
         }
     }
 
-    /// Keeps the signatures, and tells those that an earlier transfer has kept, be it one of another version of the document.
-    /// All bases are known by now.
+    /// Keeps the signatures, and tells those that an earlier transfer has kept, be it one of another version of the
+    /// document. All bases are known by now.
     ///
-    /// The pieces stay as large as they were, also where fewer bases are left: they would all have to be read otherwise.
+    /// The pieces stay as large as they were, also where fewer bases are left: they would all have to be read
+    /// otherwise.
     func keepSignatures(at path: FilePath) {
         guard leastPieceSize != nil else { return }
         keptPath = path
@@ -219,8 +213,8 @@ final class Bases {
         (keptByteCount, hasMade) = (0, false)
     }
 
-    /// Signatures of what comes next, none where reading it takes long; nil when all is told. After that it is told again, for
-    /// another request.
+    /// Signatures of what comes next, none where reading it takes long; nil when all is told. After that it is told
+    /// again, for another request.
     func nextSignatures() -> SignatureBatch? {
         let deadline = MonotonicClock.deadline(after: longestSilence) ?? .max
         guard let size = pieceSize else { return nil }
@@ -296,7 +290,8 @@ final class Bases {
         return bytes
     }
 
-    /// Writes down what was made, of which no basis is being read. Where that does not succeed it is made again another time.
+    /// Writes down what was made, of which no basis is being read. Where that does not succeed it is made again another
+    /// time.
     private func writeMade() {
         guard hasMade, let keptPath else { return }
         hasMade = false
@@ -328,11 +323,12 @@ final class Bases {
     /// Whether a basis is a file of this user's own.
     func isOfUser(_ basis: Int) -> Bool { roots[bases[basis].root].isOfUser }
 
-    /// A chunk could not be built, because what it was to be built upon was written over. It comes again with another request.
+    /// A chunk could not be built, because what it was to be built upon was written over. It comes again with another
+    /// request.
     func noteMiss() { hasMissed = true }
 
-    /// All that was asked for has come. What is missing for the ``Remnants/attemptLimit``th time is not built upon remnants any
-    /// more.
+    /// All that was asked for has come. What is missing for the ``Remnants/attemptLimit``th time is not built upon
+    /// remnants any more.
     func endRequest() {
         guard hasMissed else { return }
         hasMissed = false
@@ -394,24 +390,5 @@ final class Bases {
     func removeStale() {
         for (record, place) in stale { place.ledger.removePart(of: record) }
         stale = []
-    }
-}
-
-extension BasisFile {
-    /// The part of another version, as far as something of it has come. It stays what it is: it may be another document of
-    /// the same name, which somebody goes on with.
-    fileprivate convenience init?(_ stale: UnfinishedDocument, at place: PartPlace) {
-        guard
-            let content = (try? TransferJournal.open(stale.journal, boot: place.boot))??.content,
-            let file = try? place.folder.reopenFile(
-                stale.record.name, inode: stale.record.inode, for: stale.header.tree.label)
-        else { return nil }
-        // One that was written over a third version has something in all of it. What may be there is as good as what is: all
-        // of it is read.
-        let layout = stale.header.tree.layout
-        let certain = content.verified.ranges.last?.upperBound ?? 0
-        let unsure = content.unsure.reduce(0) { max($0, $1.chunk + 1) }
-        let end = content.remnants.isEmpty ? max(certain, unsure) : layout.chunkCount
-        try? self.init(file, limit: layout.offset(of: end))
     }
 }

@@ -110,6 +110,25 @@ final class BasisFile: Sendable {
     }
 }
 
+extension BasisFile {
+    /// The part of another version, as far as something of it has come. It stays what it is: it may be another document
+    /// of the same name, which somebody goes on with.
+    convenience init?(_ stale: UnfinishedDocument, at place: PartPlace) {
+        guard
+            let content = (try? TransferJournal.open(stale.journal, boot: place.boot))??.content,
+            let file = try? place.folder.reopenFile(
+                stale.record.name, inode: stale.record.inode, for: stale.header.tree.label)
+        else { return nil }
+        // One that was written over a third version has something in all of it. What may be there is as good as what
+        // is: all of it is read.
+        let layout = stale.header.tree.layout
+        let certain = content.verified.ranges.last?.upperBound ?? 0
+        let unsure = content.unsure.reduce(0) { max($0, $1.chunk + 1) }
+        let end = content.remnants.isEmpty ? max(certain, unsure) : layout.chunkCount
+        try? self.init(file, limit: layout.offset(of: end))
+    }
+}
+
 /// Where files are looked up that a document is built upon.
 enum BasisRoot {
     /// One file, for all of the document.

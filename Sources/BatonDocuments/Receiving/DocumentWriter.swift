@@ -4,11 +4,11 @@ public import SystemPackage
 
 /// Receives a document into a folder: verifies every chunk, and puts the document in place only when it is whole.
 ///
-/// It waits on a thread of its own (`BlockingExecutor`), never on an event loop, for a second one that does all the work
-/// and is confined to the destination (``Landlock``) before the document's first byte is written. Checksum and write
-/// share that thread, because a checksum takes a fifth of the time of a write from cache. Until ``commit()``, the folder
-/// holds a hidden part only. A transfer that ends before leaves it with a journal of what is there, and the next writer
-/// of the same version of the document goes on with it.
+/// It waits on a thread of its own (`BlockingExecutor`), never on an event loop, for a second one that does all the
+/// work and is confined to the destination (``Landlock``) before the document's first byte is written. Checksum and
+/// write share that thread, because a checksum takes a fifth of the time of a write from cache. Until ``commit()``, the
+/// folder holds a hidden part only. A transfer that ends before leaves it with a journal of what is there, and the next
+/// writer of the same version of the document goes on with it.
 public actor DocumentWriter {
     /// The most ranges that are asked for at once: 1024.
     public static let rangeLimit = 1024
@@ -17,8 +17,8 @@ public actor DocumentWriter {
     public struct Progress: Sendable, Hashable {
         /// Bytes of the document that are verified and written.
         public let verifiedByteCount: UInt64
-        /// Bytes of these that a transfer goes on with if this one ends now: all of them, unless the state folder has no room
-        /// to write down that they are there.
+        /// Bytes of these that a transfer goes on with if this one ends now: all of them, unless the state folder has
+        /// no room to write down that they are there.
         public let keptByteCount: UInt64
         /// What the sender said last that it waits for.
         public let sender: Bottleneck
@@ -87,8 +87,8 @@ public actor DocumentWriter {
         }
     }
 
-    /// Whether it has ended because a chunk was not what was to come of the copies that it was built from: one of them has
-    /// changed, or the other device has guessed what is in it.
+    /// Whether it has ended because a chunk was not what was to come of the copies that it was built from: one of them
+    /// has changed, or the other device has guessed what is in it.
     public var hasMisbuilt: Bool {
         switch state {
         case .ended(let error, _): error.code == .basisChanged
@@ -96,8 +96,8 @@ public actor DocumentWriter {
         }
     }
 
-    /// Whether the document has changed since a part of it came: what came is of another version, and built upon. Not for
-    /// documents of which their origin does not say which they are.
+    /// Whether the document has changed since a part of it came: what came is of another version, and built upon. Not
+    /// for documents of which their origin does not say which they are.
     public func hasChanged() throws(DocumentError) -> Bool { try current().hasChanged }
 
     /// What has not come yet, rising, at most ``rangeLimit`` ranges of it; none when all is there.
@@ -110,8 +110,8 @@ public actor DocumentWriter {
     /// nothing to build upon.
     public func pieceSize() throws(DocumentError) -> PieceSize? { try current().pieceSize() }
 
-    /// What tells the other device which bytes of older copies are here; nil when all is told. After that it is told again,
-    /// because each request has to be.
+    /// What tells the other device which bytes of older copies are here; nil when all is told. After that it is told
+    /// again, because each request has to be.
     public func nextSignatures() throws(DocumentError) -> SignatureBatch? { try current().nextSignatures() }
 
     /// The records of these chunks come next.
@@ -122,13 +122,13 @@ public actor DocumentWriter {
         hasBegun = true
     }
 
-    /// Takes the next bytes of the chunk records, cut anywhere. They are on loan until it returns. Which chunks they are
-    /// has to be known: ``begin(_:)`` comes first.
+    /// Takes the next bytes of the chunk records, cut anywhere. They are on loan until it returns. Which chunks they
+    /// are has to be known: ``begin(_:)`` comes first.
     ///
     /// What comes is written as it comes; larger buffers cost fewer calls (256 KiB or more are best).
     ///
-    /// - Throws: `checksumMismatch`, `badRecord`, `excess`, `destinationFull`, `writeFailed`, ...; the transfer has ended
-    ///   then, and every later call throws the same. `cancelled` after ``commit()`` or ``end()``.
+    /// - Throws: `checksumMismatch`, `badRecord`, `excess`, `destinationFull`, `writeFailed`, ...; the transfer has
+    ///   ended then, and every later call throws the same. `cancelled` after ``commit()`` or ``end()``.
     @discardableResult
     public func write(_ bytes: Buffer) throws(DocumentError) -> Progress {
         precondition(hasBegun, "nobody has said which chunks these bytes are of: call begin(_:) first")
@@ -145,16 +145,17 @@ public actor DocumentWriter {
     /// Puts the whole document in place: synchronised, under its name, never in the place of another.
     ///
     /// - Returns: the path of the document: the folder's path as it was given, and the name.
-    /// - Throws: `cancelled` when the task is cancelled before it is in place, `incomplete` when bytes are missing, `destinationExists` when somebody made something of that name
-    ///   meanwhile, `writeFailed`, `destinationFull`, ...; the transfer has ended then.
+    /// - Throws: `cancelled` when the task is cancelled before it is in place, `incomplete` when bytes are missing,
+    ///   `destinationExists` when somebody made something of that name meanwhile, `writeFailed`, `destinationFull`,
+    ///   ...; the transfer has ended then.
     public func commit() throws(DocumentError) -> FilePath {
         let path = try ending { (reception) throws(DocumentError) in try reception.commit() }
         state = .committed
         return path
     }
 
-    /// Ends the transfer. What has come is kept, for a transfer that goes on with it. After ``commit()``, or where it has
-    /// ended already, it does nothing.
+    /// Ends the transfer. What has come is kept, for a transfer that goes on with it. After ``commit()``, or where it
+    /// has ended already, it does nothing.
     ///
     /// - Returns: bytes that are kept: what such a transfer begins with.
     @discardableResult

@@ -3,30 +3,6 @@ import BatonProtocol
 import Glibc
 import SystemPackage
 
-/// Where a part is made, and by whose leave.
-struct PartPlace: Sendable {
-    let folder: DestinationFolder
-    let ledger: PartFileLedger
-    let umask: mode_t
-    /// The present run of the system. A confined thread cannot ask for it.
-    let boot: BootID
-    /// The folder of the ledger. A confined thread cannot open it.
-    let records: RecordFolder
-
-    /// Makes durable who a part is of, and that it, its record and its journal have names: what a journal vouches for is of
-    /// no use where a power cut takes these away.
-    ///
-    /// - Throws: `stateUnavailable`, `busy`; what the disk of the destination says: `writeFailed`, ...
-    func synchronize(_ record: PartFileRecord) throws(DocumentError) {
-        try ledger.synchronize(record, in: records)
-        do throws(Errno) {
-            try folder.synchronize()
-        } catch {
-            throw DocumentError(writingFailed: error, folder.path.displayed)
-        }
-    }
-}
-
 /// A part together with its journal: what of the document is there, and for how long.
 ///
 /// Belongs to the thread that made it.
@@ -141,42 +117,6 @@ final class PartContent {
         journal.endDoubt()
         verifiedByteCount = verified.byteCount(in: tree.layout)
         countKept()
-    }
-
-    /// Whether an error of opening a part says that nobody can go on with it, and not only that the disk does not answer.
-    static func isOfNoUse(after error: DocumentError) -> Bool {
-        // Where it is the destination that cannot be written to, a new part ends the same way.
-        error.code == .incomplete || error.code == .destinationNotWritable
-    }
-
-    /// Opens the journal of a part that is gone on with.
-    ///
-    /// - Throws: `incomplete` where it is not there any more, or the disk has damaged it; `stateUnavailable`, `busy` where
-    ///   nobody knows what it says; what ``PartPlace/synchronize(_:)`` throws.
-    static func openJournal(
-        of unfinished: UnfinishedDocument, at place: PartPlace
-    ) throws(DocumentError) -> (journal: TransferJournal, content: TransferJournal.Content) {
-        let found: (journal: TransferJournal, content: TransferJournal.Content)?
-        do throws(Errno) {
-            found = try TransferJournal.open(unfinished.journal, boot: place.boot)
-        } catch {
-            guard error.saysLost else { throw place.ledger.failure(error) }
-            found = nil
-        }
-        guard let found else { throw DocumentError(.incomplete, unfinished.header.tree.label.description) }
-        // Whoever replaced the journal may have been killed before its name was durable.
-        if !found.content.remnants.isEmpty { try place.synchronize(unfinished.record) }
-        return found
-    }
-
-    private static func reopen(
-        _ record: PartFileRecord, _ content: TransferJournal.Content, at place: PartPlace
-    ) throws(DocumentError) -> any Part {
-        let tree = content.header.tree
-        guard let file = tree[0].file else { return try RecordedPartFolder(reopening: record, tree, at: place) }
-        return try PartFile(
-            reopening: record, for: tree.label, file, modified: tree[0].modified,
-            isOfOtherVersion: !content.remnants.isEmpty && content.verified.ranges.isEmpty, at: place)
     }
 
     deinit {
@@ -378,23 +318,6 @@ final class PartContent {
             verified.insert(chunk)
             // Said again, for a mark of this run of the system to cover it.
             journal.append(chunk, checksum, size: place.size)
-        }
-    }
-
-    /// Reads a chunk of a part from the disk, and compares it. What the disk does not give back is not there.
-    ///
-    /// - Throws: that its file could not be opened, and nobody knows.
-    static func isThere(
-        _ place: ChunkLayout.Place, _ checksum: ChunkChecksum, in part: any Part, _ room: UnsafeMutableRawBufferPointer
-    ) throws(DocumentError) -> Bool {
-        let bytes = UnsafeMutableRawBufferPointer(rebasing: room[..<place.size])
-        part.leaveCache(place.range, ofFile: place.file)
-        do throws(DocumentError) {
-            return try part.read(file: place.file, at: place.offset, into: bytes) == place.size
-                && ChunkChecksum(of: UnsafeRawBufferPointer(bytes)) == checksum
-        } catch {
-            guard error.code == .readFailed else { throw error }
-            return false
         }
     }
 
