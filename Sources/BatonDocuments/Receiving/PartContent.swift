@@ -36,6 +36,7 @@ final class PartContent {
     /// See ``ReceivingChecks/whole``.
     private let requiresAll: Bool
     private let part: any Part
+    private let folder: DestinationFolder
     private let journal: PartJournal
     /// The chunk that is coming, where chunks are written whole.
     private var whole = WholeChunk()
@@ -58,6 +59,7 @@ final class PartContent {
         self.tree = tree
         self.remnants = remnants.isEmpty ? nil : Remnants(of: remnants, in: part)
         self.part = part
+        folder = place.folder
         self.journal = PartJournal(journal, of: part, at: place)
         self.verified = verified
         verifiedByteCount = verified.byteCount(in: tree.layout)
@@ -144,13 +146,21 @@ final class PartContent {
         do throws(DocumentError) {
             try write(event)
         } catch {
-            // A disk that takes no more may have lost what it took before. Where room was reserved and there is none all the
-            // same, or anything else is wrong, the disk itself has failed, and what it says of the bytes before is not
-            // asked for. (A loop device on a full file system takes half a write, and says all.)
-            if part.hasReservedRoom { journal.distrust() } else { journal.examine() }
+            // A disk that takes no more may have lost what it took before.
+            if isByTheDisk(error) { journal.distrust() } else { journal.examine() }
             keepWhatIsVouchedFor()
             throw error
         }
+    }
+
+    /// Whether the disk itself has failed, so that what it says of the bytes before is not asked for: with anything but a
+    /// lack of room for a single file without holes, and with that as well where room was reserved or there is some. (A loop
+    /// device on a full file system takes half a write, and says all.)
+    private func isByTheDisk(_ error: DocumentError) -> Bool {
+        guard let file = tree[0].file, !file.isSparse else { return false }
+        guard error.code == .destinationFull, !part.hasReservedRoom else { return true }
+        let isOutOfQuota = error.underlyingError == .diskQuotaExceeded
+        return !isOutOfQuota && (folder.freeByteCount ?? 0) >= UInt64(ChunkLayout.chunkSize)
     }
 
     private func write(_ event: ChunkVerifier.Event) throws(DocumentError) {
@@ -193,7 +203,11 @@ final class PartContent {
     }
 
     private func countKept() {
-        if journal.isFlushed { keptByteCount = verifiedByteCount }
+        if journal.isFlushed {
+            keptByteCount = verifiedByteCount
+        } else {
+            keptByteCount = journal.isThere ? min(keptByteCount, verifiedByteCount) : 0
+        }
     }
 
     /// Puts the document in place, or throws what is wrong; then the part is still there.

@@ -39,7 +39,9 @@ struct FailingDiskTests {
             try part.write(bytes, toFile: file, at: offset)
         }
 
-        var hasReservedRoom: Bool { part.hasReservedRoom }
+        /// As on a file system that cannot.
+        var reservesNothing = false
+        var hasReservedRoom: Bool { !reservesNothing && part.hasReservedRoom }
 
         func takesWholeChunks(ofFile file: Int) -> Bool { part.takesWholeChunks(ofFile: file) }
 
@@ -353,10 +355,13 @@ struct FailingDiskTests {
         #expect(content.end() == (hasFailedBefore ? 0 : 5 << 20))
     }
 
-    @Test("Where room was reserved, a write that failed says that the disk has, whatever it says of those before")
-    func reserved() async throws {
+    @Test(
+        "A write of a single file that failed, and not for room, says that the disk has, whatever it says of those before",
+        arguments: [false, true])
+    func singleFile(reservesNothing: Bool) async throws {
         let tree = try DocumentFixture.tree(8 << 20, version: 1)
         let (part, journal, place) = try make(tree)
+        part.reservesNothing = reservesNothing
         let content = PartContent(of: tree, in: part, journal, at: place)
         try receive(0..<5, content)
         try content.note()
