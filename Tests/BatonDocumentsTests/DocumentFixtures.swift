@@ -169,7 +169,7 @@ enum DocumentFixture {
     static func damageLastEntry(
         ofJournal path: FilePath, of chunks: Range<UInt64>, checksum: (UInt64) -> ChunkChecksum
     ) throws {
-        let journal = try TransferJournal.create(at: path, try #require(TransferJournal.header(at: path)))
+        let journal = try TransferJournal.create(at: path, try #require(try TransferJournal.header(at: path)))
         for chunk in chunks { journal.append(chunk, checksum(chunk)) }
         try journal.flush()
         let place = UInt64(try size(at: path) - 31)

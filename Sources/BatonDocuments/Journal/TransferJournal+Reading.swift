@@ -4,16 +4,14 @@ import SystemPackage
 
 /// What is read of a journal: its summary alone, its header, or its entries.
 extension TransferJournal {
-    /// The header of a journal, without its entries; nil where there is none.
-    static func header(at path: FilePath) -> JournalHeader? {
-        guard let file = try? SystemCalls.open(path, O_RDONLY | O_NOFOLLOW) else { return nil }
-        return (try? readHeader(file))??.header
+    /// The header of a journal, without its entries; nil where it is not what was written.
+    static func header(at path: FilePath) throws(Errno) -> JournalHeader? {
+        try readHeader(try SystemCalls.open(path, O_RDONLY | O_NOFOLLOW))?.header
     }
 
-    /// What stands first in a journal; nil where there is none.
-    static func summary(at path: FilePath) -> JournalSummary? {
-        guard let file = try? SystemCalls.open(path, O_RDONLY | O_NOFOLLOW) else { return nil }
-        return (try? readSummary(file))??.summary
+    /// What stands first in a journal; nil where it is not what was written.
+    static func summary(at path: FilePath) throws(Errno) -> JournalSummary? {
+        try readSummary(try SystemCalls.open(path, O_RDONLY | O_NOFOLLOW))?.summary
     }
 
     /// Whether a journal's header is what was written.
@@ -106,9 +104,13 @@ extension TransferJournal {
 }
 
 extension Errno {
-    /// Whether what the node wrote down is gone, something else has its name, or the disk has damaged it. Every other error
-    /// says nothing of it: a disk that does not answer now may answer later.
-    var saysLost: Bool {
-        self == .noSuchFileOrDirectory || self == .tooManySymbolicLinkLevels || self == .ioError
-    }
+    /// Whether what the node wrote down is gone, or something else has its name.
+    var saysGone: Bool { self == .noSuchFileOrDirectory || self == .tooManySymbolicLinkLevels }
+
+    /// The same, or the disk has damaged it; a network drive says that as well of what it cannot reach, so that it counts
+    /// only where somebody waits. Every other error says nothing of it: a disk that does not answer now may answer later.
+    var saysLost: Bool { saysGone || self == .ioError }
+
+    /// Whether who asks again soon is likely to be answered.
+    var mayPass: Bool { isShortage || self == .staleNFSFileHandle || self == .timedOut }
 }

@@ -11,9 +11,21 @@ extension PartContent {
 
     /// Opens the journal of a part that is gone on with.
     ///
-    /// - Throws: `incomplete` where it is not there any more, or the disk has damaged it; `stateUnavailable`, `busy`
-    ///   where nobody knows what it says; what ``PartPlace/synchronize(_:)`` throws.
+    /// - Throws: what ``readJournal(of:at:)`` and ``PartPlace/synchronize(_:)`` throw.
     static func openJournal(
+        of unfinished: UnfinishedDocument, at place: PartPlace
+    ) throws(DocumentError) -> (journal: TransferJournal, content: TransferJournal.Content) {
+        let found = try readJournal(of: unfinished, at: place)
+        // Whoever replaced the journal may have been killed before its name was durable.
+        if !found.content.remnants.isEmpty { try place.synchronize(unfinished.record) }
+        return found
+    }
+
+    /// Reads what the journal of a part says.
+    ///
+    /// - Throws: `incomplete` where it is not there any more, or the disk has damaged it; `stateUnavailable`, `busy`
+    ///   where nobody knows what it says.
+    static func readJournal(
         of unfinished: UnfinishedDocument, at place: PartPlace
     ) throws(DocumentError) -> (journal: TransferJournal, content: TransferJournal.Content) {
         let found: (journal: TransferJournal, content: TransferJournal.Content)?
@@ -24,8 +36,6 @@ extension PartContent {
             found = nil
         }
         guard let found else { throw DocumentError(.incomplete, unfinished.header.tree.label.description) }
-        // Whoever replaced the journal may have been killed before its name was durable.
-        if !found.content.remnants.isEmpty { try place.synchronize(unfinished.record) }
         return found
     }
 

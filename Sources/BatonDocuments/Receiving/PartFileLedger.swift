@@ -85,12 +85,13 @@ public final class PartFileLedger: Sendable {
             guard age < Self.unfinishedLifetime, try TransferJournal.isIntact(at: journal) else { return nil }
             return age
         } catch {
-            guard error.saysLost else { throw error }
+            guard error.saysGone else { throw error }
             return nil
         }
     }
 
-    /// Unfinished documents that nobody goes on with at this moment, the newest first.
+    /// Unfinished documents that nobody goes on with at this moment, the newest first. What cannot be read of one is passed
+    /// over, unless that may pass: a document that is there would be received anew.
     ///
     /// - Parameters:
     ///   - isWanted: whether one is looked for. What the others consist of is not read.
@@ -99,11 +100,23 @@ public final class PartFileLedger: Sendable {
         where isWanted: (PartFileRecord, JournalSummary) -> Bool = { _, _ in true },
         fitting fits: (JournalHeader) -> Bool = { _ in true }
     ) throws(DocumentError) -> [UnfinishedDocument] {
-        try summaries().compactMap { (record, summary) in
-            guard isWanted(record, summary) else { return nil }
+        var found: [UnfinishedDocument] = []
+        for (record, summary) in try summaries() where isWanted(record, summary) {
             let journal = journal(of: record)
-            guard let header = TransferJournal.header(at: journal), fits(header) else { return nil }
-            return UnfinishedDocument(record: record, header: header, journal: journal)
+            let header = try passingOver { () throws(Errno) in try TransferJournal.header(at: journal) }
+            guard let header, fits(header) else { continue }
+            found.append(UnfinishedDocument(record: record, header: header, journal: journal))
+        }
+        return found
+    }
+
+    /// Reads something of one part; nil where that does not go, and will not go soon.
+    private func passingOver<Value>(_ read: () throws(Errno) -> Value?) throws(DocumentError) -> Value? {
+        do throws(Errno) {
+            return try read()
+        } catch {
+            guard !error.mayPass else { throw failure(error) }
+            return nil
         }
     }
 
@@ -132,12 +145,15 @@ public final class PartFileLedger: Sendable {
     private func summaries() throws(DocumentError) -> [(record: PartFileRecord, summary: JournalSummary)] {
         var found: [(record: PartFileRecord, summary: JournalSummary, age: Duration)] = []
         for name in try recordNames() where !isInUse(name) {
-            let journal = journal(ofRecord: name)
-            guard
-                let record = (try? PartFileRecord(readingFrom: folder.appending(name))) ?? nil,
-                let summary = TransferJournal.summary(at: journal), let age = try? age(of: journal)
-            else { continue }
-            found.append((record, summary, age))
+            let part = try passingOver { () throws(Errno) in
+                let journal = journal(ofRecord: name)
+                guard
+                    let record = try PartFileRecord(readingFrom: folder.appending(name)),
+                    let summary = try TransferJournal.summary(at: journal)
+                else { return nil as (PartFileRecord, JournalSummary, Duration)? }
+                return (record, summary, try age(of: journal))
+            }
+            if let part { found.append(part) }
         }
         return found.sorted { $0.age < $1.age }.map { ($0.record, $0.summary) }
     }
@@ -185,8 +201,7 @@ public final class PartFileLedger: Sendable {
             removal = try PartFileRecord(readingFrom: record)?.removePart() ?? .doesNotFit
         } catch {
             // Nobody knows where its part is at the moment, and without the record nobody ever would.
-            guard error.saysLost else { return false }
-            removal = .doesNotFit
+            removal = error.saysGone ? .doesNotFit : .unreachable
         }
         switch removal {
         case .removed, .gone, .doesNotFit: forget(name)

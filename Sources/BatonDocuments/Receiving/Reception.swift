@@ -50,7 +50,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
             do throws(Errno) {
                 try folder.confineThread(recordingIn: records.file, readingIn: copies.compactMap(\.folder))
             } catch {
-                throw DocumentError(.notConfinable, folder.path.displayed, underlyingError: error)
+                throw DocumentError(
+                    error.isShortage ? .busy : .notConfinable, folder.path.displayed, underlyingError: error)
             }
             let place = PartPlace(
                 folder: folder, ledger: ledger, umask: umask, boot: header.boot, records: records)

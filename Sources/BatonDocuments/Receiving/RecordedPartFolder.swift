@@ -24,7 +24,15 @@ final class RecordedPartFolder: Part {
             record.inode = folder.inode
             try place.ledger.enter(record)
         } catch {
-            place.ledger.removePart(of: record)
+            // Nothing is in it, and this needs no descriptor, of which there may be none.
+            do throws(Errno) {
+                try SystemCalls.remove(record.name, from: place.folder.file, isFolder: true)
+                place.ledger.remove(record)
+            } catch .noSuchFileOrDirectory {
+                place.ledger.remove(record)
+            } catch {
+                place.ledger.removePart(of: record)
+            }
             throw error
         }
         self.record = record

@@ -21,7 +21,7 @@ struct UnfinishedDocument: Sendable {
     func fullness(at place: PartPlace) throws(DocumentError) -> UInt64 {
         let content: TransferJournal.Content
         do throws(DocumentError) {
-            content = try PartContent.openJournal(of: self, at: place).content
+            content = try PartContent.readJournal(of: self, at: place).content
         } catch {
             guard error.code == .incomplete else { throw error }
             return 0
