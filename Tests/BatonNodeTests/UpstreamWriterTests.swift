@@ -120,14 +120,14 @@ struct UpstreamWriterTests {
     func slowDisk() async throws {
         var (files, deadline) = (4000, Duration.milliseconds(300))
         var outcome = try await fetchSlowly(files: files, deadline: deadline)
-        for _ in 0..<2 where !outcome.isFetched || outcome.longestPause <= deadline {
+        for _ in 0..<2 where outcome.isLate || outcome.longestPause <= deadline {
             // A machine that was too busy to say anything in time has more of it; a disk that was too fast gets more to do.
-            if !outcome.isFetched { deadline *= 4 }
+            if outcome.isLate { deadline *= 4 }
             files *= 4
             outcome = try await fetchSlowly(files: files, deadline: deadline)
         }
         #expect(outcome.longestPause > deadline, "the disk was fast")
-        #expect(outcome.isFetched && !outcome.hasFailed)
+        #expect(!outcome.isLate)
         #expect(
             outcome.told.contains { if case .progress(let report) = $0 { report.bytes == report.total } else { false } }
         )
@@ -140,6 +140,9 @@ struct UpstreamWriterTests {
         var told: [WireOfferEvent.OneOf_Kind] = []
         /// The longest time in which nothing was new.
         var longestPause = Duration.zero
+
+        /// Its origin, or who fetched it, waited in vain.
+        var isLate: Bool { !isFetched || hasFailed }
 
         var hasFailed: Bool { told.contains { if case .failed = $0 { true } else { false } } }
     }
