@@ -43,7 +43,7 @@ extension FilePath {
     }
 
     /// The path without what stands for nothing. Where a `..` behind a link leads only the system knows, when it opens it.
-    private var tidied: FilePath {
+    var tidied: FilePath {
         components.contains { $0.kind == .parentDirectory } ? self : lexicallyNormalized()
     }
 }

@@ -37,7 +37,7 @@ public enum SharedRootsFile {
         content += Array("\(name)=\(folder.string)\n".utf8)
         // What a name or a folder may not have, the file may not have either: a line break makes a second root.
         let roots = try SharedRoots(parsing: content, home: userHome)
-        guard roots[name]?.folder == folder.lexicallyNormalized(), !name.contains("\n"), !folder.string.contains("\n")
+        guard roots[name]?.folder == folder.tidied, !name.contains("\n"), !folder.string.contains("\n")
         else {
             throw ConfigurationError("the folder \"\(folder)\" cannot be written down: its name has odd characters")
         }

@@ -18,6 +18,7 @@ struct FailingDiskTests {
         private let part: PartFile
         private let anything: FilePath
         var writeFailures = 0
+        var writeFailure = Errno.ioError
         /// Of the synchronisation before the commit.
         var failures = 0
         /// Of those through a descriptor of its own.
@@ -35,7 +36,7 @@ struct FailingDiskTests {
         var record: PartFileRecord { part.record }
 
         func write(_ bytes: UnsafeRawBufferPointer, toFile file: Int, at offset: UInt64) throws(DocumentError) {
-            if takeOne(&writeFailures) { throw DocumentError(.writeFailed, "a part", underlyingError: .ioError) }
+            if takeOne(&writeFailures) { throw DocumentError(writingFailed: writeFailure, "a part") }
             try part.write(bytes, toFile: file, at: offset)
         }
 
@@ -355,13 +356,17 @@ struct FailingDiskTests {
         #expect(content.end() == (hasFailedBefore ? 0 : 5 << 20))
     }
 
+    /// A disk that is full is one of ``FullDiskTests``; this one has room.
     @Test(
-        "A write of a single file that failed, and not for room, says that the disk has, whatever it says of those before",
-        arguments: [false, true])
-    func singleFile(reservesNothing: Bool) async throws {
+        "A write of a single file that failed, and not for a quota, says that the disk has, whatever it says of the others",
+        arguments: [
+            (false, Errno.ioError, true), (true, .ioError, true), (false, .noSpace, true), (true, .noSpace, true),
+            (false, .diskQuotaExceeded, true), (true, .diskQuotaExceeded, false),
+        ])
+    func singleFile(reservesNothing: Bool, failure: Errno, isByTheDisk: Bool) async throws {
         let tree = try DocumentFixture.tree(8 << 20, version: 1)
         let (part, journal, place) = try make(tree)
-        part.reservesNothing = reservesNothing
+        (part.reservesNothing, part.writeFailure) = (reservesNothing, failure)
         let content = PartContent(of: tree, in: part, journal, at: place)
         try receive(0..<5, content)
         try content.note()
@@ -370,9 +375,9 @@ struct FailingDiskTests {
         let code = await DocumentFixture.code {
             try bytes.withUnsafeBytes { try content.take(.content(chunk: 5, offset: 0, bytes: $0)) }
         }
-        #expect(code == .writeFailed)
-        #expect(content.verified.ranges.isEmpty)
-        #expect(content.end() == 0)
-        fixture.expectOnly([])
+        #expect(code == (failure == .ioError ? .writeFailed : .destinationFull))
+        #expect(content.verified.ranges == (isByTheDisk ? [] : [0..<5]))
+        #expect(content.end() == (isByTheDisk ? 0 : 5 << 20))
+        if isByTheDisk { fixture.expectOnly([]) }
     }
 }
