@@ -57,7 +57,7 @@ public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible 
         case notConfinable
         /// The kernel has not what receiving a document safely needs.
         case systemUnsuitable
-        /// A limit on concurrent transfers was reached.
+        /// A limit on concurrent transfers was reached, or the system has no thread, descriptor or memory to give.
         case busy
         /// The transfer was cancelled, or used after its end.
         case cancelled
@@ -135,7 +135,7 @@ public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible 
             "This system has not what receiving documents safely needs\(reason), so nothing was received. "
                 + "It needs \(subject)."
         case .busy:
-            "Too many documents are on their way at once. Try again when one of them is done."
+            "Too many documents are on their way at once\(reason). Try again when one of them is done."
         case .cancelled:
             "The transfer of '\(subject)' was cancelled."
         }

@@ -173,10 +173,13 @@ struct PartFileLedgerTests {
         let reading = try clock.measure { _ = try #require(try TransferJournal.header(at: path)) }
         let (folder, next) = (try DestinationFolder(fixture.folder), try nextStart())
         let wanted = JournalHeader(origin: DocumentFixture.origin, boot: .current, tree: try DocumentFixture.tree(5))
-        let looking = try clock.measure {
-            let found = try next.unfinished(of: wanted, in: folder)
-            #expect(found.isEmpty)
+        let looks = try (0..<5).map { _ in
+            try clock.measure {
+                let found = try next.unfinished(of: wanted, in: folder)
+                #expect(found.isEmpty)
+            }
         }
+        let looking = try #require(looks.min())
         #expect(looking < reading * 3, "\(looking) for 12 of them, \(reading) for one")
         #expect(try next.unfinished(of: header, in: folder).count == 12)
         for file in DocumentFixture.names(in: parts) { unlink(parts.appending(file).string) }
@@ -281,16 +284,17 @@ struct PartFileLedgerTests {
             let fixture = try WriterFixture()
             let place = try PartPlace(fixture.folder, fixture.ledger)
             let tree = try FolderFixture.tree([])
-            let hasGone = try await DocumentFixture.eventually {
-                // The folder takes the last one that there is, unless something else in the process takes or frees one
-                // meanwhile.
+            var lacking = 0
+            for _ in 0..<20 {
                 let last = try SystemCalls.open(fixture.folder, O_RDONLY | O_DIRECTORY).rawValue
                 let code = try await DocumentFixture.withoutDescriptors(from: last + 1) {
                     await DocumentFixture.code { _ = try RecordedPartFolder(creating: tree, at: place) }
                 }
-                return code == .busy && fixture.names.isEmpty
+                try #require(fixture.names.isEmpty && fixture.records.isEmpty)
+                if code == .busy { lacking += 1 }
             }
-            #expect(hasGone && fixture.records.isEmpty)
+            // The folder takes the last one that there is, unless something else in the process takes or frees one meanwhile.
+            #expect(lacking > 10)
             fixture.expectOnly([])
         }
     }

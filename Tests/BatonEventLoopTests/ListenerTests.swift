@@ -281,9 +281,7 @@ extension OwnProcess {
                 for round in 1...3 {
                     let dialer = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
                     // From here on only the reserve is free: holes below it are filled.
-                    DescriptorLimit.set(to: 128)
-                    var fillers: [Int32] = []
-                    while !DescriptorLimit.isNearlyReached { fillers.append(open("/dev/null", O_RDONLY)) }
+                    let fillers = try Descriptors.fill(to: 128)
                     var target = sockaddr_in()
                     target.sin_family = sa_family_t(AF_INET)
                     target.sin_port = (listener.localAddress.port ?? 0).bigEndian

@@ -319,13 +319,35 @@ final class AutomaticAcceptanceTests {
         await parts.directory.stop()
     }
 
+    /// Follows the rules while a device is connected that announces a document.
+    ///
+    /// - Parameters:
+    ///   - answer: what the device answers.
+    ///   - body: is done once it has announced it.
+    private func whileConnected(
+        to device: TestAccount.Device,
+        answering answer: @escaping @Sendable (WireRequest.OneOf_Kind) async throws -> WireResponse.OneOf_Kind,
+        meanwhile body: () async throws -> Void
+    ) async throws {
+        let (near, far) = try await connectedPair(on: parts.loop)
+        try await parts.connections.adopt(near, of: device.id.description, isDialled: false)
+        serve(far, answer)
+        let running = start(rest: .milliseconds(100))
+        await parts.directory.prove(device.id.description)
+        try await announce(device)
+        try await body()
+        running.cancel()
+        await running.value
+        await near.close()
+        await far.close()
+        await parts.directory.stop()
+    }
+
     @Test("What was on its way when Handoff was switched off is left until it is on again", arguments: [false, true])
     func switchedOffOnTheWay(isBackAtOnce: Bool) async throws {
         let device = parts.account.devices[1]
-        let (near, far) = try await connectedPair(on: parts.loop)
-        try await parts.connections.adopt(near, of: device.id.description, isDialled: false)
         let asked = Lock(0)
-        serve(far) { [handoffSwitch, parts] request in
+        try await whileConnected(to: device) { [handoffSwitch, parts] request in
             guard case .payload(let request) = request else {
                 if case .release = request, isBackAtOnce {
                     _ = try await handoffSwitch.set(true, for: "")
@@ -347,49 +369,34 @@ final class AutomaticAcceptanceTests {
                     $0.payload.summary.teamTag = Data(repeating: 0, count: 8)
                     $0.payload.summary.title = "Scan"
                 })
+        } meanwhile: {
+            try await eventually("it is left") { log.lines.contains { $0.contains("is left until Handoff is on") } }
+            if !isBackAtOnce {
+                try await eventually("its note is taken back") { takenFrom().isEmpty }
+                #expect(asked.withLock { $0 } == 1)
+                _ = try await handoffSwitch.set(true, for: "")
+                // As whoever switches it does.
+                await parts.directory.changed()
+            }
+            try await eventually("it is asked for again") { asked.withLock { $0 } == 2 }
+            #expect(takenFrom() == [device.id.description])
         }
-        let running = start(rest: .milliseconds(100))
-        await parts.directory.prove(device.id.description)
-        try await announce(device)
-        try await eventually("it is left") { log.lines.contains { $0.contains("is left until Handoff is on") } }
-        if !isBackAtOnce {
-            try await eventually("its note is taken back") { takenFrom().isEmpty }
-            #expect(asked.withLock { $0 } == 1)
-            _ = try await handoffSwitch.set(true, for: "")
-            // As whoever switches it does.
-            await parts.directory.changed()
-        }
-        try await eventually("it is asked for again") { asked.withLock { $0 } == 2 }
-        #expect(takenFrom() == [device.id.description])
-        running.cancel()
-        await running.value
-        await near.close()
-        await far.close()
-        await parts.directory.stop()
     }
 
     @Test("What a device says of a switch of its own is not waited for")
     func offThere() async throws {
-        let device = parts.account.devices[1]
-        let (near, far) = try await connectedPair(on: parts.loop)
-        try await parts.connections.adopt(near, of: device.id.description, isDialled: false)
-        serve(far) { _ in throw HandoffError(.handoffOff, "Handoff is switched off on this device") }
-        let running = start(rest: .milliseconds(100))
-        await parts.directory.prove(device.id.description)
-        try await announce(device)
-        try await eventually("it has failed") { log.lines.contains { $0.contains("was not taken over") } }
-        // Each change is looked at as a whole before the next one.
-        let other = parts.account.devices[2]
-        await parts.directory.prove(other.id.description)
-        try await announce(other)
-        try await eventually("another device has its turn") { takenFrom().contains(other.id.description) }
-        #expect(takenFrom() == [device.id.description, other.id.description])
-        #expect(log.lines.count { $0.contains("“Scan” from scanner is taken over into") } <= 2)
-        running.cancel()
-        await running.value
-        await near.close()
-        await far.close()
-        await parts.directory.stop()
+        let (device, other) = (parts.account.devices[1], parts.account.devices[2])
+        try await whileConnected(to: device) { _ in
+            throw HandoffError(.handoffOff, "Handoff is switched off on this device")
+        } meanwhile: {
+            try await eventually("it has failed") { log.lines.contains { $0.contains("was not taken over") } }
+            // Each change is looked at as a whole before the next one.
+            await parts.directory.prove(other.id.description)
+            try await announce(other)
+            try await eventually("another device has its turn") { takenFrom().contains(other.id.description) }
+            #expect(takenFrom() == [device.id.description, other.id.description])
+            #expect(log.lines.count { $0.contains("“Scan” from scanner is taken over into") } <= 2)
+        }
     }
 
     @Test("What a rule has begun with once is not taken over again after a start, and that is said")

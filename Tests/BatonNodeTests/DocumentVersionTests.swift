@@ -174,14 +174,20 @@ struct DocumentVersionTests {
         await scene.close()
     }
 
+    /// Describes a document of one file, and orders it with an older copy, which is not there yet.
+    private func withCopy(
+        _ content: [UInt8]
+    ) async throws -> (scene: Scene, described: DocumentDescription, copy: FilePath, order: DocumentOrder) {
+        let scene = try await Scene(isFolder: false, content)
+        let copy = scene.parts.account.root.appending("older")
+        return (scene, try await scene.describe(), copy, try await scene.order(against: copy))
+    }
+
     @Test("An older copy that went after it was opened is done without, and one that never was there is refused")
     func copyThatGoes() async throws {
         var generator = SeededGenerator(seed: 85)
         let content = generator.bytes(2 * ChunkLayout.chunkSize + 1000)
-        let scene = try await Scene(isFolder: false, content)
-        let described = try await scene.describe()
-        let copy = scene.parts.account.root.appending("older")
-        let order = try await scene.order(against: copy)
+        let (scene, described, copy, order) = try await withCopy(content)
         let (broken, other) = try await connectedPair(on: scene.parts.loop)
         for connection in [broken, other] { await connection.close() }
         let missing = await #expect(throws: HandoffError.self) { try await scene.fetch(described, for: order) }
@@ -201,11 +207,8 @@ struct DocumentVersionTests {
     func copyThatChanges() async throws {
         var generator = SeededGenerator(seed: 86)
         let content = generator.bytes(2 * ChunkLayout.chunkSize + 1000)
-        let scene = try await Scene(isFolder: false, content)
-        let described = try await scene.describe()
-        let copy = scene.parts.account.root.appending("older")
+        let (scene, described, copy, order) = try await withCopy(content)
         try Data(content).write(to: URL(filePath: copy.string))
-        let order = try await scene.order(against: copy)
         let error = await #expect(throws: HandoffError.self) {
             try await scene.fetch(described, for: order) { _ in
                 if truncate(copy.string, 100) != 0 { Issue.record("the copy was not cut: \(errno)") }

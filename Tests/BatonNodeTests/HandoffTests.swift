@@ -244,7 +244,9 @@ struct HandoffTests {
         // For the answer to *continued*, and then for that to the release.
         let silent = try await Silent(self, answer: .seconds(2))
         defer { silent.answer() }
+        let start = ContinuousClock.now
         try await silent.start().value
+        #expect(ContinuousClock.now - start >= .seconds(2))
         try await eventually("it is let go") { silent.answered == ["released"] }
         await silent.close()
     }

@@ -58,6 +58,9 @@ struct LocalDocumentRequestTests {
             "Shared", FilePath(folder + "/shared"), to: SharedRootsFile.path(in: home), userHome: nil)
         #expect(await code(access(folder + "/shared/file")) == nil)
         #expect(await code(access(folder + "/shared/../state")) == .accessRefused)
+        // What a path means is written down, and not refused for how it is said.
+        try SharedRootsFile.add(
+            "Again", FilePath(folder + "/shared/../shared"), to: SharedRootsFile.path(in: home), userHome: nil)
 
         // A file URL of an offer is translated, or refused with its key.
         func offer(_ urls: [String: String]) -> WireRequest.OneOf_Kind {

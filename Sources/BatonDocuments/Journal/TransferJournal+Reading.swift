@@ -16,7 +16,7 @@ extension TransferJournal {
 
     /// Whether a journal's header is what was written.
     ///
-    /// - Throws: what opening or reading it threw; ``SystemPackage/Errno/saysLost`` tells whether it is lost by that.
+    /// - Throws: what opening or reading it threw; ``SystemPackage/Errno/saysGone`` tells whether it is not there.
     static func isIntact(at path: FilePath) throws(Errno) -> Bool {
         let file = try SystemCalls.open(path, O_RDONLY | O_NOFOLLOW)
         guard let (summary, end) = try readSummary(file) else { return false }

@@ -153,11 +153,13 @@ final class PartContent {
         }
     }
 
-    /// Whether the disk itself has failed, so that what it says of the bytes before is not asked for: with anything but a
-    /// lack of room for a single file without holes, and with that as well where room was reserved or there is some. (A loop
-    /// device on a full file system takes half a write, and says all.)
+    /// Whether the disk itself has failed, so that what it says of the bytes before is not asked for. That is so only of a
+    /// single file without holes; of anything else the disk is asked.
+    ///
+    /// Of such a file every error says so but that it is too large, and a lack of room where none was reserved and there is
+    /// none now. (A loop device on a full file system takes half a write, and says all.)
     private func isByTheDisk(_ error: DocumentError) -> Bool {
-        guard let file = tree[0].file, !file.isSparse else { return false }
+        guard let file = tree[0].file, !file.isSparse, error.code != .tooLarge else { return false }
         guard error.code == .destinationFull, !part.hasReservedRoom else { return true }
         let isOutOfQuota = error.underlyingError == .diskQuotaExceeded
         return !isOutOfQuota && (folder.freeByteCount ?? 0) >= UInt64(ChunkLayout.chunkSize)

@@ -96,6 +96,7 @@ public final class PartFileLedger: Sendable {
     /// - Parameters:
     ///   - isWanted: whether one is looked for. What the others consist of is not read.
     ///   - fits: whether it is, by what it consists of. What the others consist of is not kept: each can be some 25 MB.
+    /// - Throws: `busy`, `stateUnavailable`: what there is cannot be read at the moment.
     func unfinished(
         where isWanted: (PartFileRecord, JournalSummary) -> Bool = { _, _ in true },
         fitting fits: (JournalHeader) -> Bool = { _ in true }

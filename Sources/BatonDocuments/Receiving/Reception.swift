@@ -26,8 +26,9 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
 
     /// Makes the thread, confines it, and makes the part on it, or opens the one of an earlier transfer.
     ///
-    /// - Throws: `busy` where there is no thread to be had, `notConfinable`, `cancelled` where the task that calls it is
-    ///   cancelled while it looks at what came before, and what making the part throws.
+    /// - Throws: `busy` where there is no thread, descriptor or memory to be had, `stateUnavailable`, `notConfinable`,
+    ///   `cancelled` where the task that calls it is cancelled while it looks at what came before, and what making the part
+    ///   throws.
     init(
         of tree: DocumentTree, from origin: String, in folder: DestinationFolder, ledger: PartFileLedger,
         against copies: [OlderCopy] = [], identity: DocumentIdentity = .unknown

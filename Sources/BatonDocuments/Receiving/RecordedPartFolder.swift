@@ -24,7 +24,7 @@ final class RecordedPartFolder: Part {
             record.inode = folder.inode
             try place.ledger.enter(record)
         } catch {
-            // Nothing is in it, and this needs no descriptor, of which there may be none.
+            // Only an empty one goes, and this needs no descriptor, of which there may be none.
             do throws(Errno) {
                 try SystemCalls.remove(record.name, from: place.folder.file, isFolder: true)
                 place.ledger.remove(record)

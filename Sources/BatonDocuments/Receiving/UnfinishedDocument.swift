@@ -79,6 +79,7 @@ extension PartFileLedger {
     /// bytes.
     ///
     /// - Parameter header: what is to be received.
+    /// - Throws: `busy`, `stateUnavailable`: what there is cannot be read at the moment.
     func unfinished(
         of header: JournalHeader, in folder: DestinationFolder
     ) throws(DocumentError) -> [UnfinishedDocument] {

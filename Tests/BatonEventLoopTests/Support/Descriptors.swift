@@ -1,0 +1,50 @@
+import BatonEventLoop
+import Glibc
+import Testing
+
+/// Descriptors of a process of its own, in which Dispatch takes the lowest free number for a moment: once a second it opens
+/// a file of each thread.
+enum Descriptors {
+    /// Opens a file under a number that Dispatch does not come to.
+    static func openNull() -> Int32 {
+        let lowest = open("/dev/null", O_RDWR | O_CLOEXEC)
+        defer { close(lowest) }
+        return fcntl(lowest, F_DUPFD_CLOEXEC, 200)
+    }
+
+    /// Limits the numbers, and takes all that are free below the reserve.
+    ///
+    /// - Returns: those that were taken.
+    static func fill(to limit: Int32) throws -> [Int32] {
+        try #require(DescriptorLimit.set(to: UInt(limit)))
+        let reserve = limit - DescriptorLimit.reserve
+        var fillers: [Int32] = []
+        let isFull = holdsSoon {
+            let next = open("/dev/null", O_RDONLY)
+            guard next < reserve else {
+                close(next)
+                return (0..<reserve).allSatisfy(isTakenForGood)
+            }
+            fillers.append(next)
+            return false
+        }
+        try #require(isFull)
+        return fillers
+    }
+
+    /// Whether a number is taken, and not by Dispatch for a moment.
+    private static func isTakenForGood(_ number: Int32) -> Bool {
+        var target = [CChar](repeating: 0, count: 64)
+        let length = readlink("/proc/self/fd/\(number)", &target, target.count)
+        return length > 0 && !target[..<length].starts(with: "/proc/".utf8.map(CChar.init))
+    }
+
+    /// Whether something holds, or does within a minute.
+    static func holdsSoon(_ condition: () -> Bool) -> Bool {
+        let deadline = ContinuousClock.now + .seconds(60)
+        while !condition() {
+            guard ContinuousClock.now < deadline else { return false }
+        }
+        return true
+    }
+}
