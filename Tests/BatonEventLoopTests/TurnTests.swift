@@ -62,6 +62,37 @@ struct TurnTests {
         #expect(!isFree.value)
     }
 
+    /// Puts itself on the loop again each time, until it is told that something was received.
+    private final class Spinning: Sendable {
+        private let waiting: Waiting
+        private let rounds = Box(0)
+        /// How often it had run when the event was there, and when its handler had run.
+        let (written, heard) = (Box(0), Box<Int?>(nil))
+
+        init(_ waiting: Waiting) { self.waiting = waiting }
+
+        func run() {
+            rounds.change { $0 += 1 }
+            if waiting.received.value > 1 { return heard.value = rounds.value }
+            if rounds.value == 100 {
+                written.value = (try? Peer.writeOnce(waiting.far, [1])) == 1 ? 100 : 0
+            }
+            waiting.loop.execute { self.run() }
+        }
+    }
+
+    @Test("Work that what runs puts on the loop leaves events their turn, some rounds later at the most")
+    func rounds() async throws {
+        let waiting = try Waiting()
+        try await waiting.receive()
+        let spinning = Spinning(waiting)
+        waiting.loop.execute { spinning.run() }
+        await eventually("heard") { spinning.heard.value != nil }
+        #expect(spinning.written.value == 100)
+        // One more, which sees that it was heard.
+        #expect(try #require(spinning.heard.value) <= 100 + LoopWork.rounds + 1)
+    }
+
     @Test("Ends with the loop")
     func endsWithLoop() async throws {
         var waiting: Waiting? = try Waiting()

@@ -1,4 +1,5 @@
 import BatonProtocol
+import BatonEventLoop
 import Dispatch
 import Testing
 
@@ -7,9 +8,14 @@ import Testing
 /// Runs tasks on threads of its own, as an application may prefer (SE-0417).
 private final class OwnExecutor: TaskExecutor {
     private let queue = DispatchQueue(label: "baton.test.preferred", attributes: .concurrent)
+    private let jobs = Lock(0)
+
+    /// Parts of tasks that it was given.
+    var jobCount: Int { jobs.withLock { $0 } }
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
+        jobs.withLock { $0 += 1 }
         queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 }
@@ -47,6 +53,26 @@ struct PreferredExecutorTests {
             }
             #expect(try await group.reduce(0, +) == streams * rounds)
         }
+        await pair.close()
+    }
+
+    @Test("Come back once from each wait, and not once more on the way to the connection")
+    func wakes() async throws {
+        let pair = try await ConnectedPair()
+        let (asker, answerer) = try await pair.stream()
+        let rounds = 200
+        let received = Lock(0)
+        let reading = Task(executorPreference: executor) {
+            while let buffer = try await answerer.read() { received.withLock { $0 += buffer.count } }
+        }
+        for number in 1...rounds {
+            try await asker.write(.pattern(1))
+            try await eventually("read") { received.withLock { $0 } == number }
+        }
+        await asker.finish()
+        try await reading.value
+        // Its beginning, each byte and the END.
+        #expect(executor.jobCount <= rounds + 2)
         await pair.close()
     }
 

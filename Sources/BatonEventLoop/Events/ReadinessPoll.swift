@@ -185,6 +185,8 @@ final class ReadinessPoll: Sendable {
                 // An interrupted call takes nothing; what there is stays, and the source says so again.
                 let count = Int(
                     baton_epoll_take(descriptor.rawValue, milliseconds, events.baseAddress, keys.baseAddress))
+                // What handlers add is looked at anyway.
+                if milliseconds > 0 { work.attend() }
                 guard count > 0 else { return false }
                 work.measure {
                     for index in 0..<count {

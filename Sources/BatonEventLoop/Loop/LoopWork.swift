@@ -21,6 +21,10 @@ final class LoopWork: Sendable {
         var isFinished = false
     }
 
+    /// How often what has run may have added more before events have their turn: the steps of a task that passes between
+    /// actors of one loop are so many rounds.
+    static let rounds = 16
+
     private let queue: DispatchQueue
     private let state = Lock(State())
     private let busy = Atomic<UInt64>(0)
@@ -79,24 +83,28 @@ final class LoopWork: Sendable {
         busy.wrappingAdd(MonotonicClock.nanoseconds() - start, ordering: .relaxed)
     }
 
-    /// Says that the caller is going to look at what is added until it leaves.
+    /// Says that the caller is going to look at what is added until it leaves, and waits no more.
     func attend() {
-        state.withLock { $0.isAttended = true }
+        state.withLock { state in
+            state.isAttended = true
+            state.wake = nil
+        }
     }
 
-    /// Runs what there is, and not what is added meanwhile: events have their turn in between. Returns whether there was
-    /// something.
+    /// Runs what there is, and what that adds in turn, up to ``rounds``: events have their turn in between. Returns whether
+    /// there was something.
     func run() -> Bool {
-        var items = state.withLock { state in
-            state.wake = nil
-            defer { state.items = [] }
-            return state.items
-        }
-        guard !items.isEmpty else { return false }
-        // Each is released when it has run.
-        items.reverse()
-        measure {
-            while let item = items.popLast() { item() }
+        for round in 0..<Self.rounds {
+            var items = state.withLock { state in
+                defer { state.items = [] }
+                return state.items
+            }
+            guard !items.isEmpty else { return round > 0 }
+            // Each is released when it has run.
+            items.reverse()
+            measure {
+                while let item = items.popLast() { item() }
+            }
         }
         return true
     }

@@ -9,7 +9,8 @@ struct Identifier<Subject>: Sendable, Hashable, CustomStringConvertible {
     /// A new one.
     init() {
         var generator = SystemRandomNumberGenerator()
-        bytes = (0..<Self.size).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
+        let words = [generator.next(), generator.next()]
+        bytes = words.withUnsafeBytes(Array.init)
     }
 
     /// - Returns: `nil` unless there are exactly ``size`` bytes.

@@ -1,5 +1,6 @@
 import BatonApplications
 import BatonDocuments
+import BatonEventLoop
 import BatonMessages
 import BatonTransport
 import FoundationEssentials
@@ -132,7 +133,7 @@ extension ControlService {
         }
         let running = handoff.start()
         await handoffs.setTask(running, of: handoff)
-        let listening = Task {
+        let listening = Task(executorPreference: connections.loop.taskExecutor) {
             do throws(HandoffError) {
                 for try await answer in stream.records(of: WireAcceptAnswer.self) {
                     handoff.choose(answer.application)

@@ -49,7 +49,7 @@ struct ControlService: Sendable {
     ) async throws -> OfferedActivity? {
         let stream = incoming.stream
         let request = try await incoming.decoded()
-        if !request.hasInput { await stream.ignoreInput() }
+        if !request.hasInput { stream.ignoreInput() }
         switch request {
         case .status:
             try await status(on: stream)

@@ -18,7 +18,7 @@ extension Handoff {
     func fetchAcceptedPayload() async throws(HandoffError) -> WireActivityPayload {
         let connection = try await connections.connection(to: plan.origin.id, isWanted: true)
         try plan.requirePolicy(over: connection, size: known.size)
-        let watching = Task { await leaveMoved(connection) }
+        let watching = Task(executorPreference: connections.loop.taskExecutor) { await self.leaveMoved(connection) }
         defer { watching.cancel() }
         var replacements = 0
         while true {

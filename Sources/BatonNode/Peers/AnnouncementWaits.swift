@@ -1,16 +1,17 @@
 import BatonEventLoop
-import FoundationEssentials
+import Synchronization
 
 /// Who waits for a device to announce itself: one wait of each handoff that is under way.
 final class AnnouncementWaits: Sendable {
-    private let waiting = Lock<[UUID: (device: String, heard: AsyncStream<Void>.Continuation)]>([:])
+    private let begun = Atomic<UInt64>(0)
+    private let waiting = Lock<[UInt64: (device: String, heard: AsyncStream<Void>.Continuation)]>([:])
 
     /// How many wait.
     var count: Int { waiting.withLock { $0.count } }
 
     /// Waits until a device is heard, at most for a time, or until the task is cancelled.
     func wait(for device: String, atMost pause: Duration) async {
-        let id = UUID()
+        let id = begun.wrappingAdd(1, ordering: .relaxed).newValue
         let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         waiting.withLock { $0[id] = (device, continuation) }
         let timer = Task {

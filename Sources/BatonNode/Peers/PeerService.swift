@@ -45,7 +45,7 @@ struct PeerService: Sendable {
         let stream = incoming.stream
         do {
             let request = try await incoming.decoded()
-            if !request.hasInput { await stream.ignoreInput() }
+            if !request.hasInput { stream.ignoreInput() }
             try requireServed(request)
             if case .accountState = request {} else { try await exchange.requireCurrent(device.id) }
             switch request {

@@ -32,11 +32,7 @@ extension Connection {
             }
             if hasEnded { return nil }
             await withTaskCancellationHandler {
-                await withCheckedContinuation { continuation in
-                    self.park(continuation, unless: !self.arrivals.isEmpty || self.hasEnded) {
-                        self.arrivals.waiter.wait($0)
-                    }
-                }
+                await park(unless: !self.arrivals.isEmpty || self.hasEnded) { self.arrivals.waiter.wait($0) }
             } onCancel: {
                 loop.execute { [weak self] in self?.assumeIsolated { $0.arrivals.waiter.wake() } }
             }
@@ -101,10 +97,14 @@ extension Connection {
         if streams.isWorthReading(state) { state.reader.wake() }
     }
 
-    func ignoreInput(of id: StreamID) {
-        streams.ignoreInput(of: id)
-        hushTalkative()
-        flush()
+    nonisolated func ignoreInput(of id: StreamID) {
+        loop.execute { [weak self] in
+            self?.assumeIsolated { connection in
+                connection.streams.ignoreInput(of: id)
+                connection.hushTalkative()
+                connection.flush()
+            }
+        }
     }
 
     func setWeight(_ weight: Int, of id: StreamID) {
@@ -153,10 +153,8 @@ extension Connection {
     func left(_ id: StreamID) async {
         while session.holds(id) {
             if hasEnded { return }
-            await withCheckedContinuation { continuation in
-                self.park(continuation, unless: !self.session.holds(id) || self.hasEnded, cancelled: false) {
-                    self.placeWaiters.add($0)
-                }
+            await park(unless: !self.session.holds(id) || self.hasEnded, cancelled: false) {
+                self.placeWaiters.add($0)
             }
         }
     }
@@ -166,11 +164,7 @@ extension Connection {
         while session.holds(id), !hasEnded, !Task.isCancelled {
             let ticket = placeWaiters.ticket()
             await withTaskCancellationHandler {
-                await withCheckedContinuation { continuation in
-                    self.park(continuation, unless: !self.session.holds(id) || self.hasEnded) {
-                        self.placeWaiters.add($0, ticket)
-                    }
-                }
+                await park(unless: !self.session.holds(id) || self.hasEnded) { self.placeWaiters.add($0, ticket) }
             } onCancel: {
                 loop.execute { [weak self] in self?.assumeIsolated { $0.placeWaiters.wake(ticket) } }
             }
@@ -244,11 +238,7 @@ extension Connection {
     ) async throws(TransportError) {
         guard !state[keyPath: waiter].isTaken else { throw .alreadyWaiting }
         await withTaskCancellationHandler {
-            // `self` makes the closure run on this actor: one that captures only the state would not, and the compiler
-            // does not object.
-            await withCheckedContinuation { continuation in
-                self.park(continuation, unless: isDue()) { state[keyPath: waiter].wait($0) }
-            }
+            await park(unless: isDue()) { state[keyPath: waiter].wait($0) }
         } onCancel: {
             loop.execute { [weak self] in
                 self?.assumeIsolated { $0.streams[id]?[keyPath: waiter].wake() }

@@ -126,9 +126,7 @@ public actor Connection {
         while case .handshaking = state {
             let ticket = readyWaiters.ticket()
             await withTaskCancellationHandler {
-                await withCheckedContinuation { continuation in
-                    self.park(continuation, unless: !self.isHandshaking) { self.readyWaiters.add($0, ticket) }
-                }
+                await park(unless: !self.isHandshaking) { self.readyWaiters.add($0, ticket) }
             } onCancel: {
                 loop.execute { [weak self] in self?.assumeIsolated { $0.readyWaiters.wake(ticket) } }
             }
@@ -184,9 +182,7 @@ public actor Connection {
     public func ended() async -> TransportError {
         while true {
             if case .ended(let error) = state { return error }
-            await withCheckedContinuation { continuation in
-                self.park(continuation, unless: self.hasEnded, cancelled: false) { self.endWaiters.add($0) }
-            }
+            await park(unless: self.hasEnded, cancelled: false) { self.endWaiters.add($0) }
         }
     }
 
@@ -204,9 +200,7 @@ public actor Connection {
             break
         }
         while closing != nil {
-            await withCheckedContinuation { continuation in
-                self.park(continuation, unless: self.closing == nil, cancelled: false) { self.closeWaiters.add($0) }
-            }
+            await park(unless: self.closing == nil, cancelled: false) { self.closeWaiters.add($0) }
         }
     }
 
@@ -278,21 +272,29 @@ public actor Connection {
 
     private var isHandshaking: Bool { if case .handshaking = state { true } else { false } }
 
-    /// Puts a task to sleep, unless there is nothing to wait for any more.
+    /// Puts a task to sleep on this actor's loop, unless there is nothing to wait for any more.
     ///
-    /// The caller has looked already, and looks again here: a task that prefers an executor of its own (SE-0417) leaves
-    /// this actor at each `await`, even where nothing suspends, and what it waits for may have come since.
+    /// By itself a continuation resumes wherever its task runs what belongs to no actor, and the task comes here from there: one
+    /// thread would be woken to wake another (SE-0417). The caller has looked already, and looks again here: a task that
+    /// prefers an executor leaves this actor at each `await`, even where nothing suspends, and what it waits for may have come
+    /// since.
     ///
     /// - Parameters:
     ///   - isDue: whether what is waited for has come.
     ///   - cancelled: whether a cancelled task does not wait.
     ///   - add: keeps the continuation where it will be woken.
     func park(
-        _ continuation: CheckedContinuation<Void, Never>, unless isDue: Bool, cancelled: Bool = true,
+        unless isDue: @autoclosure () -> Bool, cancelled: Bool = true,
         _ add: (CheckedContinuation<Void, Never>) -> Void
-    ) {
-        if isDue || cancelled && Task.isCancelled { return continuation.resume() }
-        add(continuation)
+    ) async {
+        await withTaskExecutorPreference(loop.taskExecutor) {
+            await withCheckedContinuation { continuation in
+                // Closures that captured no actor would run elsewhere, and the compiler does not object.
+                self.assertIsolated()
+                if isDue() || cancelled && Task.isCancelled { return continuation.resume() }
+                add(continuation)
+            }
+        }
     }
 
     // MARK: - The protocol's time

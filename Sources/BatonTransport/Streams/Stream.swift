@@ -74,9 +74,9 @@ public final class Stream: Sendable {
     }
 
     /// Says that no bytes are expected from the peer: one that sends some has its stream aborted, so that nobody can
-    /// make this side keep what it will never read.
-    public func ignoreInput() async {
-        await connection.ignoreInput(of: id)
+    /// make this side keep what it will never read. Not waited for: it comes before what the caller asks of the stream next.
+    public func ignoreInput() {
+        connection.ignoreInput(of: id)
     }
 
     /// Gives what is written here so many slices at each of its turns: see `Session.setWeight(_:of:)`.
