@@ -82,6 +82,25 @@ struct BackPressureTests {
         await pair.close()
     }
 
+    /// Each leaves the actor between its look and its wait.
+    @Test("Of tasks that begin to wait to read at the same moment one goes on, and the others fail")
+    func readersAtOnce() async throws {
+        let pair = try await ConnectedPair(limits: .windows(stream: Self.window, connection: 4 * Self.window))
+        let (near, far) = try await pair.stream()
+        for _ in 0..<300 {
+            let codes = try await withThrowingTaskGroup(of: TransportError.Code?.self) { group in
+                for _ in 0..<3 { group.addTask { await failure { _ = try await far.read() } } }
+                var codes: [TransportError.Code?] = []
+                for _ in 0..<2 { codes.append(try #require(await group.next())) }
+                try await near.write(.pattern(1))
+                codes.append(try #require(await group.next()))
+                return codes
+            }
+            #expect(codes == [.alreadyWaiting, .alreadyWaiting, nil])
+        }
+        await pair.close()
+    }
+
     @Test("Streams that nobody reads hold no more than the connection's window in all")
     func connectionWindow() async throws {
         let pair = try await ConnectedPair(limits: .windows(stream: Self.window, connection: 2 * Self.window))

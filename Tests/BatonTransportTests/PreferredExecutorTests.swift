@@ -1,5 +1,5 @@
-import BatonProtocol
 import BatonEventLoop
+import BatonProtocol
 import Dispatch
 import Testing
 
@@ -20,8 +20,8 @@ private final class OwnExecutor: TaskExecutor {
     }
 }
 
-/// A task that prefers an executor leaves the connection's actor at each `await`, so that what it waits for may come
-/// between its look and its wait.
+/// A task leaves the connection's actor to wait, and one that prefers an executor does at each `await`, so that what it waits
+/// for may come between its look and its wait.
 @Suite("Tasks that prefer an executor", .timeLimit(.minutes(3)))
 struct PreferredExecutorTests {
     private let executor = OwnExecutor()

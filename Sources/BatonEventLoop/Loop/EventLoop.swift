@@ -30,7 +30,8 @@ public final class EventLoop: SerialExecutor {
     /// take between it and an actor without an executor of its own costs no change of threads.
     ///
     /// For tasks that answer somebody who waits, and that compute little: what they do keeps the loop from its
-    /// descriptors, as everything does that runs here.
+    /// descriptors, as everything does that runs here. Whoever waits for an actor of the loop can prefer it meanwhile, and
+    /// is then resumed where the actor is.
     public let taskExecutor: LoopTaskExecutor
 
     private static let key = DispatchSpecificKey<ObjectIdentifier>()

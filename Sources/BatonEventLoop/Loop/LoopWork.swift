@@ -24,6 +24,8 @@ final class LoopWork: Sendable {
     /// How often what has run may have added more before events have their turn: the steps of a task that passes between
     /// actors of one loop are so many rounds.
     static let rounds = 16
+    /// No more of them begin after this time, in nanoseconds: 1 ms.
+    private static let roundsTime: UInt64 = 1_000_000
 
     private let queue: DispatchQueue
     private let state = Lock(State())
@@ -91,22 +93,31 @@ final class LoopWork: Sendable {
         }
     }
 
-    /// Runs what there is, and what that adds in turn, up to ``rounds``: events have their turn in between. Returns whether
-    /// there was something.
+    /// Runs what there is, and what that adds in turn, for up to ``rounds`` and ``roundsTime``: events have their turn in
+    /// between. Returns whether there was something.
     func run() -> Bool {
-        for round in 0..<Self.rounds {
-            var items = state.withLock { state in
-                defer { state.items = [] }
-                return state.items
-            }
-            guard !items.isEmpty else { return round > 0 }
+        var items = takeItems()
+        guard !items.isEmpty else { return false }
+        let start = MonotonicClock.nanoseconds()
+        var spent: UInt64 = 0
+        for round in 1...Self.rounds {
             // Each is released when it has run.
             items.reverse()
-            measure {
-                while let item = items.popLast() { item() }
-            }
+            while let item = items.popLast() { item() }
+            spent = MonotonicClock.nanoseconds() - start
+            guard round < Self.rounds, spent < Self.roundsTime else { break }
+            items = takeItems()
+            guard !items.isEmpty else { break }
         }
+        busy.wrappingAdd(spent, ordering: .relaxed)
         return true
+    }
+
+    private func takeItems() -> [Item] {
+        state.withLock { state in
+            defer { state.items = [] }
+            return state.items
+        }
     }
 
     /// Whether the caller may wait: there is nothing to do, and what is added next writes to `wake`, once.

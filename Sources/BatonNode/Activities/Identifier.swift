@@ -9,7 +9,7 @@ struct Identifier<Subject>: Sendable, Hashable, CustomStringConvertible {
     /// A new one.
     init() {
         var generator = SystemRandomNumberGenerator()
-        let words = [generator.next(), generator.next()]
+        let words = (0..<Self.size / 8).map { _ in generator.next() }
         bytes = words.withUnsafeBytes(Array.init)
     }
 

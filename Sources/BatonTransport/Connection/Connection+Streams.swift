@@ -127,10 +127,10 @@ extension Connection {
             if let failure = state.failure { throw failure }
             let queued = session.queuedBytes(of: id)
             if queued <= bound { return queued }
-            guard !state.writer.isTaken else { throw .alreadyWaiting }
-            state.writerBound = bound
             try await wait(for: \.writer, of: state, id) {
                 self.session.queuedBytes(of: id) <= bound || state.failure != nil
+            } asleep: {
+                state.writerBound = bound
             }
         }
     }
@@ -229,21 +229,31 @@ extension Connection {
         flush()
     }
 
-    /// - Parameter isDue: whether there is nothing to wait for any more.
+    /// - Parameters:
+    ///   - isDue: whether there is nothing to wait for any more.
+    ///   - asleep: notes what it waits for, at the moment in which it begins to wait.
     /// - Throws: `alreadyWaiting` where another task does. Who is at fault for that may be this program, which a peer has
     ///   made wait by not reading: nothing more than this stream is to end of it.
     private func wait(
         for waiter: any ReferenceWritableKeyPath<StreamState, Waiter> & Sendable, of state: StreamState, _ id: StreamID,
-        until isDue: () -> Bool
+        until isDue: () -> Bool, asleep: () -> Void = {}
     ) async throws(TransportError) {
-        guard !state[keyPath: waiter].isTaken else { throw .alreadyWaiting }
+        var isRefused = false
         await withTaskCancellationHandler {
-            await park(unless: isDue()) { state[keyPath: waiter].wait($0) }
+            await park(unless: isDue()) { continuation in
+                guard !state[keyPath: waiter].isTaken else {
+                    isRefused = true
+                    return continuation.resume()
+                }
+                asleep()
+                state[keyPath: waiter].wait(continuation)
+            }
         } onCancel: {
             loop.execute { [weak self] in
                 self?.assumeIsolated { $0.streams[id]?[keyPath: waiter].wake() }
             }
         }
+        if isRefused { throw .alreadyWaiting }
         if Task.isCancelled { throw .cancelled }
     }
 }

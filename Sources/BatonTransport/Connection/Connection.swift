@@ -274,10 +274,10 @@ public actor Connection {
 
     /// Puts a task to sleep on this actor's loop, unless there is nothing to wait for any more.
     ///
-    /// By itself a continuation resumes wherever its task runs what belongs to no actor, and the task comes here from there: one
-    /// thread would be woken to wake another (SE-0417). The caller has looked already, and looks again here: a task that
-    /// prefers an executor leaves this actor at each `await`, even where nothing suspends, and what it waits for may have come
-    /// since.
+    /// By itself a continuation resumes wherever its task runs what belongs to no actor, and the task comes here from there:
+    /// one thread would be woken to wake another. So the task prefers the loop while it waits (SE-0417). It leaves this actor
+    /// for that: what it waits for may come between its look and its wait, and so may another task that waits for the same.
+    /// Both are looked at once more in the moment in which it begins to wait.
     ///
     /// - Parameters:
     ///   - isDue: whether what is waited for has come.

@@ -74,7 +74,8 @@ public final class Stream: Sendable {
     }
 
     /// Says that no bytes are expected from the peer: one that sends some has its stream aborted, so that nobody can
-    /// make this side keep what it will never read. Not waited for: it comes before what the caller asks of the stream next.
+    /// make this side keep what it will never read. Not waited for: it comes before what a task that is on no actor asks of
+    /// the stream next.
     public func ignoreInput() {
         connection.ignoreInput(of: id)
     }

@@ -21,6 +21,7 @@ enum Descriptors {
         var fillers: [Int32] = []
         let isFull = holdsSoon {
             let next = open("/dev/null", O_RDONLY)
+            guard next >= 0 else { return false }
             guard next < reserve else {
                 close(next)
                 return (0..<reserve).allSatisfy(isTakenForGood)
