@@ -67,14 +67,18 @@ struct TurnTests {
         private let waiting: Waiting
         private let before: Int
         private let written: Int
+        private let work: UInt64
         private let rounds = Box(0)
         /// How often it had run when it saw that something was received.
         let heard = Box<Int?>(nil)
 
-        /// - Parameter written: in which round something is sent.
-        init(_ waiting: Waiting, sendingIn written: Int) {
+        /// - Parameters:
+        ///   - written: in which round something is sent.
+        ///   - work: nanoseconds that each round takes at least.
+        init(_ waiting: Waiting, sendingIn written: Int, working work: UInt64) {
             self.waiting = waiting
             self.written = written
+            self.work = work
             before = waiting.received.value
         }
 
@@ -87,6 +91,8 @@ struct TurnTests {
             if rounds.value == written, (try? Peer.writeOnce(waiting.far, [1])) != 1 {
                 Issue.record("nothing was sent")
             }
+            let end = MonotonicClock.nanoseconds() + work
+            while MonotonicClock.nanoseconds() < end {}
             waiting.loop.execute { self.run() }
         }
     }
@@ -95,14 +101,16 @@ struct TurnTests {
     func rounds() async throws {
         let waiting = try Waiting()
         try await waiting.receive()
-        @Sendable func heard(sendingIn written: Int) async throws -> Int {
-            let spinning = Spinning(waiting, sendingIn: written)
+        @Sendable func heard(sendingIn written: Int, working work: UInt64 = 0) async throws -> Int {
+            let spinning = Spinning(waiting, sendingIn: written, working: work)
             waiting.loop.execute { spinning.run() }
             await eventually("heard") { spinning.heard.value != nil }
             return try #require(spinning.heard.value)
         }
         // One more, which sees that it was heard.
         #expect(try await heard(sendingIn: 100) <= 100 + LoopWork.rounds + 1)
+        // The first one takes all of the time that there is.
+        #expect(try await heard(sendingIn: 1, working: LoopWork.roundsTime) == 2)
         // All of them, unless they take too long on a busy machine.
         await eventually("all rounds at once") {
             (try? await heard(sendingIn: 1)) == LoopWork.rounds + 1

@@ -82,6 +82,24 @@ struct BackPressureTests {
         await pair.close()
     }
 
+    @Test("A reader that is refused and cancelled wakes none that waits, and changes nothing of what it waits for")
+    func cancelledSecondReader() async throws {
+        let pair = try await ConnectedPair(limits: .windows(stream: Self.window, connection: 4 * Self.window))
+        let (near, far) = try await pair.stream()
+        let reading = Task { try await far.read(atLeast: 2)?.count }
+        try await eventually("it waits") { await far.connection.isRead(far.id) }
+        for _ in 0..<500 {
+            let other = Task { await failure { _ = try await far.read() } }
+            other.cancel()
+            #expect(await other.value == .alreadyWaiting)
+            #expect(await far.connection.isRead(far.id))
+        }
+        try await near.write(.pattern(1))
+        try await near.write(.pattern(1, from: 1))
+        #expect(try await reading.value == 2)
+        await pair.close()
+    }
+
     /// Each leaves the actor between its look and its wait.
     @Test("Of tasks that begin to wait to read at the same moment one goes on, and the others fail")
     func readersAtOnce() async throws {

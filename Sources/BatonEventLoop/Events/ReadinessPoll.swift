@@ -185,7 +185,7 @@ final class ReadinessPoll: Sendable {
                 // An interrupted call takes nothing; what there is stays, and the source says so again.
                 let count = Int(
                     baton_epoll_take(descriptor.rawValue, milliseconds, events.baseAddress, keys.baseAddress))
-                // Who waited has told by what it is woken: what handlers add is looked at anyway.
+                // The wait is over: what is added from here on, by handlers too, needs no write to `wake`.
                 if milliseconds > 0 { work.attend() }
                 guard count > 0 else { return false }
                 work.measure {

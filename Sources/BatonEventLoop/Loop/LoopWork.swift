@@ -25,7 +25,7 @@ final class LoopWork: Sendable {
     /// actors of one loop are so many rounds.
     static let rounds = 16
     /// No more of them begin after this time, in nanoseconds: 1 ms.
-    private static let roundsTime: UInt64 = 1_000_000
+    static let roundsTime: UInt64 = 1_000_000
 
     private let queue: DispatchQueue
     private let state = Lock(State())

@@ -31,10 +31,11 @@ extension Connection {
                 return IncomingStream(stream: Stream(id: id, connection: self), request: request)
             }
             if hasEnded { return nil }
+            let ticket = arrivals.waiter.ticket()
             await withTaskCancellationHandler {
-                await park(unless: !self.arrivals.isEmpty || self.hasEnded) { self.arrivals.waiter.wait($0) }
+                await park(unless: !self.arrivals.isEmpty || self.hasEnded) { self.arrivals.waiter.wait($0, ticket) }
             } onCancel: {
-                loop.execute { [weak self] in self?.assumeIsolated { $0.arrivals.waiter.wake() } }
+                loop.execute { [weak self] in self?.assumeIsolated { $0.arrivals.waiter.wake(ticket) } }
             }
             if Task.isCancelled { return nil }
         }
@@ -76,6 +77,8 @@ extension Connection {
         _ id: StreamID, atLeast bound: Int, reusing buffer: Buffer?, framing: Framing?
     ) async throws(TransportError) -> Buffer? {
         let state = try stream(id)
+        // Before anything changes that the waiting one has asked for.
+        guard !state.reader.isTaken else { throw .alreadyWaiting }
         if let framing { state.frame(framing) }
         if let buffer { state.recycle(buffer) }
         let consumed = state.takeConsumed()
@@ -239,6 +242,7 @@ extension Connection {
         until isDue: () -> Bool, asleep: () -> Void = {}
     ) async throws(TransportError) {
         var isRefused = false
+        let ticket = state[keyPath: waiter].ticket()
         await withTaskCancellationHandler {
             await park(unless: isDue()) { continuation in
                 guard !state[keyPath: waiter].isTaken else {
@@ -246,11 +250,11 @@ extension Connection {
                     return continuation.resume()
                 }
                 asleep()
-                state[keyPath: waiter].wait(continuation)
+                state[keyPath: waiter].wait(continuation, ticket)
             }
         } onCancel: {
             loop.execute { [weak self] in
-                self?.assumeIsolated { $0.streams[id]?[keyPath: waiter].wake() }
+                self?.assumeIsolated { $0.streams[id]?[keyPath: waiter].wake(ticket) }
             }
         }
         if isRefused { throw .alreadyWaiting }

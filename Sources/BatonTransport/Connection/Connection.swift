@@ -277,7 +277,7 @@ public actor Connection {
     /// By itself a continuation resumes wherever its task runs what belongs to no actor, and the task comes here from there:
     /// one thread would be woken to wake another. So the task prefers the loop while it waits (SE-0417). It leaves this actor
     /// for that: what it waits for may come between its look and its wait, and so may another task that waits for the same.
-    /// Both are looked at once more in the moment in which it begins to wait.
+    /// The former is looked at once more here; where only one may wait, `add` looks at the latter.
     ///
     /// - Parameters:
     ///   - isDue: whether what is waited for has come.

@@ -167,19 +167,34 @@ final class StreamState {
 
 /// One task that waits for a change of state, and looks at the state itself when it is woken.
 struct Waiter {
-    private var continuation: CheckedContinuation<Void, Never>?
+    /// Names one task that is about to wait, so that its cancellation wakes no other one.
+    struct Ticket {
+        fileprivate let number: UInt64
+    }
+
+    private var waiting: (continuation: CheckedContinuation<Void, Never>, ticket: Ticket)?
+    private var issued: UInt64 = 0
 
     /// Whether a task waits here; only one may.
-    var isTaken: Bool { continuation != nil }
+    var isTaken: Bool { waiting != nil }
 
-    mutating func wait(_ continuation: CheckedContinuation<Void, Never>) {
-        precondition(self.continuation == nil, "two tasks wait for the same thing of one stream")
-        self.continuation = continuation
+    mutating func ticket() -> Ticket {
+        issued += 1
+        return Ticket(number: issued)
+    }
+
+    mutating func wait(_ continuation: CheckedContinuation<Void, Never>, _ ticket: Ticket) {
+        precondition(waiting == nil, "two tasks wait for the same thing of one stream")
+        waiting = (continuation, ticket)
     }
 
     mutating func wake() {
-        let waiting = continuation
-        continuation = nil
-        waiting?.resume()
+        let woken = waiting
+        waiting = nil
+        woken?.continuation.resume()
+    }
+
+    mutating func wake(_ ticket: Ticket) {
+        if waiting?.ticket.number == ticket.number { wake() }
     }
 }
