@@ -122,7 +122,7 @@ actor AcceptReporter {
     }
 
     func continued(_ event: WireAcceptEvent.Continued) async throws {
-        await progress.clear()
+        await progress.removeAll()
         // Nothing is left that another accepting could go on with.
         reached = 0
         let path = Array(event.path)
@@ -151,7 +151,7 @@ actor AcceptReporter {
 
     /// Says in JSON what went wrong; people are told where the command ends.
     func failed(_ error: CommandError) async throws {
-        await progress.clear()
+        await progress.removeAll()
         guard !hasFailed else { return }
         hasFailed = true
         let isTold = error.status == .interrupted && reached > 0

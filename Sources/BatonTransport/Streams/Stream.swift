@@ -3,8 +3,8 @@ public import BatonProtocol
 /// One bidirectional stream of a connection: a request, its response, and bytes both ways.
 ///
 /// Any task may use a stream; at most one at a time waits to read, and one to write: another one that would read, or would
-/// have to wait to write, fails meanwhile (``TransportError/Code/alreadyWaiting``). Letting the last reference go aborts what is not finished, so that no
-/// path leaks a stream.
+/// have to wait to write, fails meanwhile (``TransportError/Code/alreadyWaiting``). Letting the last reference go aborts
+/// what is not finished, so that no path leaks a stream.
 public final class Stream: Sendable {
     /// The stream's number on its connection.
     public let id: StreamID

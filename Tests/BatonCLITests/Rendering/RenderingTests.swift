@@ -616,6 +616,18 @@ struct ProgressLineTests {
         #expect(screen.take() == "\(cause): going on with what is not here yet\n")
     }
 
+    @Test("what ends the command is the last that stands on a terminal, and no progress is drawn below it")
+    func lastWord() async throws {
+        let screen = Screen()
+        let reporter = AcceptReporter(isJSON: false, isStream: false, progress: Self.line(screen, isTerminal: true))
+        try await reporter.progressed(
+            .with { ($0.bytes, $0.total) = (1 << 20, 2 << 20) },
+            ListedActivity(.with { $0.title = "report" }, device: "laptop", deviceID: "l"))
+        _ = screen.take()
+        try await reporter.failed(.interrupted)
+        #expect(screen.take() == "\r\u{1B}[K1.0 MiB of it are kept: `baton accept` again goes on from there\n")
+    }
+
     @Test("of what is in place nothing is said to be kept, whatever ends the command then", arguments: [false, true])
     func keptNoMore(_ isInPlace: Bool) async throws {
         let screen = Screen()
