@@ -1,4 +1,6 @@
 // swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
+
 import PackageDescription
 
 /// Without visible imports of members: the compiler takes now one and now another module that has the headers for the

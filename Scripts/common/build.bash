@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Running programs so that a signal to the script is handled at once, and building. Sourced.
 

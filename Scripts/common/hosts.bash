@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Two or more hosts to show and measure Baton on: lab hosts where the machine allows them, else homes on this host.
 # Sourced, after say.bash and build.bash.

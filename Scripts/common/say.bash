@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # How the scripts speak: sentences for people, sizes, times. Sourced.
 

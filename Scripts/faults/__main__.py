@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The fault campaign between lab hosts that Scripts/campaign has made."""
 
 import argparse

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The promise about what differs: of 1 GiB with 1 % edited in ten places, and a byte put in front, under 3 % crosses."""
 
 import os

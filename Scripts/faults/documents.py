@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Random documents: making them, editing them, and telling one version from another."""
 
 import hashlib

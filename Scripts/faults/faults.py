@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """The ways in which a transfer is cut. Each is a function that does it, and returns what mends it."""
 
 import os

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """One transfer that is cut, and accepted again until the document is whole."""
 
 import json

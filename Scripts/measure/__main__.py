@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Measures Baton between lab hosts that Scripts/benchmark has made."""
 
 import argparse

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What the nodes allocate for each chunk of a document, on the heap and beside it, once it flows."""
 
 import mmap

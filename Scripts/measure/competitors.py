@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What Baton is measured against: nginx with curl over TLS 1.3, scp and rsync. Own configuration and keys, in the lab."""
 
 import os

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /* Counts what a program and its libraries allocate on the heap, and beside it, with mmap(2): LD_PRELOAD it, with
    ALLOCATION_COUNTS naming a file of a page. */
 #define _GNU_SOURCE

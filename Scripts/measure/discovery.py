@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """From a change on one host to its sight on another, through the real DNS-SD of Avahi."""
 
 import json

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Folders from page cache to disk: many small files, and files of mixed sizes, against rsync over SSH."""
 
 import os

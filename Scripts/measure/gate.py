@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What a stranger's connection costs a node: the gate closes it without a byte."""
 
 import ssl

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """What Baton wants to reach, next to what was measured."""
 
 from dataclasses import dataclass

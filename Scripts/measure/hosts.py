@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Lab hosts, and the Baton nodes on them, as the measurements see them."""
 
 import contextlib

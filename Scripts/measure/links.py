@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """One file over a link that is the limit: 1 Gbit/s, and 100 Mbit/s with 50 ms of delay each way."""
 
 import goals

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """From accept to payload: cold, warm, and while a document is being transferred."""
 
 import json

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Contenders that copy the same thing from one host to another, in turns."""
 
 import os

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """How soon a document goes on that was cut: from the moment at which it can, to its first new bytes."""
 
 import contextlib

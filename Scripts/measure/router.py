@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A packet router between two lab hosts, on TUN devices: what crosses it comes late, and no faster than its link.
 
 IPv4 between the two hosts goes through it; multicast, and with that discovery, stays on their bridge. It is a program of

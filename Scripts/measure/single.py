@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """One file from one host to another: Baton against curl from nginx over TLS 1.3 and scp."""
 
 import os

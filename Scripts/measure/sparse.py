@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A file that is nearly all hole: how long it takes, how much of it is stored, and memory meanwhile."""
 
 import errno

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """One large file from page cache to disk: Baton against curl from nginx over TLS 1.3 and scp."""
 
 import goals

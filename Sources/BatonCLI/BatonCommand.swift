@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import ArgumentParser
 import BatonAccount
 import Glibc
@@ -68,8 +70,8 @@ struct BatonCommand: AsyncParsableCommand {
 }
 
 extension BatonCommand {
-    /// Opens /dev/null where a standard descriptor is closed, so that no socket or file of ours gets its number and is then
-    /// written to by whoever prints. Before anything else, because the event loop opens descriptors of its own.
+    /// Opens /dev/null where a standard descriptor is closed, so that no socket or file of ours gets its number and is
+    /// then written to by whoever prints. Before anything else, because the event loop opens descriptors of its own.
     private static func occupyStandardDescriptors() {
         for number in Int32(0)...2 where fcntl(number, F_GETFD) < 0 {
             _ = open("/dev/null", O_RDWR)

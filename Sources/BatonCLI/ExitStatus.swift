@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How `baton` ends, for scripts. The numbers are those of sysexits.h where it has one that fits, and never change.
 enum ExitStatus: Int32, CaseIterable, Sendable {
     case success = 0

@@ -1,31 +1,34 @@
-public import BatonEventLoop
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonEventLoop
 
 /// Announces this device on the local network and finds the others, through the system's DNS-SD responder (Avahi).
 ///
 /// Bytes in, bytes out: what a TXT record says is sealed and opened elsewhere. Its owner publishes a record, reads
 /// ``events``, and gives a verdict on each instance that shows up: ``keep(_:)`` for one it can read, ``follow(_:)`` for
-/// one that may be a copy, ``reject(_:)`` for any other. It never gives up on the responder: one that is absent, dies or
-/// hangs is tried again after 1 to 5 s; then all is asked anew, and another name registered (``DiscoveryEvent/rotationDue``).
+/// one that may be a copy, ``reject(_:)`` for any other. It never gives up on the responder: one that is absent, dies
+/// or hangs is tried again after 1 to 5 s; then all is asked anew, and another name registered
+/// (``DiscoveryEvent/rotationDue``).
 ///
 /// The actor runs on a ``BlockingExecutor``, because nearly every `dns_sd` call waits for D-Bus (25 s where the daemon
 /// hangs). So the methods that a node calls in passing are `nonisolated`: they put the work there, in order, and
 /// return at once.
-public actor ServiceDiscovery {
+package actor ServiceDiscovery {
     nonisolated let configuration: DiscoveryConfiguration
     nonisolated let executor: BlockingExecutor
     nonisolated let loop: EventLoop
 
     /// The executor that was given at the start.
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     /// What happens, in order, for one reader. Ends with ``stop()``.
     ///
     /// At most 4096 events wait; a reader that falls behind further misses the oldest.
-    public nonisolated let events: AsyncStream<DiscoveryEvent>
+    package nonisolated let events: AsyncStream<DiscoveryEvent>
     let sink: AsyncStream<DiscoveryEvent>.Continuation
 
     /// Whether the responder answers now.
-    public internal(set) var responder = ResponderState.idle
+    package internal(set) var responder = ResponderState.idle
 
     // The responder's references.
     private var slots: [SlotID: Slot] = [:]
@@ -65,13 +68,14 @@ public actor ServiceDiscovery {
     ///   - configuration: times and names.
     ///   - loop: where readiness and timers are noticed; nothing of discovery blocks it.
     ///   - executor: for discovery alone, since it blocks.
-    public init(
+    package init(
         configuration: DiscoveryConfiguration = DiscoveryConfiguration(), loop: EventLoop, executor: BlockingExecutor
     ) {
         self.init(configuration: configuration, loop: loop, executor: executor, probes: QueryBudget.Limits().probing)
     }
 
-    /// The same, with another number of queries that may probe at once: for tests, which see what the number is good for.
+    /// The same, with another number of queries that may probe at once: for tests, which see what the number is good
+    /// for.
     package init(
         configuration: DiscoveryConfiguration, loop: EventLoop, executor: BlockingExecutor, probes: Int
     ) {
@@ -91,7 +95,7 @@ public actor ServiceDiscovery {
 
     /// Begins to look for others, and to announce this device as soon as something is published. Returns when the
     /// responder was tried once; ``events`` tell the rest. Does nothing the second time.
-    public func start() {
+    package func start() {
         guard !isStarted else { return }
         isStarted = true
         reconnecting = timer { $0.connect() }
@@ -103,9 +107,9 @@ public actor ServiceDiscovery {
         connect()
     }
 
-    /// Says goodbye, ends everything and finishes ``events``. It cannot be started again. Where the responder hangs it waits
-    /// for the call that is under way, such as the one for a last record.
-    public func stop() {
+    /// Says goodbye, ends everything and finishes ``events``. It cannot be started again. Where the responder hangs it
+    /// waits for the call that is under way, such as the one for a last record.
+    package func stop() {
         guard !isStopped else { return }
         isStarted = true
         isStopped = true
@@ -120,8 +124,8 @@ public actor ServiceDiscovery {
 
     /// Publishes a TXT record in place of the one before, as soon as the update rule allows, under the same name.
     ///
-    /// The rule is Bonjour's on macOS: at once after quiet, changes within 250 ms collected, four in a row, then one
-    /// in 6 s, and one credit always left for a withdrawal. Of several that wait only the newest is sent, and at once if
+    /// The rule is Bonjour's on macOS: at once after quiet, changes within 250 ms collected, four in a row, then one in
+    /// 6 s, and one credit always left for a withdrawal. Of several that wait only the newest is sent, and at once if
     /// any of them was a withdrawal.
     ///
     /// - Parameters:
@@ -130,7 +134,7 @@ public actor ServiceDiscovery {
     ///     how much the record is worth; `nil`: the same.
     ///   - isWithdrawal: whether something that others still see has to disappear: it goes before everything else.
     /// - Throws: ``DiscoveryError`` for strings that do not make a record. Nothing is published then.
-    public nonisolated func publish(
+    package nonisolated func publish(
         txt: [[UInt8]], whenRationed rationed: [[UInt8]]? = nil, isWithdrawal: Bool = false
     ) throws(DiscoveryError) {
         let record = try Self.record(txt, rationed)
@@ -145,7 +149,7 @@ public actor ServiceDiscovery {
     ///     called meanwhile.
     ///   - rationed: as there.
     /// - Throws: as there.
-    public nonisolated func rotate(txt: [[UInt8]], whenRationed rationed: [[UInt8]]? = nil) throws(DiscoveryError) {
+    package nonisolated func rotate(txt: [[UInt8]], whenRationed rationed: [[UInt8]]? = nil) throws(DiscoveryError) {
         let record = try Self.record(txt, rationed)
         submit { $0.rotate(record) }
     }
@@ -159,31 +163,31 @@ public actor ServiceDiscovery {
     /// The owner can read this instance: every new record of it is told from now on.
     ///
     /// At most 48 at once; instances beyond that are looked at in turn.
-    public nonisolated func keep(_ instance: String) {
+    package nonisolated func keep(_ instance: String) {
         submit { $0.keepQuery(instance) }
     }
 
-    /// The owner can read this instance, and so could anybody else who copies it: new records of it are told while it has
-    /// a turn among the probes, which comes again and again. One that was kept is kept no longer.
-    public nonisolated func follow(_ instance: String) {
+    /// The owner can read this instance, and so could anybody else who copies it: new records of it are told while it
+    /// has a turn among the probes, which comes again and again. One that was kept is kept no longer.
+    package nonisolated func follow(_ instance: String) {
         submit { $0.followQuery(instance) }
     }
 
     /// The owner has no use for this instance: it is not looked at again for 10 minutes.
-    public nonisolated func reject(_ instance: String) {
+    package nonisolated func reject(_ instance: String) {
         submit { $0.rejectQuery(instance) }
     }
 
     /// The owner can read more than before: instances that it rejected are looked at again.
-    public nonisolated func reconsider() {
+    package nonisolated func reconsider() {
         submit { $0.reconsiderQueries() }
     }
 
     /// The number of open queries, of the kept and of the probing kind.
-    public var queryUsage: (kept: Int, probing: Int) { budget.usage }
+    package var queryUsage: (kept: Int, probing: Int) { budget.usage }
 
     /// Whether instances are announced that had no turn yet: what they say is not known.
-    public var isBehind: Bool { budget.isBehind(now: Self.now) }
+    package var isBehind: Bool { budget.isBehind(now: Self.now) }
 
     // MARK: - Responder
 

@@ -1,21 +1,23 @@
-public import BatonProtocol
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonProtocol
 
 /// What a transfer waits for most: the stage that took the most of the last two seconds.
 ///
 /// A pure value: time comes in with every call, on a monotonic clock. What a stage took counts for 1/e after
 /// ``memory``. One that hangs has not taken anything yet: it counts while it lasts, from ``patience`` on.
-public struct BottleneckMeter: Sendable, Hashable {
+package struct BottleneckMeter: Sendable, Hashable {
     private struct Stage: Hashable {
         let name: Bottleneck
         let start: Instant
     }
 
     /// The time after which what a stage took counts for 1/e: 2 s.
-    public static let memory: Duration = .seconds(2)
+    package static let memory: Duration = .seconds(2)
     /// Nothing is named before so much time was measured: 100 ms.
-    public static let warmUp: Duration = .milliseconds(100)
+    package static let warmUp: Duration = .milliseconds(100)
     /// What lasts for less time counts when it has ended, by what it was made of: 1 s.
-    public static let patience: Duration = .seconds(1)
+    package static let patience: Duration = .seconds(1)
 
     private var link = 0.0
     private var disk = 0.0
@@ -24,12 +26,12 @@ public struct BottleneckMeter: Sendable, Hashable {
     private var current: Stage?
 
     /// A meter that begins now.
-    public init(now: Instant) {
+    package init(now: Instant) {
         last = now
     }
 
     /// Takes note that a stage took so long, until now.
-    public mutating func add(_ stage: Bottleneck, _ duration: Duration, now: Instant) {
+    package mutating func add(_ stage: Bottleneck, _ duration: Duration, now: Instant) {
         let elapsed = now > last ? (now - last).seconds : 0
         last = max(last, now)
         // Of the exponential function this is near enough, and needs no library.
@@ -46,12 +48,12 @@ public struct BottleneckMeter: Sendable, Hashable {
     }
 
     /// A stage begins now, and the one before has ended: what that took is told by ``add(_:_:now:)``.
-    public mutating func begin(_ stage: Bottleneck, now: Instant) {
+    package mutating func begin(_ stage: Bottleneck, now: Instant) {
         current = Stage(name: stage, start: now)
     }
 
     /// What took the most until now.
-    public func bottleneck(now: Instant) -> Bottleneck {
+    package func bottleneck(now: Instant) -> Bottleneck {
         guard let current, now - current.start >= Self.patience else { return most }
         var meter = self
         meter.add(current.name, now - current.start, now: now)

@@ -1,5 +1,7 @@
-public import BatonEventLoop
-public import BatonProtocol
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonEventLoop
+package import BatonProtocol
 import Synchronization
 
 /// The buffers of all documents of this process: one part of its budget, whatever the number of transfers.
@@ -11,18 +13,18 @@ import Synchronization
 ///
 /// Who acquires a buffer has to release it, exactly once, when nobody reads or writes it any more: a buffer that is
 /// dropped instead is lost to the budget.
-public final class BufferPool: Sendable {
+package final class BufferPool: Sendable {
     /// Bytes that all buffers together take where a pool has a budget of its own: 24 MiB by default.
-    public static let defaultBudget = 24 << 20
+    package static let defaultBudget = 24 << 20
     /// How many may wait in line for a buffer: 256 by default. It bounds what a flood of requests can pile up.
-    public static let defaultWaiterLimit = 256
+    package static let defaultWaiterLimit = 256
 
     /// Bytes of one buffer. By default one chunk record: 1 MiB and its checksum.
-    public let bufferCapacity: Int
+    package let bufferCapacity: Int
     /// How many buffers there can be: as many as fit in the part's ceiling, at least one.
-    public let limit: Int
+    package let limit: Int
     /// How many may wait in line.
-    public let waiterLimit: Int
+    package let waiterLimit: Int
 
     private struct Waiter {
         let number: UInt64
@@ -46,7 +48,7 @@ public final class BufferPool: Sendable {
     ///
     /// - Parameter part: of the documents alone; one buffer at the least is reserved in it, so that a line for buffers
     ///   always moves.
-    public init(
+    package init(
         part: ByteBudget.Part, bufferCapacity: Int = ChunkRecord.capacity, waiterLimit: Int = defaultWaiterLimit
     ) {
         precondition(part.reserved >= bufferCapacity, "one buffer is there for certain")
@@ -57,7 +59,7 @@ public final class BufferPool: Sendable {
     }
 
     /// A pool with a budget of its own, of at most `budget / bufferCapacity` buffers and at least one.
-    public convenience init(
+    package convenience init(
         budget: Int = defaultBudget, bufferCapacity: Int = ChunkRecord.capacity,
         waiterLimit: Int = defaultWaiterLimit
     ) {
@@ -73,18 +75,18 @@ public final class BufferPool: Sendable {
     }
 
     /// Buffers that are out at this moment.
-    public var lentCount: Int { state.withLock { $0.lent.count } }
+    package var lentCount: Int { state.withLock { $0.lent.count } }
 
     /// Buffers that exist, lent and idle.
-    public var allocatedCount: Int { state.withLock { $0.lent.count + $0.idle.count } }
+    package var allocatedCount: Int { state.withLock { $0.lent.count + $0.idle.count } }
 
     /// Tasks in line at this moment.
-    public var waiterCount: Int { state.withLock { $0.waiters.count } }
+    package var waiterCount: Int { state.withLock { $0.waiters.count } }
 
     /// An empty buffer; waits, first come first served, while all are out.
     ///
     /// - Throws: `busy` when too many wait already, `cancelled` when the task is cancelled before its turn.
-    public nonisolated(nonsending) func acquire() async throws(DocumentError) -> Buffer {
+    package nonisolated(nonsending) func acquire() async throws(DocumentError) -> Buffer {
         // The common case makes no continuation.
         if !Task.isCancelled, let buffer = acquireIfAvailable() { return buffer }
         let number = state.withLock { state in
@@ -100,12 +102,12 @@ public final class BufferPool: Sendable {
     }
 
     /// An empty buffer if one is free and nobody is in line.
-    public func acquireIfAvailable() -> Buffer? {
+    package func acquireIfAvailable() -> Buffer? {
         state.withLock { take(&$0) }
     }
 
     /// Gives a buffer back. What it held is forgotten; a buffer that is not out from this pool is left alone.
-    public func release(_ buffer: Buffer) {
+    package func release(_ buffer: Buffer) {
         let next: Waiter? = state.withLock { state in
             guard state.lent[ObjectIdentifier(buffer)] != nil else { return nil }
             buffer.count = 0
@@ -123,7 +125,7 @@ public final class BufferPool: Sendable {
     }
 
     /// Frees the buffers that nobody uses: for when the last transfer is over.
-    public func trim() {
+    package func trim() {
         // Freed outside of the lock: giving pages back to the system takes its time.
         let idle = state.withLock { state in
             let idle = state.idle

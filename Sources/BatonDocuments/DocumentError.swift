@@ -1,12 +1,14 @@
-public import SystemPackage
+// SPDX-License-Identifier: Apache-2.0
+
+package import SystemPackage
 
 /// Why a document could not be offered, read, received or put in place.
 ///
 /// It is made for two readers: `code` for programs (stable, one per cause), `message` for people (a plain sentence or
 /// two that say what is wrong and what to do).
-public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible {
+package struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The cause. The raw values are stable: they are printed by `--json` and may be written to logs.
-    public enum Code: String, Sendable, Hashable, CaseIterable {
+    package enum Code: String, Sendable, Hashable, CaseIterable {
         /// The document does not exist.
         case missing
         /// The document may not be read by this user.
@@ -64,21 +66,21 @@ public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible 
     }
 
     /// The cause.
-    public let code: Code
+    package let code: Code
     /// The file or folder that it is about, for people: control characters are escaped.
-    public let subject: String
+    package let subject: String
     /// What the system said, where it was the system that refused.
-    public let underlyingError: Errno?
+    package let underlyingError: Errno?
 
     /// An error about the thing that `subject` names (already fit to be shown).
-    public init(_ code: Code, _ subject: String, underlyingError: Errno? = nil) {
+    package init(_ code: Code, _ subject: String, underlyingError: Errno? = nil) {
         self.code = code
         self.subject = subject
         self.underlyingError = underlyingError
     }
 
     /// What is wrong and what to do, in plain sentences.
-    public var message: String {
+    package var message: String {
         switch code {
         case .missing:
             "'\(subject)' does not exist. Check the path."
@@ -142,7 +144,7 @@ public struct DocumentError: Error, Sendable, Hashable, CustomStringConvertible 
     }
 
     /// The same as `message`.
-    public var description: String { message }
+    package var description: String { message }
 
     private var reason: String {
         guard let underlyingError else { return "" }

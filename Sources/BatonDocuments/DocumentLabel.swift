@@ -1,22 +1,24 @@
-public import SystemPackage
+// SPDX-License-Identifier: Apache-2.0
+
+package import SystemPackage
 
 /// The name of a document as a label: bytes, never a path.
 ///
 /// A label that came from a peer is one component that may be created in a folder, or it is refused. It says nothing
 /// about where the folder is.
-public struct DocumentLabel: Sendable, Hashable, CustomStringConvertible {
+package struct DocumentLabel: Sendable, Hashable, CustomStringConvertible {
     /// The most bytes that a name may have: Linux's NAME_MAX, which its common file systems share.
-    public static let maximumLength = 255
+    package static let maximumLength = 255
 
     /// The name: 1 to 255 bytes without `/` and NUL, and neither `.` nor `..`. No encoding is implied.
-    public let bytes: [UInt8]
+    package let bytes: [UInt8]
 
     /// A label from bytes that somebody else chose.
     ///
     /// Everything that Linux allows in a name is kept, a leading dot as well.
     ///
     /// - Throws: `badName`.
-    public init(_ bytes: some Collection<UInt8>) throws(DocumentError) {
+    package init(_ bytes: some Collection<UInt8>) throws(DocumentError) {
         let bytes = Array(bytes.prefix(Self.maximumLength + 1))
         let dot = UInt8(ascii: ".")
         guard
@@ -36,12 +38,12 @@ public struct DocumentLabel: Sendable, Hashable, CustomStringConvertible {
     /// The label of a path of this machine: its last component.
     ///
     /// - Throws: `badName` for a path without one, such as `/`.
-    public init(of path: FilePath) throws(DocumentError) {
+    package init(of path: FilePath) throws(DocumentError) {
         try self.init(path.lastComponent.map { $0.withPlatformString { Array(bytesOf: $0) } } ?? [])
     }
 
     /// The name for people, escaped.
-    public var description: String { NameDisplay.escaped(bytes) }
+    package var description: String { NameDisplay.escaped(bytes) }
 
     /// The name as a path component.
     var component: FilePath.Component? {

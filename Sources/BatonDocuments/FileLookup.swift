@@ -1,12 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import CLinux
 import Glibc
-public import SystemPackage
+package import SystemPackage
 
 /// Where files really are, as the kernel has it. Every call blocks on the disk.
-public enum FileLookup {
+package enum FileLookup {
     /// What is beneath a folder under a path.
-    public enum Found: Sendable, Hashable {
+    package enum Found: Sendable, Hashable {
         /// A regular file, with its size in bytes.
         case file(size: UInt64)
         /// A folder.
@@ -22,7 +24,7 @@ public enum FileLookup {
     /// The path without links and `..`, as `realpath(3)` has it.
     ///
     /// - Throws: why it cannot be told, `noSuchFileOrDirectory` for what is not there.
-    public static func resolved(_ path: FilePath) throws(Errno) -> FilePath {
+    package static func resolved(_ path: FilePath) throws(Errno) -> FilePath {
         while true {
             let resolved = path.withPlatformString { Glibc.realpath($0, nil) }
             if let resolved {
@@ -42,7 +44,7 @@ public enum FileLookup {
     ///   - folder: links on the way to it are followed: it is the user's own choice.
     ///   - followsLinks: whether those beneath the folder are followed that do not leave it. Default true.
     /// - Throws: what the system says when it can tell neither, `noFunction` before Linux 5.6.
-    public static func find(
+    package static func find(
         _ components: [[UInt8]], beneath folder: FilePath, followsLinks: Bool = true
     ) throws(Errno) -> Found {
         let root = try SystemCalls.open(folder, O_RDONLY | O_DIRECTORY)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import CLinux
 import Glibc
@@ -7,14 +9,14 @@ import SystemPackage
 struct FileSystem {
     /// A number that it keeps, whatever the number of the device on which it is found; nil where it tells none.
     let number: UInt64?
-    /// Tells it from others: that number, or where there is none the one of the device on which it is found; nil where the
-    /// disk does not answer.
+    /// Tells it from others: that number, or where there is none the one of the device on which it is found; nil where
+    /// the disk does not answer.
     let key: UInt64?
     /// Whether a file has the same inode number for as long as it exists.
     ///
-    /// FAT and exFAT have no such numbers: Linux makes one up whenever it looks at a file that it has forgotten, after the
-    /// disk was put in again and when memory is short. Most daemons of FUSE leave it to the kernel likewise. As long as a
-    /// file is open its number stays in any case.
+    /// FAT and exFAT have no such numbers: Linux makes one up whenever it looks at a file that it has forgotten, after
+    /// the disk was put in again and when memory is short. Most daemons of FUSE leave it to the kernel likewise. As
+    /// long as a file is open its number stays in any case.
     let keepsInodes: Bool
 
     /// The one that an open file or folder is on.

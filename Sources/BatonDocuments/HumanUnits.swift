@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Sizes, rates and times as people read them. Locale-free, so that output stays the same everywhere.
-public enum HumanUnits {
+package enum HumanUnits {
     private static let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
 
     /// A size in binary units: `0 bytes`, `1 byte`, `1.5 KiB`, `412 MiB`, `1.0 GiB`. One decimal below 10.
-    public static func bytes(_ count: UInt64) -> String {
+    package static func bytes(_ count: UInt64) -> String {
         if count == 1 { return "1 byte" }
         if count < 1024 { return "\(count) bytes" }
         var shift: UInt64 = 10
@@ -21,14 +23,14 @@ public enum HumanUnits {
     }
 
     /// A rate in bytes per second: `610 MiB/s`.
-    public static func rate(_ bytesPerSecond: Double) -> String {
+    package static func rate(_ bytesPerSecond: Double) -> String {
         guard bytesPerSecond.isFinite, bytesPerSecond >= 0 else { return "? bytes/s" }
         return bytes(UInt64(min(bytesPerSecond, 1e18))) + "/s"
     }
 
-    /// A time: `0 s`, `1 s`, `59 s`, `2 min 5 s`, `1 h 3 min`, `2 d 3 h`. Rounded up to seconds, because what is left of
-    /// a second is still to be waited for.
-    public static func duration(_ duration: Duration) -> String {
+    /// A time: `0 s`, `1 s`, `59 s`, `2 min 5 s`, `1 h 3 min`, `2 d 3 h`. Rounded up to seconds, because what is left
+    /// of a second is still to be waited for.
+    package static func duration(_ duration: Duration) -> String {
         let (whole, fraction) = duration.components
         if whole < 0 || fraction < 0 { return "0 s" }
         let seconds = whole < Int64.max && fraction > 0 ? whole + 1 : whole

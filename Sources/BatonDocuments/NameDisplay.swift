@@ -1,21 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonProtocol
 
 /// How names that came from a disk or from a peer are shown to people.
 ///
 /// A file's name is bytes. Shown raw it could move the cursor, change the terminal's title or, with the controls of
 /// right-to-left writing, pretend another extension.
-public enum NameDisplay {
+package enum NameDisplay {
     /// How many marks one character may have on it: 5. Scripts stack four at the most; more of them leave their line.
-    public static let markLimit = 5
+    package static let markLimit = 5
 
     /// The name with every character escaped that does not show as itself.
     ///
-    /// Characters that are unsafe to show, controls and those of no meaning among them, and marks beyond ``markLimit`` become
-    /// `\u{…}`, bytes that are no UTF-8 become `\xNN`, and a backslash is
-    /// doubled, so that the result is unambiguous. The joiners and variation selectors that scripts and emoji need stay.
+    /// Characters that are unsafe to show, controls and those of no meaning among them, and marks beyond ``markLimit``
+    /// become `\u{…}`, bytes that are no UTF-8 become `\xNN`, and a backslash is doubled, so that the result is
+    /// unambiguous. The joiners and variation selectors that scripts and emoji need stay.
     ///
     /// - Parameter isSentence: names in it are escaped by now, so that a backslash stays as it is.
-    public static func escaped(_ bytes: some Collection<UInt8>, isSentence: Bool = false) -> String {
+    package static func escaped(_ bytes: some Collection<UInt8>, isSentence: Bool = false) -> String {
         var shown = ""
         var marks = 0
         var parser = Unicode.UTF8.ForwardParser()

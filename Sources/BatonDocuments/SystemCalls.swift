@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import CLinux
 import Glibc
@@ -94,7 +96,8 @@ enum SystemCalls {
         }
     }
 
-    /// Makes a file's or folder's state durable. File systems that cannot do it for a folder (EINVAL) are taken as done.
+    /// Makes a file's or folder's state durable. File systems that cannot do it for a folder (EINVAL) are taken as
+    /// done.
     static func synchronize(_ file: borrowing OwnedDescriptor) throws(Errno) {
         let number = file.rawValue
         do {

@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Baton
 public import Foundation
 
 /// A continuation stream's input for code that wants Foundation's `InputStream`.
 ///
-/// `read(_:maxLength:)` blocks the calling thread until bytes have come: it is for threads of the application's own, not
-/// for `async` code. Scheduling on a run loop is not supported, nor is a delegate: there are no events. One thread at a
-/// time uses it.
+/// `read(_:maxLength:)` blocks the calling thread until bytes have come: it is for threads of the application's own,
+/// not for `async` code. Scheduling on a run loop is not supported, nor is a delegate: there are no events. One thread
+/// at a time uses it.
 public final class ContinuationInputStream: InputStream {
     private let input: ContinuationInput
     private var unread = Data()

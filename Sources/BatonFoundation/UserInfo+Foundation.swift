@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import Baton
 import Foundation
 
 /// User info as Foundation's dictionaries, which is what `NSUserActivity` takes.
 extension UserInfo {
-    /// User info from a dictionary of the ten types: array, data, date, dictionary, null, number, set, string, URL, UUID,
-    /// as Swift's types or as Foundation's classes.
+    /// User info from a dictionary of the ten types: array, data, date, dictionary, null, number, set, string, URL,
+    /// UUID, as Swift's types or as Foundation's classes.
     ///
     /// `true`, 1 and 1.0 stay three different things, in an `NSNumber` as well. ``UserInfoValue`` may stand for itself.
     ///
@@ -15,8 +17,8 @@ extension UserInfo {
         self.init(entries)
     }
 
-    /// The same as Swift's and Foundation's types: `Bool`, `Int`, `UInt64` (above `Int.max`), `Double`, `String`, `Data`,
-    /// `Date`, `URL`, `UUID`, `NSNull`, `[Any]`, `Set<AnyHashable>`, `[String: Any]`.
+    /// The same as Swift's and Foundation's types: `Bool`, `Int`, `UInt64` (above `Int.max`), `Double`, `String`,
+    /// `Data`, `Date`, `URL`, `UUID`, `NSNull`, `[Any]`, `Set<AnyHashable>`, `[String: Any]`.
     ///
     /// To Swift's `AnyHashable` 1 and 1.0 are the same: of a set that has both, the second one stays a
     /// ``UserInfoValue``.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension String {
     /// The longest beginning that fits into so many bytes and ends between two characters. From the front: to find the
     /// last character of a row of flags, all of them have to be looked at.

@@ -1,16 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import SwiftProtobuf
 
 extension WireDictionaryValue {
     /// The most bytes of a key, and of a text that is in a set.
     ///
-    /// Swift hashes and compares text in its normal form, and bringing a long row of combining marks into it takes time that
-    /// grows with the square of its length: 0.47 s for 64 KiB. Of texts of this length a whole message costs milliseconds.
-    public static let keyBound = 1024
+    /// Swift hashes and compares text in its normal form, and bringing a long row of combining marks into it takes time
+    /// that grows with the square of its length: 0.47 s for 64 KiB. Of texts of this length a whole message costs
+    /// milliseconds.
+    package static let keyBound = 1024
 
     /// The entries by their keys.
     ///
     /// Only for what this process has made, or what ``requireCheapKeys()`` has looked at.
-    public var entries: [String: WireValue] {
+    package var entries: [String: WireValue] {
         get { Dictionary(pairs.map { ($0.key, $0.value) }, uniquingKeysWith: { $1 }) }
         set {
             let sorted = newValue.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
@@ -26,7 +29,7 @@ extension WireDictionaryValue {
     /// Makes sure that nothing in here is expensive to hash. Costs a look at each value, and hashes nothing.
     ///
     /// - Throws: ``HandoffError`` with `invalidRequest`.
-    public func requireCheapKeys() throws(HandoffError) {
+    package func requireCheapKeys() throws(HandoffError) {
         try requireCheap(HashedLimits())
     }
 
@@ -34,8 +37,8 @@ extension WireDictionaryValue {
     package struct HashedLimits: Sendable {
         /// The most bytes of a text.
         package var text = WireDictionaryValue.keyBound
-        /// Whether a number has to be one: NaN equals nothing, itself included, so that a set of them compares each with
-        /// all others.
+        /// Whether a number has to be one: NaN equals nothing, itself included, so that a set of them compares each
+        /// with all others.
         package var areNumbers = true
 
         package init() {}

@@ -1,35 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonProtocol
-public import BatonTransport
+package import BatonTransport
 
 /// The one typed error that a failed request or handoff ends in, on both sides.
 ///
 /// It crosses every border as a ``WireFailure``, so that the application is told what happened on the other device.
-public struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible {
+package struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What kind of failure it is.
-    public typealias Code = WireFailure.Code
+    package typealias Code = WireFailure.Code
 
-    public let code: Code
+    package let code: Code
     /// One sentence for people, without a full stop at the end.
-    public let message: String
+    package let message: String
     /// The name of the device that the failure speaks of, such as the holder of an exclusive claim; else empty.
-    public let device: String
+    package let device: String
 
-    /// The most bytes of a sentence, and of a device's name, that are kept of what the other side says. The sentence fits
-    /// another message then, with words in front of it.
+    /// The most bytes of a sentence, and of a device's name, that are kept of what the other side says. The sentence
+    /// fits another message then, with words in front of it.
     static let (messageBound, deviceBound) = (1024, 63)
     /// The most bytes of a sentence of which many may wait for somebody to read them.
     static let shortBound = 300
 
-    public init(_ code: Code, _ message: String, device: String = "") {
+    package init(_ code: Code, _ message: String, device: String = "") {
         self.code = code
         self.message = message
         self.device = device
     }
 
-    public var description: String { message }
+    package var description: String { message }
 
     /// The failure that a peer, or the node, answered with; of a sentence that is very long only the beginning.
-    public init(_ failure: WireFailure) {
+    package init(_ failure: WireFailure) {
         let code: Code =
             switch failure.code {
             case .unspecified, .UNRECOGNIZED: .internal
@@ -47,7 +49,7 @@ public struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The message that carries this error.
-    public var failure: WireFailure {
+    package var failure: WireFailure {
         var failure = WireFailure()
         failure.code = code
         failure.message = message
@@ -56,7 +58,7 @@ public struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     /// What a broken connection or stream means for the request on it.
-    public init(_ error: TransportError) {
+    package init(_ error: TransportError) {
         let code: Code =
             switch error.code {
             case .unreachable: .peerUnreachable
@@ -71,7 +73,7 @@ public struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     /// What any error means for the handoff that it ended; itself where it is one of these.
-    public init(wrapping error: any Error) {
+    package init(wrapping error: any Error) {
         switch error {
         case let error as HandoffError: self = error
         case let error as TransportError: self.init(error)

@@ -1,13 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonProtocol
-public import BatonTransport
-public import SwiftProtobuf
+package import BatonTransport
+package import SwiftProtobuf
 
 /// Limits of every message, whoever sends it.
-public enum MessageLimits {
+package enum MessageLimits {
     /// Bytes of one encoded message: what fits in OPEN and RESPONSE.
-    public static let size = 64 << 10
+    package static let size = 64 << 10
     /// How deep messages may nest: deeper ones are refused before they cost stack.
-    public static let depth = 32
+    package static let depth = 32
 
     static var decoding: BinaryDecodingOptions { decoding(depth: depth) }
 
@@ -22,7 +24,7 @@ extension WireRequest {
     /// Decodes the request that opened a stream.
     ///
     /// - Throws: ``HandoffError`` with `invalidRequest`.
-    public static func decode(_ bytes: [UInt8]) throws(HandoffError) -> WireRequest.OneOf_Kind {
+    package static func decode(_ bytes: [UInt8]) throws(HandoffError) -> WireRequest.OneOf_Kind {
         try decode(bytes, depth: MessageLimits.depth)
     }
 
@@ -47,7 +49,7 @@ extension Connection {
     ///     ``BatonTransport/Connection/open(_:window:)``.
     ///   - opened: is given the stream before the response is waited for, so that somebody else can abort it.
     /// - Throws: ``HandoffError``: the peer's ``WireFailure``, or what became of the connection.
-    public func request(
+    package func request(
         _ kind: WireRequest.OneOf_Kind, window: Int? = nil, opened: (@Sendable (Stream) -> Void)? = nil
     ) async throws(HandoffError) -> (WireResponse.OneOf_Kind, Stream) {
         var request = WireRequest()
@@ -78,7 +80,7 @@ extension Connection {
     ///
     /// - Parameter opened: as for ``request(_:opened:)``.
     /// - Throws: likewise.
-    public func answer(
+    package func answer(
         to kind: WireRequest.OneOf_Kind, opened: (@Sendable (Stream) -> Void)? = nil
     ) async throws(HandoffError) -> WireResponse.OneOf_Kind {
         let (response, stream) = try await request(kind, opened: opened)
@@ -89,10 +91,10 @@ extension Connection {
 
 extension Stream {
     /// Bytes of records that may wait to be sent before ``send(record:)`` waits: one record of the greatest size.
-    public static let recordQueueBound = MessageLimits.size
+    package static let recordQueueBound = MessageLimits.size
 
     /// Answers the request that opened the stream.
-    public func respond(_ kind: WireResponse.OneOf_Kind) async throws(HandoffError) {
+    package func respond(_ kind: WireResponse.OneOf_Kind) async throws(HandoffError) {
         var response = WireResponse()
         response.kind = kind
         let bytes = try response.encoded()
@@ -103,9 +105,9 @@ extension Stream {
         }
     }
 
-    /// Answers with a failure and ends the stream; aborts it when it was answered already, since an END there would look
-    /// like all went well.
-    public func fail(_ error: HandoffError) async {
+    /// Answers with a failure and ends the stream; aborts it when it was answered already, since an END there would
+    /// look like all went well.
+    package func fail(_ error: HandoffError) async {
         do {
             try await respond(.failure(error.failure))
             await finish()
@@ -116,8 +118,9 @@ extension Stream {
 
     /// Answers the request that opened the stream with some records behind it, and ends the stream.
     ///
-    /// - Throws: ``HandoffError`` with `limitExceeded` where there is no room to keep them for a peer that does not read.
-    public func answer(
+    /// - Throws: ``HandoffError`` with `limitExceeded` where there is no room to keep them for a peer that does not
+    ///   read.
+    package func answer(
         _ kind: WireResponse.OneOf_Kind, following records: [some Message]
     ) async throws(HandoffError) {
         let buffer = Buffer(copying: try records.framed())
@@ -132,13 +135,13 @@ extension Stream {
     }
 
     /// Sends one length-delimited record (a varint and the message); waits while the peer does not read.
-    public func send(record: some Message) async throws(HandoffError) {
+    package func send(record: some Message) async throws(HandoffError) {
         try await send(records: CollectionOfOne(record))
     }
 
-    /// Sends some records at once, as ``send(record:)`` does one: no larger together than the greatest of one, so that no
-    /// more waits to be sent.
-    public func send(records: some Collection<some Message>) async throws(HandoffError) {
+    /// Sends some records at once, as ``send(record:)`` does one: no larger together than the greatest of one, so that
+    /// no more waits to be sent.
+    package func send(records: some Collection<some Message>) async throws(HandoffError) {
         let bytes = try records.framed()
         do {
             try await write(Buffer(copying: bytes), queueBound: Self.recordQueueBound)
@@ -148,24 +151,24 @@ extension Stream {
     }
 
     /// The length-delimited records that the peer sends, until its END.
-    public func records<Record: Message>(of type: Record.Type) -> RecordSequence<Record> {
+    package func records<Record: Message>(of type: Record.Type) -> RecordSequence<Record> {
         RecordSequence(stream: self)
     }
 }
 
 /// Length-delimited records of one type, read from a stream as they come.
-public struct RecordSequence<Record: Message>: AsyncSequence {
-    public typealias Element = Record
-    public typealias Failure = HandoffError
+package struct RecordSequence<Record: Message>: AsyncSequence {
+    package typealias Element = Record
+    package typealias Failure = HandoffError
 
     let stream: Stream
 
-    public func makeAsyncIterator() -> Iterator {
+    package func makeAsyncIterator() -> Iterator {
         Iterator(stream: stream)
     }
 
     /// Keeps at most one record and one buffer.
-    public struct Iterator: AsyncIteratorProtocol {
+    package struct Iterator: AsyncIteratorProtocol {
         let stream: Stream
         private var parser = RecordParser<Record>()
 
@@ -173,15 +176,15 @@ public struct RecordSequence<Record: Message>: AsyncSequence {
             self.stream = stream
         }
 
-        public mutating func next() async throws(HandoffError) -> Record? {
+        package mutating func next() async throws(HandoffError) -> Record? {
             try await next(isolation: nil)
         }
 
         /// The next record; `nil` at the peer's END.
         ///
-        /// - Throws: ``HandoffError`` for a record that is too long, cut short or not of this type; `cancelled` where the
-        ///   task is.
-        public mutating func next(isolation actor: isolated (any Actor)?) async throws(HandoffError) -> Record? {
+        /// - Throws: ``HandoffError`` for a record that is too long, cut short or not of this type; `cancelled` where
+        ///   the task is.
+        package mutating func next(isolation actor: isolated (any Actor)?) async throws(HandoffError) -> Record? {
             while true {
                 // Also where there is always something to read.
                 guard !Task.isCancelled else { throw HandoffError(.cancelled, "it was cancelled") }

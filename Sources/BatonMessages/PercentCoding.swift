@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The escapes of a URL's path (RFC 3986, 2.1).
-public enum PercentCoding {
+package enum PercentCoding {
     /// Everything but letters, digits and what a path may have (3.3) is escaped.
-    public static func encode(_ bytes: some Sequence<UInt8>) -> String {
+    package static func encode(_ bytes: some Sequence<UInt8>) -> String {
         let digits = Array("0123456789ABCDEF".utf8)
         var encoded: [UInt8] = []
         for byte in bytes {
@@ -15,7 +17,7 @@ public enum PercentCoding {
     }
 
     /// - Returns: `nil` for a `%` without two digits.
-    public static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+    package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
         var decoded: [UInt8] = []
         var rest = text.makeIterator()
         while let byte = rest.next() {

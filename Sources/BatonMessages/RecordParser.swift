@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import SwiftProtobuf
 
 /// Takes length-delimited records (a varint and the message) out of bytes that come in pieces.

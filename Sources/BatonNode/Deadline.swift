@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 import BatonTransport
@@ -10,8 +12,8 @@ import BatonTransport
 ///   - duration: how long it may take.
 ///   - what: completes the sentence "… did not … in N s", such as "the application did not answer".
 ///   - device: the name of the device that did not answer; empty where it is an application of this device.
-///   - late: what is done before the operation is cancelled, such as to tell the other side why; what the operation throws
-///     because of that counts as late.
+///   - late: what is done before the operation is cancelled, such as to tell the other side why; what the operation
+///     throws because of that counts as late.
 func withDeadline<Value: Sendable>(
     _ duration: Duration, _ what: String, device: String = "", late: @escaping @Sendable () async -> Void = {},
     _ operation: @escaping @Sendable () async throws -> Value

@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 import BatonTransport
 
 extension IncomingStream {
-    /// Bytes of a request that is decoded at once: 4 KiB, and most have 50. A longer one may consist of tens of thousands of
-    /// fields, and leaves the loop for that.
+    /// Bytes of a request that is decoded at once: 4 KiB, and most have 50. A longer one may consist of tens of
+    /// thousands of fields, and leaves the loop for that.
     private static let shortRequest = 4 << 10
 
     /// The request.

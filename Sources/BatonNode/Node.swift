@@ -1,28 +1,30 @@
-public import BatonAccount
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonAccount
 import BatonDiscovery
 import BatonDocuments
 import BatonEventLoop
 import BatonProtocol
 import BatonTLS
-public import BatonTransport
+package import BatonTransport
 import BatonWeb
 import FoundationEssentials
-public import Logging
+package import Logging
 
-public import struct SystemPackage.FilePath
+package import struct SystemPackage.FilePath
 
 /// The process that runs on each device: announces, finds, serves and accepts. One per user.
 ///
 /// ``start()`` brings every part up or throws; ``stop()`` takes them down in order: withdraw, say goodbye, finish what
 /// is being written.
-public actor Node {
+package actor Node {
     /// How long a stopping node lets documents that are being written be finished.
     private static let stopGrace = Duration.seconds(10)
-    /// How long a node that offers something stays announced when it stops, offering nothing: Avahi says a change after up
-    /// to 370 ms, and nothing of it once the name has gone.
+    /// How long a node that offers something stays announced when it stops, offering nothing: Avahi says a change after
+    /// up to 370 ms, and nothing of it once the name has gone.
     private static let lastWords = Duration.milliseconds(500)
-    /// How long a stopping node waits for a responder that does not answer: its last record alone can take 50 s, in which
-    /// nothing else is brought to an end. D-Bus says goodbye for a process that has ended.
+    /// How long a stopping node waits for a responder that does not answer: its last record alone can take 50 s, in
+    /// which nothing else is brought to an end. D-Bus says goodbye for a process that has ended.
     private static let goodbye = Duration.seconds(3)
     /// Connections are spread over this many loops.
     private static let connectionLoops = 2
@@ -62,7 +64,7 @@ public actor Node {
     /// - Parameters:
     ///   - home: where it keeps its state and its socket.
     ///   - logger: for what an operator may want to know; never secrets.
-    public init(home: Home, configuration: NodeConfiguration = NodeConfiguration(), logger: Logger) {
+    package init(home: Home, configuration: NodeConfiguration = NodeConfiguration(), logger: Logger) {
         self.init(home: home, configuration: configuration, seams: NodeSeams(), logger: logger)
     }
 
@@ -77,10 +79,10 @@ public actor Node {
     }
 
     /// The port that other devices dial in this period of its announcements; `nil` when the node does not run.
-    public var port: UInt16? { parts?.listeners.port }
+    package var port: UInt16? { parts?.listeners.port }
 
     /// Starts every part.
-    public func start() async throws(NodeError) {
+    package func start() async throws(NodeError) {
         guard parts == nil else { return }
         if configuration.port != 0, configuration.port < Advertisement.minimumPort {
             throw .portReserved(configuration.port)
@@ -117,7 +119,7 @@ public actor Node {
     }
 
     /// Stops every part; returns when all is said and written.
-    public func stop() async {
+    package func stop() async {
         guard let parts else { return }
         self.parts = nil
         parts.listeners.close()
@@ -273,8 +275,8 @@ public actor Node {
             automatic: Task { await automatic.run() }, accepting: accepting)
     }
 
-    /// Tells other devices what changes of what is offered: of something withdrawn and of what takes its place at once, so
-    /// that nothing of the ration of announcements is spent on a moment in which nothing was offered.
+    /// Tells other devices what changes of what is offered: of something withdrawn and of what takes its place at once,
+    /// so that nothing of the ration of announcements is spent on a moment in which nothing was offered.
     private static func announce(
         _ changes: AsyncStream<Offers.Change>, of offers: Offers, by announcer: Announcer
     ) async {
@@ -325,7 +327,7 @@ public actor Node {
 
 extension AccountStore {
     /// Where the account of a home is.
-    public static func folder(in home: Home) -> FilePath {
+    package static func folder(in home: Home) -> FilePath {
         FilePath(home.stateFolder).appending("account")
     }
 }

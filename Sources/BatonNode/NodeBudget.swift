@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 import BatonEventLoop
 import BatonProtocol
@@ -5,12 +7,12 @@ import BatonTransport
 
 /// How the one budget for bytes that others make a node keep is divided.
 ///
-/// What is counted: received bytes that nobody has read, by what was promised to their senders; what is asked, as it came
-/// and as it was read, and what it is answered, for as long as the streams live; documents that are read ahead of who
-/// fetches them, what is in them, and which of their bytes the other side has; and what continuation streams keep between
-/// the two that talk. Of every class a part is reserved, so that devices which fill theirs stop neither this user's
-/// applications nor documents, and the reverse; what is left goes to whoever comes first. Strangers get none of it
-/// (``NodeLimits/visitBytes`` bounds them).
+/// What is counted: received bytes that nobody has read, by what was promised to their senders; what is asked, as it
+/// came and as it was read, and what it is answered, for as long as the streams live; documents that are read ahead of
+/// who fetches them, what is in them, and which of their bytes the other side has; and what continuation streams keep
+/// between the two that talk. Of every class a part is reserved, so that devices which fill theirs stop neither this
+/// user's applications nor documents, and the reverse; what is left goes to whoever comes first. Strangers get none of
+/// it (``NodeLimits/visitBytes`` bounds them).
 ///
 /// Beside it stand constants, each where it is bounded. A connection takes at the worst 1 MiB for TLS, its states and
 /// the two buffers of its socket (``NodeLimits/connections``, ``NodeLimits/handshakes``,
@@ -26,8 +28,8 @@ import BatonTransport
 /// 1.5 KiB each.
 ///
 /// Connections, visitors and offers were measured in a process of their own (NodeMemoryTests): 75 KiB for a connection
-/// on which nothing is asked, 65 for a visitor, 145 for an offer, a third of which is its request as it came and is in the
-/// budget. The rest are sums.
+/// on which nothing is asked, 65 for a visitor, 145 for an offer, a third of which is its request as it came and is in
+/// the budget. The rest are sums.
 ///
 /// It is the bound under attack. A transfer holds a fraction of it, one stream's window at the worst (a little over 6
 /// MiB) and three chunks, so that a node stays below 64 MiB in all, of which its libraries take 23.
@@ -40,7 +42,8 @@ struct BufferLimits: Sendable {
 
     /// In all, in bytes. Default 144 MiB, of which 115 are reserved.
     var total = 144 << 20
-    /// What other devices send. Reserved by default: 256 KiB for each of 32 connections and 16 handshakes. At most 40 MiB.
+    /// What other devices send. Reserved by default: 256 KiB for each of 32 connections and 16 handshakes. At most 40
+    /// MiB.
     var devices = Part(reserved: 12 << 20, ceiling: 40 << 20)
     /// What this user's applications send, which another program of his may be. Reserved by default: 64 KiB for each of
     /// 144 connections. At most 18 MiB.
@@ -50,19 +53,19 @@ struct BufferLimits: Sendable {
     var deviceRequests = Part(reserved: 9 << 20, ceiling: 18 << 20)
     /// The same of this user's applications. Reserved by default: 64 KiB for each of 144 connections. At most 24 MiB.
     var applicationRequests = Part(reserved: 9 << 20, ceiling: 24 << 20)
-    /// Documents on their way: see ``BatonDocuments/BufferPool``. Reserved by default: 12 buffers, of which one device can
-    /// hold nine (``NodeLimits/transfersPerDevice``). At most 22, which three devices can hold that stand still.
+    /// Documents on their way: see ``BatonDocuments/BufferPool``. Reserved by default: 12 buffers, of which one device
+    /// can hold nine (``NodeLimits/transfersPerDevice``). At most 22, which three devices can hold that stand still.
     var documents = Part(reserved: 13 << 20, ceiling: 23 << 20)
-    /// What applications of other devices look at of documents: whoever waits for it does not wait for devices that stand
-    /// still with documents. Reserved by default: two buffers, which is what one device can hold. At most 8 MiB.
+    /// What applications of other devices look at of documents: whoever waits for it does not wait for devices that
+    /// stand still with documents. Reserved by default: two buffers, which is what one device can hold. At most 8 MiB.
     var previews = Part(reserved: 3 << 20, ceiling: 8 << 20)
     /// What this user's applications read of documents, one buffer for each read. Not the same as ``previews``: of two
-    /// devices that read each other's documents, each could wait for what the other one has to send. Reserved by default:
-    /// two buffers. At most 8 MiB.
+    /// devices that read each other's documents, each could wait for what the other one has to send. Reserved by
+    /// default: two buffers. At most 8 MiB.
     var reads = Part(reserved: 3 << 20, ceiling: 8 << 20)
-    /// What is in documents, while it is looked at, told, or held by a claim: the greatest takes 28 MiB. Each device has
-    /// half of what there is when it asks, this user's applications together as much as one device. By default 44 MiB,
-    /// and at most 64.
+    /// What is in documents, while it is looked at, told, or held by a claim: the greatest takes 28 MiB. Each device
+    /// has half of what there is when it asks, this user's applications together as much as one device. By default 44
+    /// MiB, and at most 64.
     var descriptions = Part(reserved: 44 << 20, ceiling: 64 << 20)
     /// Which bytes of documents the devices that fetch them have already: four tables, and at most six
     /// (``BatonDocuments/SignatureIndex/memoryBound``). A document for which there is none is sent whole.

@@ -1,12 +1,14 @@
-public import BatonAccount
-public import BatonDocuments
-public import BatonEventLoop
-public import BatonTLS
+// SPDX-License-Identifier: Apache-2.0
 
-public import struct SystemPackage.Errno
+package import BatonAccount
+package import BatonDocuments
+package import BatonEventLoop
+package import BatonTLS
+
+package import struct SystemPackage.Errno
 
 /// Why a node cannot start. Each description is a sentence that ends with what to do.
-public enum NodeError: Error, Sendable, CustomStringConvertible {
+package enum NodeError: Error, Sendable, CustomStringConvertible {
     /// Another node serves this home.
     case alreadyRunning(socket: String)
     /// Another node runs on the account of this home, and does not listen at this socket.
@@ -27,7 +29,7 @@ public enum NodeError: Error, Sendable, CustomStringConvertible {
     /// The machine has no thread to give.
     case threads(Errno)
 
-    public var description: String {
+    package var description: String {
         switch self {
         case .alreadyRunning(let socket):
             "a node is running here already (\(socket)): see `baton status`, or set BATON_HOME for a second one"

@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonProtocol
 import BatonTransport
 
 /// Joins two streams until both directions have ended: what is read from one is written to the other, END is passed on
-/// as END, an abort as an abort with the same code, and a connection's end as an abort that says so. Back-pressure passes
-/// through, because little is kept here: what one side does not read has its place in the budget, or stops the other
-/// after one piece.
+/// as END, an abort as an abort with the same code, and a connection's end as an abort that says so. Back-pressure
+/// passes through, because little is kept here: what one side does not read has its place in the budget, or stops the
+/// other after one piece.
 func splice(_ first: Stream, _ second: Stream, within part: ByteBudget.Part) async {
     await withTaskGroup { group in
         group.addTask { await pump(from: first, to: second, within: part) }

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonProtocol
 
 /// When the wait that is under way is over its time: a pure value, told the time.
 ///
-/// Time in which the process stood still, as in a machine that was suspended, counts for no wait: what ends it may lie in
-/// the kernel, and had no chance to be read.
+/// Time in which the process stood still, as in a machine that was suspended, counts for no wait: what ends it may lie
+/// in the kernel, and had no chance to be read.
 struct StallClock: Sendable {
     /// What to do about the wait that is under way.
     enum Verdict: Sendable, Equatable {
@@ -16,8 +18,8 @@ struct StallClock: Sendable {
 
     /// How long a wait may take.
     let limit: Duration
-    /// How long one may take more after it was asked to end with less, and how late a look at it may be before the process
-    /// is taken to have stood still: a thirtieth of ``limit``, and at least 100 ms.
+    /// How long one may take more after it was asked to end with less, and how late a look at it may be before the
+    /// process is taken to have stood still: a thirtieth of ``limit``, and at least 100 ms.
     let grace: Duration
     private let relents: Bool
     private var relented: UInt64?

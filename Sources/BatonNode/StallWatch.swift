@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -5,8 +7,8 @@ import BatonTransport
 
 /// Bounds the waits of one transfer, which come one after the other and are many: each has to end in time.
 ///
-/// What ``withDeadline(_:_:device:_:)`` does with two tasks for each wait, one task does for all of them here: it sleeps
-/// until the wait that is under way would be over its time, and looks then whether that one still is.
+/// What ``withDeadline(_:_:device:_:)`` does with two tasks for each wait, one task does for all of them here: it
+/// sleeps until the wait that is under way would be over its time, and looks then whether that one still is.
 final class StallWatch: Sendable {
     private struct State {
         /// Counts the waits; what is watched is always the last one.

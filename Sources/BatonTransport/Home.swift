@@ -1,25 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// Where a node and its applications meet, and where the node keeps what it knows.
 ///
-/// `BATON_HOME=DIR` moves everything beneath `DIR`, so that two nodes run on one machine. Otherwise the folders of
-/// the XDG Base Directory Specification hold: `$XDG_CONFIG_HOME/baton`, `$XDG_STATE_HOME/baton` and
-/// `$XDG_RUNTIME_DIR/baton`. Where that variable is missing, as under cron, su and sudo, `/run/user/UID` is taken, which is
-/// what it says in a session; where that is missing as well, the socket is in the state folder.
-public struct Home: Sendable, Hashable {
+/// `BATON_HOME=DIR` moves everything beneath `DIR`, so that two nodes run on one machine. Otherwise the folders of the
+/// XDG Base Directory Specification hold: `$XDG_CONFIG_HOME/baton`, `$XDG_STATE_HOME/baton` and
+/// `$XDG_RUNTIME_DIR/baton`. Where that variable is missing, as under cron, su and sudo, `/run/user/UID` is taken,
+/// which is what it says in a session; where that is missing as well, the socket is in the state folder.
+package struct Home: Sendable, Hashable {
     /// What the user sets: 0700.
-    public let configurationFolder: String
+    package let configurationFolder: String
     /// What the node keeps, secrets among it: 0700.
-    public let stateFolder: String
+    package let stateFolder: String
     /// Where the local socket is: 0700, and gone after a restart of the machine.
-    public let runtimeFolder: String
+    package let runtimeFolder: String
 
     /// The Unix-domain socket of the node: 0600.
-    public var socketPath: String { runtimeFolder + "/node.socket" }
+    package var socketPath: String { runtimeFolder + "/node.socket" }
 
     /// - Parameter environment: the process's environment.
     /// - Throws: ``HomeError`` where it names no home at all or a relative one.
-    public init(environment: [String: String]) throws(HomeError) {
+    package init(environment: [String: String]) throws(HomeError) {
         try self.init(environment: environment, runtimeFolders: "/run/user")
     }
 
@@ -60,11 +62,11 @@ public struct Home: Sendable, Hashable {
 }
 
 /// An environment that names no usable home.
-public struct HomeError: Error, Sendable, CustomStringConvertible {
+package struct HomeError: Error, Sendable, CustomStringConvertible {
     let variable: String
     let isRelative: Bool
 
-    public var description: String {
+    package var description: String {
         isRelative
             ? "\(variable) has to be an absolute path: set it to one that begins with /"
             : "\(variable) is not set: set it, or set BATON_HOME to a folder for Baton"

@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FoundationEssentials
 import Glibc
 import SystemPackage
 
 /// A folder of a ``Home``, made where it is missing.
-public enum HomeFolder {
+package enum HomeFolder {
     /// What is in it.
-    public enum Kind: Sendable {
+    package enum Kind: Sendable {
         /// What the user sets: it may be kept elsewhere behind a symbolic link, and others may read it.
         case configuration
         /// Secrets, or the socket: a folder of this user's alone, in its own place.
@@ -15,7 +17,7 @@ public enum HomeFolder {
     /// Makes the folder for this user alone, or sees that an existing one is good enough.
     ///
     /// - Throws: ``HomeFolderError``: it is another user's, others may write to it, or it is behind a link.
-    public static func prepare(_ path: String, _ kind: Kind) throws(HomeFolderError) {
+    package static func prepare(_ path: String, _ kind: Kind) throws(HomeFolderError) {
         do {
             try FileManager.default.createDirectory(
                 atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
@@ -57,8 +59,8 @@ public enum HomeFolder {
 }
 
 /// Why a folder of a home cannot be used.
-public struct HomeFolderError: Error, Sendable {
-    public let path: String
+package struct HomeFolderError: Error, Sendable {
+    package let path: String
     /// Without a full stop.
-    public let reason: String
+    package let reason: String
 }

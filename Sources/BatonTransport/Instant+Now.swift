@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
-public import BatonProtocol
+package import BatonProtocol
 
 extension Instant {
     /// The time of this machine's monotonic clock, which all drivers of a session go by.
-    public static var now: Instant { Instant(nanoseconds: MonotonicClock.nanoseconds()) }
+    package static var now: Instant { Instant(nanoseconds: MonotonicClock.nanoseconds()) }
 }

@@ -1,11 +1,13 @@
-public import BatonProtocol
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonProtocol
 
 /// Why a connection or a stream could not go on.
 ///
 /// A struct rather than an enum, so that a code of a newer version is no break of source for applications.
-public struct TransportError: Error, Sendable, CustomStringConvertible {
+package struct TransportError: Error, Sendable, CustomStringConvertible {
     /// What kind of failure it is.
-    public enum Code: Sendable, Hashable {
+    package enum Code: Sendable, Hashable {
         /// No connection could be made: nobody listens there, no route, or no answer in time.
         case unreachable
         /// The handshake was refused: the peer is of another account, is revoked, or is not who was dialled.
@@ -28,16 +30,16 @@ public struct TransportError: Error, Sendable, CustomStringConvertible {
         case alreadyWaiting
     }
 
-    public let code: Code
+    package let code: Code
     /// One sentence for people, without a full stop at the end.
-    public let message: String
+    package let message: String
 
-    public init(_ code: Code, _ message: String) {
+    package init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message
     }
 
-    public var description: String { message }
+    package var description: String { message }
 
     static let cancelled = TransportError(.cancelled, "it was cancelled")
     static let streamClosed = TransportError(.streamClosed, "the stream is closed on this side")

@@ -1,4 +1,6 @@
-public import BatonEventLoop
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonEventLoop
 import BatonProtocol
 
 extension TransportError {
@@ -55,7 +57,7 @@ extension TransportError {
     }
 
     /// Why nobody could be dialled.
-    public init(dialing error: SocketError) {
+    package init(dialing error: SocketError) {
         self.init(error.code == .cancelled ? .cancelled : .unreachable, "\(error)")
     }
 }

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Why it is not known which applications belong to a host: a code to act on and a sentence for the log.
-public struct SiteAssociationError: Error, Sendable, Hashable, CustomStringConvertible {
+package struct SiteAssociationError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What went wrong. A struct and not an enum, so that a code can be added without breaking who switches over it.
-    public struct Code: Sendable, Hashable, CustomStringConvertible {
+    package struct Code: Sendable, Hashable, CustomStringConvertible {
         fileprivate enum Kind: String, Sendable {
             case unreachable, addressRefused, timedOut, certificateRefused, insecure
             case redirected, notThere, tooLarge, signatureRefused, malformed
@@ -10,40 +12,40 @@ public struct SiteAssociationError: Error, Sendable, Hashable, CustomStringConve
         fileprivate let kind: Kind
 
         /// The host has no address, or does not answer there.
-        public static let unreachable = Code(kind: .unreachable)
+        package static let unreachable = Code(kind: .unreachable)
         /// Each address of the host that was tried is private, or nobody's.
-        public static let addressRefused = Code(kind: .addressRefused)
+        package static let addressRefused = Code(kind: .addressRefused)
         /// The host did not answer in time.
-        public static let timedOut = Code(kind: .timedOut)
+        package static let timedOut = Code(kind: .timedOut)
         /// The host's certificate is not by a trusted authority, is expired, or is for another host.
-        public static let certificateRefused = Code(kind: .certificateRefused)
+        package static let certificateRefused = Code(kind: .certificateRefused)
         /// The host speaks no TLS of version 1.2 or later, or broke off.
-        public static let insecure = Code(kind: .insecure)
+        package static let insecure = Code(kind: .insecure)
         /// The host sends elsewhere.
-        public static let redirected = Code(kind: .redirected)
+        package static let redirected = Code(kind: .redirected)
         /// The host has no such file.
-        public static let notThere = Code(kind: .notThere)
+        package static let notThere = Code(kind: .notThere)
         /// The file or the header of the answer is larger than it may be.
-        public static let tooLarge = Code(kind: .tooLarge)
+        package static let tooLarge = Code(kind: .tooLarge)
         /// The file is signed, and the signature is not believed.
-        public static let signatureRefused = Code(kind: .signatureRefused)
+        package static let signatureRefused = Code(kind: .signatureRefused)
         /// The file is not what it should be.
-        public static let malformed = Code(kind: .malformed)
+        package static let malformed = Code(kind: .malformed)
         /// Too many files are asked for at once.
-        public static let busy = Code(kind: .busy)
+        package static let busy = Code(kind: .busy)
         /// Nobody waits for the answer any more.
-        public static let cancelled = Code(kind: .cancelled)
+        package static let cancelled = Code(kind: .cancelled)
         /// libcurl is not installed, or failed on its own account.
-        public static let library = Code(kind: .library)
+        package static let library = Code(kind: .library)
 
         /// The name of the code, stable enough for logs.
-        public var description: String { kind.rawValue }
+        package var description: String { kind.rawValue }
     }
 
     /// What to act on.
-    public let code: Code
+    package let code: Code
     /// One clause that completes "… because", such as `example.org does not answer`.
-    public let message: String
+    package let message: String
 
     init(_ code: Code, _ message: String) {
         self.code = code
@@ -51,7 +53,7 @@ public struct SiteAssociationError: Error, Sendable, Hashable, CustomStringConve
     }
 
     /// The clause.
-    public var description: String { message }
+    package var description: String { message }
 
     /// How long to go by the failure before the host is asked again.
     var validity: Validity {

@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
-public import Logging
+package import Logging
 
 /// Tells which installed applications may take a web page: those that claim its host and that the host lists.
 ///
@@ -7,13 +9,14 @@ public import Logging
 /// itself. Whatever fails, the page belongs in the browser: an application never gets one because a site could not be
 /// asked.
 ///
-/// A site's list counts for a day, a refusal for an hour, a host that is away for a minute; all of it in memory. However
-/// many ask about a host at once, it is asked once.
-public actor SiteAssociations {
+/// A site's list counts for a day, a refusal for an hour, a host that is away for a minute; all of it in memory.
+/// However many ask about a host at once, it is asked once.
+package actor SiteAssociations {
     /// How many files one question fetches at most. An application can claim a host and domains above it, and several
     /// applications several of them; beyond, the shorter domains are left out.
     static let maximumSources = 4
-    /// How many questions wait at once. Each has its activity that a person accepts; beyond, the browser opens the page.
+    /// How many questions wait at once. Each has its activity that a person accepts; beyond, the browser opens the
+    /// page.
     static let maximumQuestions = 64
 
     typealias Fetch = @Sendable (WebHost) async throws(SiteAssociationError) -> SiteAssociation
@@ -39,7 +42,7 @@ public actor SiteAssociations {
     /// - Parameters:
     ///   - configuration: what may be asked.
     ///   - logger: hears in a sentence why a page goes to the browser although an application claims it.
-    public init(
+    package init(
         _ configuration: SiteAssociationFetcher.Configuration = SiteAssociationFetcher.Configuration(), logger: Logger
     ) {
         let fetcher = SiteAssociationFetcher(configuration)
@@ -65,7 +68,7 @@ public actor SiteAssociations {
     ///   - candidates: the applications that are installed here and have domains.
     /// - Returns: those to which the host, or the domain above it that they name, says that they belong; none where
     ///   nobody claims the host, and none after any failure: the page belongs in the browser.
-    public func applications(
+    package func applications(
         claiming host: String, among candidates: [AssociatedApplication]
     ) async -> [AssociatedApplication] {
         guard let host = WebHost(host) else { return [] }

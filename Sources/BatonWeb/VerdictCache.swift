@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What hosts have said, for as long as it counts; the host that nobody asked about for the longest time goes first.
 ///
 /// In memory alone: a file would tell which sites a person visits, and a host is asked once more after a restart.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The few functions of libcurl that Baton calls, loaded when the first web page is asked about.
 ///
 /// Not linked: libcurl brings two dozen libraries with it, and a process that links them pays at its start, whether it

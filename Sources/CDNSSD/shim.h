@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 #ifndef CDNSSD_SHIM_H
 #define CDNSSD_SHIM_H
 

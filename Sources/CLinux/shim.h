@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Linux system calls that Swift does not import from Glibc.
 ///
 /// Every function returns what the kernel returns: a value of zero or more, or the negated error number. So no caller
@@ -47,8 +49,8 @@ static inline int baton_find_beneath(int folder, const char *name) {
     return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
 }
 
-/// The same for a look-up that follows no link at all: what a path really is, without opening it (which has effects where
-/// it is a device or a pipe). -ELOOP for a link, at the end as well as on the way.
+/// The same for a look-up that follows no link at all: what a path really is, without opening it (which has effects
+/// where it is a device or a pipe). -ELOOP for a link, at the end as well as on the way.
 static inline int baton_look_beneath(int folder, const char *name) {
     struct open_how how;
     memset(&how, 0, sizeof how);
@@ -67,8 +69,9 @@ static inline int baton_open_within(int folder, const char *name, uint64_t flags
     return baton_result(syscall(SYS_openat2, folder, name, &how, sizeof how));
 }
 
-/// statx(2), whose header clashes with sys/stat.h: which mount an open file was opened through. The number is never used
-/// again while the system runs since Linux 6.8 (STATX_MNT_ID_UNIQUE), and mostly at once before; 1 says the former.
+/// statx(2), whose header clashes with sys/stat.h: which mount an open file was opened through. The number is never
+/// used again while the system runs since Linux 6.8 (STATX_MNT_ID_UNIQUE), and mostly at once before; 1 says the
+/// former.
 static inline int baton_mount(int file, uint64_t *mount) {
     struct {
         uint32_t mask;
@@ -82,8 +85,8 @@ static inline int baton_mount(int file, uint64_t *mount) {
     return result < 0 ? result : (status.mask & 0x4000u) != 0;
 }
 
-/// statx(2) with STATX_BTIME: when a file was made, in nanoseconds since 1970: of a name in a folder, where a link itself
-/// is meant, or of an open file where the name is empty. 0 where the file system does not keep it.
+/// statx(2) with STATX_BTIME: when a file was made, in nanoseconds since 1970: of a name in a folder, where a link
+/// itself is meant, or of an open file where the name is empty. 0 where the file system does not keep it.
 static inline uint64_t baton_birth(int file, const char *name) {
     struct {
         uint32_t mask;
@@ -135,7 +138,8 @@ static inline int baton_event_create(void) {
     return baton_result(syscall(SYS_eventfd2, 0, 02000000 | 04000 /* EFD_CLOEXEC, EFD_NONBLOCK */));
 }
 
-/// epoll_wait(2) for so many milliseconds at most: fills the front of both arrays, which have room for baton_epoll_batch.
+/// epoll_wait(2) for so many milliseconds at most: fills the front of both arrays, which have room for
+/// baton_epoll_batch.
 static inline int baton_epoll_take(int poll, int milliseconds, uint32_t *events, uint64_t *keys) {
     struct baton_epoll_event taken[baton_epoll_batch];
     const int count = baton_result(syscall(SYS_epoll_pwait, poll, taken, baton_epoll_batch, milliseconds, (void *)0, 8ul));
@@ -166,8 +170,8 @@ static inline int baton_reserve(int file, int64_t offset, int64_t length) {
     return baton_result(syscall(SYS_fallocate, file, FALLOC_FL_KEEP_SIZE, offset, length));
 }
 
-/// fallocate(2) with FALLOC_FL_PUNCH_HOLE: makes bytes zeros and gives their room back. -EOPNOTSUPP where the file system
-/// has no holes.
+/// fallocate(2) with FALLOC_FL_PUNCH_HOLE: makes bytes zeros and gives their room back. -EOPNOTSUPP where the file
+/// system has no holes.
 static inline int baton_punch_hole(int file, int64_t offset, int64_t length) {
     return baton_result(syscall(SYS_fallocate, file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, length));
 }
@@ -188,11 +192,11 @@ static inline int baton_start_writeback(int file, int64_t offset, int64_t length
 #endif
 }
 
-/// fcntl(2) with F_SETLEASE, hidden without _GNU_SOURCE: 0 where nothing has a file open for writing, nor mapped so, also
-/// when the descriptor of the mapping was closed; 1 where something has, and where the kernel does not tell (of files of
-/// other users, and on file systems without leases). A lease is given in the first case alone, and given back at once:
-/// who opens the file for writing in between waits for that (with O_NONBLOCK it is refused). The kernel tells the holder
-/// with a signal that somebody waits, by default SIGIO, which ends a process; SIGURG does not.
+/// fcntl(2) with F_SETLEASE, hidden without _GNU_SOURCE: 0 where nothing has a file open for writing, nor mapped so,
+/// also when the descriptor of the mapping was closed; 1 where something has, and where the kernel does not tell (of
+/// files of other users, and on file systems without leases). A lease is given in the first case alone, and given back
+/// at once: who opens the file for writing in between waits for that (with O_NONBLOCK it is refused). The kernel tells
+/// the holder with a signal that somebody waits, by default SIGIO, which ends a process; SIGURG does not.
 static inline int baton_may_have_writer(int file) {
     const long set_signal = 10 /* F_SETSIG */, urgent = 23 /* SIGURG */;
     const long set_lease = 1024 /* F_SETLEASE */, read = 0 /* F_RDLCK */, none = 2 /* F_UNLCK */;
@@ -204,8 +208,8 @@ static inline int baton_may_have_writer(int file) {
 
 /// sync_file_range(2) of all of a file, with SYNC_FILE_RANGE_WAIT_BEFORE and SYNC_FILE_RANGE_WRITE: starts writing each
 /// page to disk that is not as the disk has it. What is mapped is write-protected for that, so that the next store is
-/// seen by the file system. It waits for pages that are on their way to the disk, or those would be left out; it does not
-/// wait for those that it sends. Nothing where the file system has no disk.
+/// seen by the file system. It waits for pages that are on their way to the disk, or those would be left out; it does
+/// not wait for those that it sends. Nothing where the file system has no disk.
 static inline int baton_protect_mapped(int file) {
     const unsigned flags = 1 | 2;
 #if defined(SYS_sync_file_range)
@@ -216,8 +220,8 @@ static inline int baton_protect_mapped(int file) {
 }
 
 /// What a file asks of direct writes, in bytes: offset, length and memory are multiples of it. statx(2) with
-/// STATX_DIOALIGN, which older headers do not name; the fields stand where the kernel puts them in its 256 bytes. 0 where
-/// the file system takes no direct writes, or cannot tell (before Linux 6.1).
+/// STATX_DIOALIGN, which older headers do not name; the fields stand where the kernel puts them in its 256 bytes. 0
+/// where the file system takes no direct writes, or cannot tell (before Linux 6.1).
 static inline uint32_t baton_direct_alignment(int file) {
     uint32_t status[64] = {0};
     const unsigned empty_path = 0x1000 /* AT_EMPTY_PATH */, wanted = 0x2000 /* STATX_DIOALIGN */;
@@ -227,8 +231,8 @@ static inline uint32_t baton_direct_alignment(int file) {
     return memory > offset ? memory : offset;
 }
 
-/// fcntl(2) with F_SETFL: has an open file read and written past the page cache, or through it again. O_DIRECT is hidden
-/// without _GNU_SOURCE. -EINVAL where the file system does not take it.
+/// fcntl(2) with F_SETFL: has an open file read and written past the page cache, or through it again. O_DIRECT is
+/// hidden without _GNU_SOURCE. -EINVAL where the file system does not take it.
 static inline int baton_set_direct(int file, int direct) {
 #if defined(__aarch64__)
     const long flag = 0200000; /* O_DIRECT */
@@ -255,8 +259,8 @@ static inline int64_t baton_next_hole(int file, int64_t offset) {
     return found < 0 ? -(int64_t)errno : (int64_t)found;
 }
 
-/// syncfs(2), hidden without _GNU_SOURCE: makes durable all that was written to the file system that `file` is on. Since
-/// Linux 5.8 it tells when that failed.
+/// syncfs(2), hidden without _GNU_SOURCE: makes durable all that was written to the file system that `file` is on.
+/// Since Linux 5.8 it tells when that failed.
 static inline int baton_synchronize_file_system(int file) {
     return baton_result(syscall(SYS_syncfs, file));
 }
@@ -269,8 +273,9 @@ static inline uint32_t baton_file_system(int file) {
 
 /// A number that a file system has kept since it was made, on whatever device it is found; 0 where it tells none.
 ///
-/// ext2 to ext4, Btrfs and ZFS make f_fsid of statfs(2) of it: Btrfs also of the subvolume, in which alone a file's number
-/// is its own. Others take the device's number for f_fsid, and mostly tell their UUID (FS_IOC_GETFSUUID, since Linux 6.9).
+/// ext2 to ext4, Btrfs and ZFS make f_fsid of statfs(2) of it: Btrfs also of the subvolume, in which alone a file's
+/// number is its own. Others take the device's number for f_fsid, and mostly tell their UUID (FS_IOC_GETFSUUID, since
+/// Linux 6.9).
 static inline uint64_t baton_file_system_number(int file) {
     struct statfs status;
     if (fstatfs(file, &status) != 0) return 0;
@@ -288,16 +293,16 @@ static inline uint64_t baton_file_system_number(int file) {
     return halves[0] ^ halves[1];
 }
 
-/// The version of Landlock that the kernel speaks, 1 or more. -ENOSYS where it was built without (or before Linux 5.13),
-/// -EOPNOTSUPP where it is switched off. The numbers of its three calls are the same on every architecture; older
-/// headers of the C library do not name them, nor what later versions added, so both stand here.
+/// The version of Landlock that the kernel speaks, 1 or more. -ENOSYS where it was built without (or before Linux
+/// 5.13), -EOPNOTSUPP where it is switched off. The numbers of its three calls are the same on every architecture;
+/// older headers of the C library do not name them, nor what later versions added, so both stand here.
 static inline int baton_landlock_version(void) {
     return baton_result(syscall(444, (void *)0, (size_t)0, 1u /* LANDLOCK_CREATE_RULESET_VERSION */));
 }
 
 /// landlock_create_ruleset(2): the descriptor of a rule set that denies what it names: `files` (LANDLOCK_ACCESS_FS_*),
-/// `network` (version 4) and `scopes` (version 6). A kernel that knows fewer fields takes the others as long as they are
-/// 0.
+/// `network` (version 4) and `scopes` (version 6). A kernel that knows fewer fields takes the others as long as they
+/// are 0.
 static inline int baton_landlock_create(uint64_t files, uint64_t network, uint64_t scopes) {
     struct {
         uint64_t files, network, scopes;
@@ -339,8 +344,8 @@ __attribute__((noinline)) static void baton_wipe_stack(void) {
     explicit_bzero(left, sizeof left);
 }
 
-/// mallopt(3), which is glibc's and no system call: blocks of this size and more are mapped apart, and what is free at the
-/// end of a heap beyond it goes back to the system. Fixed from then on.
+/// mallopt(3), which is glibc's and no system call: blocks of this size and more are mapped apart, and what is free at
+/// the end of a heap beyond it goes back to the system. Fixed from then on.
 static inline void baton_map_blocks_from(int size) {
     mallopt(M_MMAP_THRESHOLD, size);
     mallopt(M_TRIM_THRESHOLD, size);

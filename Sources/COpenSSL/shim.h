@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What of OpenSSL 3 Swift cannot import: macros that call SSL_ctrl and friends, flags made by a macro with an
 // argument, and type-safe stacks. Each function says why it exists; everything else is called directly.
 #ifndef BATON_COPENSSL_SHIM_H

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// XXH3-128 of the system's libxxhash.
 ///
 /// The functions of xxhash.h would import by themselves; what they lack is the run-time choice of AVX2 or AVX-512. The

@@ -1,5 +1,7 @@
-/// Zstandard of the system's libzstd: its stable interface alone. The functions import by themselves; the two sizes below
-/// are macros with a cast, which do not.
+// SPDX-License-Identifier: Apache-2.0
+
+/// Zstandard of the system's libzstd: its stable interface alone. The functions import by themselves; the two sizes
+/// below are macros with a cast, which do not.
 #ifndef BATON_CZSTD_SHIM_H
 #define BATON_CZSTD_SHIM_H
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDiscovery
 import BatonEventLoop
 import BatonMessages
@@ -25,7 +27,8 @@ struct AccountAttacks {
     /// What makes devices of an account, in some form in which it could stand on a disk.
     private enum Find: Equatable {
         case key(AccountKey)
-        /// What all secrets of the account are derived from, or the seed of its authority's key: as good as the account key.
+        /// What all secrets of the account are derived from, or the seed of its authority's key: as good as the account
+        /// key.
         case equivalent
     }
 
@@ -88,7 +91,8 @@ struct AccountAttacks {
     func enrolment() async throws {
         let account = try TestAccount(devices: 2)
         let (stolen, other) = (account.devices[0], account.devices[1])
-        /// Enrols a device with what makes devices where a copy of the folder has that, else with a key that the thief makes.
+        /// Enrols a device with what makes devices where a copy of the folder has that, else with a key that the thief
+        /// makes.
         ///
         /// - Parameter form: that of the account key, in a copy that has it.
         func enrol(withKey form: Form? = nil) throws -> (device: Account, found: Find?) {
@@ -128,9 +132,9 @@ struct AccountAttacks {
         }
     }
 
-    /// A revocation ends connections one after the other; a device that asks all the time on several has a question waiting
-    /// when the list comes. What it would get opens every advertisement of the account from then on. (Races between a check
-    /// and what it guards: CWE-367; sessions that outlive their end: CWE-613.)
+    /// A revocation ends connections one after the other; a device that asks all the time on several has a question
+    /// waiting when the list comes. What it would get opens every advertisement of the account from then on. (Races
+    /// between a check and what it guards: CWE-367; sessions that outlive their end: CWE-613.)
     @Test("A revoked device asks for the new keys while its connection has not ended yet")
     func newKeys() async throws {
         try await attack("a revoked device asks for the new keys on a live connection") { defence in

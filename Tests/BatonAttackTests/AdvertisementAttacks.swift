@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDiscovery
 import BatonEventLoop
 import BatonProtocol
@@ -11,9 +13,9 @@ import Testing
 
 /// What anybody on the network can do with advertisements, and what a device of the account can.
 ///
-/// Apple's Handoff advertisements leak what the user does and can be replayed (Martin et al., "Handoff All Your Privacy",
-/// PoPETs 2019; Celosia and Cunche, "Discontinued Privacy", PoPETs 2020; Stute et al., "Disrupting Continuity of Apple's
-/// Wireless Ecosystem Security", USENIX Security 2021).
+/// Apple's Handoff advertisements leak what the user does and can be replayed (Martin et al., "Handoff All Your
+/// Privacy", PoPETs 2019; Celosia and Cunche, "Discontinued Privacy", PoPETs 2020; Stute et al., "Disrupting Continuity
+/// of Apple's Wireless Ecosystem Security", USENIX Security 2021).
 @Suite("Attacks with advertisements")
 struct AdvertisementAttacks {
     private let account: TestAccount
@@ -83,8 +85,8 @@ struct AdvertisementAttacks {
         }
     }
 
-    /// Martin et al., section 5.2; Celosia and Cunche, section 4: a device is followed from place to place by bytes that
-    /// stay the same while others change.
+    /// Martin et al., section 5.2; Celosia and Cunche, section 4: a device is followed from place to place by bytes
+    /// that stay the same while others change.
     @Test("Two periods, and two networks, share nothing")
     func tracking() async throws {
         try await attack("following a device by what two of its records share") { defence in
@@ -112,9 +114,9 @@ struct AdvertisementAttacks {
             receive(yesterday, &replayGuard, &table)
             return Outcome(succeeds: table.peers[laptop.id]?.current?.title == "Yesterday")
         }
-        // A network is, for who receives, the interface that Avahi names with each record; for who announces, addresses of
-        // its own there, and with them another period, instance name and port. What was recorded at home, on the wireless
-        // interface, is said in the office, on the wired one, under a name of the attacker's.
+        // A network is, for who receives, the interface that Avahi names with each record; for who announces, addresses
+        // of its own there, and with them another period, instance name and port. What was recorded at home, on the
+        // wireless interface, is said in the office, on the wired one, under a name of the attacker's.
         try await attack("the same after the victim was restarted, on another network") { defence in
             var sealer = try laptop.makeSealer()
             let (wireless, wired) = (UInt32(3), UInt32(2))
@@ -147,8 +149,8 @@ struct AdvertisementAttacks {
         }
     }
 
-    /// A stranger goes on saying what a device said last: its node says before it ends that it offers nothing, and what one
-    /// that was cut off has said counts for its time to live.
+    /// A stranger goes on saying what a device said last: its node says before it ends that it offers nothing, and what
+    /// one that was cut off has said counts for its time to live.
     @Test("An advertisement that is repeated when its device has gone")
     func repeated() async throws {
         func isListed(_ said: [[UInt8]], repeatedAfter seconds: Int, endsLives: Bool = true) throws -> Bool {
@@ -202,8 +204,8 @@ struct AdvertisementAttacks {
         }
     }
 
-    /// Work that a stranger's packet costs its receiver, as in RFC 4732, section 2.2.1.1: anybody can put a record under the
-    /// name of a device that is heard, and each costs a decryption with every key that is tried.
+    /// Work that a stranger's packet costs its receiver, as in RFC 4732, section 2.2.1.1: anybody can put a record
+    /// under the name of a device that is heard, and each costs a decryption with every key that is tried.
     @Test("Thousands of records under the name of a device that is heard")
     func rewritten() async throws {
         // As many keys as an account can have.
@@ -317,8 +319,8 @@ struct AdvertisementAttacks {
         }
     }
 
-    /// LocalSend and Warpinator dial whatever port a peer names; a request to a system service in the name of the user is
-    /// the "SSRF" of the local network (CWE-918).
+    /// LocalSend and Warpinator dial whatever port a peer names; a request to a system service in the name of the user
+    /// is the "SSRF" of the local network (CWE-918).
     @Test("A port below 1024")
     func lowPort() async throws {
         try await attack("a device of the account advertises port 22") { defence in
@@ -358,8 +360,8 @@ struct AdvertisementAttacks {
         }
     }
 
-    /// The port is then one of the victim's own, on the interface that trusts who comes from it: CWE-918 again, and "0.0.0.0
-    /// Day" (Oligo, 2024).
+    /// The port is then one of the victim's own, on the interface that trusts who comes from it: CWE-918 again, and
+    /// "0.0.0.0 Day" (Oligo, 2024).
     @Test("Loopback addresses: who dials them dials himself", arguments: ["127.0.0.1", "127.9.9.9", "::1"])
     func loopback(text: String) async throws {
         let address = try #require(NetworkAddress(text))

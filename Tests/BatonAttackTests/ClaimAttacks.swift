@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -52,8 +54,8 @@ struct ClaimAttacks {
         }
     }
 
-    /// A device that lets an origin look at a great folder for each claim that it can hold: what is in it is kept with the
-    /// claim, 28 MiB at the most.
+    /// A device that lets an origin look at a great folder for each claim that it can hold: what is in it is kept with
+    /// the claim, 28 MiB at the most.
     @Test("Descriptions in a flood")
     func descriptions() async throws {
         try await attack("descriptions of as many claims as fill the memory for all") { defence in
@@ -133,11 +135,11 @@ struct ClaimAttacks {
         }
     }
 
-    /// Requests that are for the user's own programs, sent by a device: accepting, offering and withdrawing in the user's
-    /// name, and reading what other devices offer.
+    /// Requests that are for the user's own programs, sent by a device: accepting, offering and withdrawing in the
+    /// user's name, and reading what other devices offer.
     ///
-    /// KDE Connect's and LocalSend's services answer whoever is connected. What serves devices refuses these, which is the
-    /// one defence; without it they reach what serves the local socket.
+    /// KDE Connect's and LocalSend's services answer whoever is connected. What serves devices refuses these, which is
+    /// the one defence; without it they reach what serves the local socket.
     @Test("Requests of the local socket, sent by another device")
     func localRequests() async throws {
         let local = try await LocalService()
@@ -158,8 +160,8 @@ struct ClaimAttacks {
         #expect(await origin.offers.count == 1)
     }
 
-    /// The other direction: what a node asks of its user's applications, and tells them, said by a device. It would read
-    /// what the user is about to do, and put its own activity into the user's hands without the user's yes.
+    /// The other direction: what a node asks of its user's applications, and tells them, said by a device. It would
+    /// read what the user is about to do, and put its own activity into the user's hands without the user's yes.
     @Test("Requests to the user's applications, sent by another device")
     func applicationRequests() async throws {
         let application = try await LocalApplication()

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Testing
 
-@testable public import BatonProtocol
+@testable package import BatonProtocol
 
 /// What a device that was let in, or a program on the local socket, can do with frames.
 @Suite("Attacks with frames")
@@ -20,8 +22,8 @@ struct FrameAttacks {
         }
     }
 
-    /// RFC 9113, section 5.1.1: an identifier that is not higher than all before is a connection error. A stream that is
-    /// opened twice would have two owners for its state.
+    /// RFC 9113, section 5.1.1: an identifier that is not higher than all before is a connection error. A stream that
+    /// is opened twice would have two owners for its state.
     @Test("The same stream id twice")
     func repeatedStream() async {
         await attack("the id of a stream that was closed, again") { defence in
@@ -41,8 +43,8 @@ struct FrameAttacks {
         }
     }
 
-    /// RFC 9113, section 5.2.1, and CVE-2019-9511 ("Data Dribble"), CVE-2019-9517 ("Internal Data Buffering"): who keeps
-    /// to no window makes the other side hold what nobody reads.
+    /// RFC 9113, section 5.2.1, and CVE-2019-9511 ("Data Dribble"), CVE-2019-9517 ("Internal Data Buffering"): who
+    /// keeps to no window makes the other side hold what nobody reads.
     @Test("Data beyond credit, of the stream and of the connection", arguments: [1, 4])
     func dataBeyondCredit(streams: UInt32) async {
         await attack("1 MiB on \(streams) streams against windows of 256 KiB") { defence in
@@ -83,8 +85,9 @@ struct FrameAttacks {
         }
     }
 
-    /// CVE-2019-9512 ("Ping Flood"), CVE-2019-9518 ("Empty Frames Flood"), CVE-2019-9515 ("Settings Flood"): frames that
-    /// cost their sender nothing. And CVE-2025-8671 ("MadeYouReset"), where the victim is brought to do the aborting.
+    /// CVE-2019-9512 ("Ping Flood"), CVE-2019-9518 ("Empty Frames Flood"), CVE-2019-9515 ("Settings Flood"): frames
+    /// that cost their sender nothing. And CVE-2025-8671 ("MadeYouReset"), where the victim is brought to do the
+    /// aborting.
     @Test(
         "Frames without effect in a flood",
         arguments: ["pings", "empty data", "credit that raises nothing", "unknown frames", "provoked resets"])
@@ -211,7 +214,7 @@ struct FrameAttacks {
 }
 
 extension StreamID: ExpressibleByIntegerLiteral {
-    public init(integerLiteral value: UInt32) {
+    package init(integerLiteral value: UInt32) {
         self.init(rawValue: value)
     }
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonProtocol
 import BatonTestSupport
@@ -56,8 +58,8 @@ struct GateAttacks {
         defence.isOn ? [try door(.on), try nodesDoor()] : [try door(.off)]
     }
 
-    /// A door where TLS says what it has to say before a token has been seen: it is muted until then wherever there is a
-    /// gate, and nobody sends it besides.
+    /// A door where TLS says what it has to say before a token has been seen: it is muted until then wherever there is
+    /// a gate, and nobody sends it besides.
     private func talkativeDoor() throws -> Door {
         try Door(of: laptop, laptop.context(), limits: Self.patient, isSilent: false)
     }
@@ -140,7 +142,8 @@ struct GateAttacks {
         }
     }
 
-    /// NDSS 2020, section 4: each implementation of TLS has its own alert for each mistake, which tells what listens here.
+    /// NDSS 2020, section 4: each implementation of TLS has its own alert for each mistake, which tells what listens
+    /// here.
     @Test("Records that TLS answers with an alert", arguments: BadRecord.allCases)
     func badRecord(_ record: BadRecord) async throws {
         try await attack("an alert for \(record.rawValue)") { defence in
@@ -185,8 +188,8 @@ struct GateAttacks {
     /// What is no TLS at all gets nothing either, and ends as silently as a refused token, so that nobody tells the two
     /// apart by what comes.
     ///
-    /// No attack, because nothing refuses it: OpenSSL has no alert for it, also where nobody mutes it. A service that greets
-    /// whoever comes, as SSH's and mail's do, shows that an answer would be seen.
+    /// No attack, because nothing refuses it: OpenSSL has no alert for it, also where nobody mutes it. A service that
+    /// greets whoever comes, as SSH's and mail's do, shows that an answer would be seen.
     @Test("Noise, another protocol and an end at once get no byte", arguments: Noise.allCases)
     func noise(_ noise: Noise) async throws {
         for door in try doors(.on) + [talkativeDoor()] {
@@ -230,8 +233,8 @@ struct GateAttacks {
         }
     }
 
-    /// The same, where the server was restarted in between, as who sits on the path can bring about: it has another gate
-    /// nonce, but the time is the same.
+    /// The same, where the server was restarted in between, as who sits on the path can bring about: it has another
+    /// gate nonce, but the time is the same.
     @Test("A token of the clock, used before a restart")
     func replayAfterRestart() async throws {
         try await attack("the token of a device that dialled by the clock, sent again to a server that was restarted") {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -16,8 +18,9 @@ import Testing
 /// listener sees of it.
 @Suite("Attacks in a handoff", .timeLimit(.minutes(5)))
 struct HandoffAttacks {
-    /// How long an attack that is refused may take. Not what the node takes: under the thread sanitizer the floods of the
-    /// other suites hold both threads of Swift's pool for up to a minute, and who waits for a deadline waits for them too.
+    /// How long an attack that is refused may take. Not what the node takes: under the thread sanitizer the floods of
+    /// the other suites hold both threads of Swift's pool for up to a minute, and who waits for a deadline waits for
+    /// them too.
     private static let patience = Duration.seconds(240)
     private let scratch: Scratch
 
@@ -29,8 +32,8 @@ struct HandoffAttacks {
         try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
     }
 
-    /// CVE-2023-43617 (croc) and CVE-2024-38272 (Quick Share): the file gets another name than the one that the user was
-    /// shown, here one that a shell obeys at the next login.
+    /// CVE-2023-43617 (croc) and CVE-2024-38272 (Quick Share): the file gets another name than the one that the user
+    /// was shown, here one that a shell obeys at the next login.
     @Test("A hidden name in the place of the one that was listed", arguments: [".bashrc", ".profile", ".git"])
     func hiddenName(name: String) async throws {
         try await attack("a document listed as report.pdf comes as \(name)") { defence in
@@ -42,8 +45,8 @@ struct HandoffAttacks {
         }
     }
 
-    /// A page opens in the user's browser, with what that is logged in to, and nobody looked at its address: user interface
-    /// misrepresentation of critical information (CWE-451).
+    /// A page opens in the user's browser, with what that is logged in to, and nobody looked at its address: user
+    /// interface misrepresentation of critical information (CWE-451).
     @Test("A web page in the place of the document that was accepted")
     func pageForDocument() async throws {
         let accepted = WireActivitySummary.with {
@@ -59,8 +62,8 @@ struct HandoffAttacks {
         try plan.requireAccepted(accepted)
     }
 
-    /// Between the list that the user sees and the one that his node asks for when he accepts: by its title a document is the
-    /// same as a file of a shared folder, and may have a hidden name.
+    /// Between the list that the user sees and the one that his node asks for when he accepts: by its title a document
+    /// is the same as a file of a shared folder, and may have a hidden name.
     @Test("A document that is called otherwise as soon as it is accepted", arguments: ["tax.pdf", ".profile"])
     func renamed(title: String) async throws {
         let origin = PeerName(id: "hostile", name: "laptop")
@@ -155,8 +158,9 @@ struct HandoffAttacks {
         HostileOrigin(tree: [entry("holiday", .folder)] + entries, records: HostileOrigin.records("evil"))
     }
 
-    /// Warpinator (CVE-2022-42725, CVE-2023-29380) wrote where the paths of a folder's entries led, as "Zip Slip" (Snyk,
-    /// 2018) had shown of archives. Each folder on the way is in the manifest: all is in a folder that came before.
+    /// Warpinator (CVE-2022-42725, CVE-2023-29380) wrote where the paths of a folder's entries led, as "Zip Slip"
+    /// (Snyk, 2018) had shown of archives. Each folder on the way is in the manifest: all is in a folder that came
+    /// before.
     @Test(
         "Path traversal in what is in a folder",
         arguments: [
@@ -200,9 +204,9 @@ struct HandoffAttacks {
 
     /// The other half of the same: what comes after the link is written through it.
     ///
-    /// Each of these refuses it alone: links lead nowhere outside, a link is no folder that others are in, files are found
-    /// through no link, links are made when all files are there, and the kernel lets the thread out of the destination
-    /// nowhere. A file of no bytes, because it is made with the links, and any other before them.
+    /// Each of these refuses it alone: links lead nowhere outside, a link is no folder that others are in, files are
+    /// found through no link, links are made when all files are there, and the kernel lets the thread out of the
+    /// destination nowhere. A file of no bytes, because it is made with the links, and any other before them.
     @Test("A link in a folder, and a file in the link", arguments: ["..", "../.."])
     func fileBehindLink(target: String) async throws {
         let origin = Self.folder([Self.entry("out", .link, to: target), Self.entry("out/x", .file, size: 0)])
@@ -225,7 +229,8 @@ struct HandoffAttacks {
         }
     }
 
-    /// What was looked at is not what comes: CWE-367. A rule that takes small texts took a folder of any number of entries.
+    /// What was looked at is not what comes: CWE-367. A rule that takes small texts took a folder of any number of
+    /// entries.
     @Test("A folder in the place of what a rule has accepted", arguments: ["public.plain-text", "public.folder"])
     func folderByRule(type: String) async throws {
         let policy = try AcceptPolicy(parsing: Array("accept max=1MB to=/inbox".utf8), home: nil)
@@ -279,8 +284,8 @@ struct HandoffAttacks {
                 title: "report.pdf", into: folder, checks: defence.isOn ? .all : .all.subtracting(.folders))
             return Outcome(succeeds: try contents(of: folder) == ["report.pdf"])
         }
-        // No attacks, because nothing refuses them: without a description there is no document, and in numbers of bytes that
-        // are no offsets nobody can count. The same origin with a description shows that a document would be seen.
+        // No attacks, because nothing refuses them: without a description there is no document, and in numbers of bytes
+        // that are no offsets nobody can count. The same origin with a description shows that a document would be seen.
         let lies = [
             ("nothing that describes it", HostileOrigin(entries: 0, records: whole)),
             ("a size of 2^64 - 1", HostileOrigin(size: .max, records: whole)),
@@ -294,8 +299,8 @@ struct HandoffAttacks {
         }
     }
 
-    /// A size that no disk has: the file has it, or the disk is full for everybody. Few file systems make such a file, so
-    /// this one is in memory.
+    /// A size that no disk has: the file has it, or the disk is full for everybody. Few file systems make such a file,
+    /// so this one is in memory.
     @Test("A document of 2^62 bytes, of which four come")
     func liesAboutSize() async throws {
         let memory = try Scratch(in: URL(filePath: "/dev/shm"))
@@ -330,8 +335,8 @@ struct HandoffAttacks {
         try await attack("an origin that sends a byte now and then") { defence in
             let origin = HostileOrigin(
                 size: 100_000, records: [UInt8](repeating: 0, count: 100_016), drip: .milliseconds(50))
-            // What stays for twice as long as an origin may be silent is not ended by that. Where the machine was too busy
-            // for a byte in that time, it is: then with more of it.
+            // What stays for twice as long as an origin may be silent is not ended by that. Where the machine was too
+            // busy for a byte in that time, it is: then with more of it.
             for stall in defence.isOn ? [0.6] : [0.6, 3, 15, 60] {
                 let folder = try scratch.folder("dripping-\(defence)-\(stall)")
                 let outcome = try await isStuck(after: defence.isOn ? Self.patience : .seconds(2 * stall)) {
@@ -359,8 +364,8 @@ struct HandoffAttacks {
         }
     }
 
-    /// Slow loris towards who asks: what it tells of its older copy is read by nobody. CVE-2019-9517 (a peer that asks and
-    /// does not read) with the parts exchanged.
+    /// Slow loris towards who asks: what it tells of its older copy is read by nobody. CVE-2019-9517 (a peer that asks
+    /// and does not read) with the parts exchanged.
     @Test("An origin that does not read what it is told")
     func unreadSignatures() async throws {
         // 4,600 pieces or so, which are 92 KB: what may wait to be sent holds 3,300.

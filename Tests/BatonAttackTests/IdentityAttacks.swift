@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonTestSupport
 import COpenSSL
 import Testing
@@ -48,8 +50,8 @@ struct IdentityAttacks {
         return Outcome(succeeds: server.text() == Array(Self.secret.utf8))
     }
 
-    /// A server has one in every handshake (RFC 8446, section 4.4.2.4: an empty list ends it), which no check here could
-    /// leave out.
+    /// A server has one in every handshake (RFC 8446, section 4.4.2.4: an empty list ends it), which no check here
+    /// could leave out.
     @Test("A client without a certificate")
     func noCertificate() async throws {
         try await attack("a client that shows no certificate") { defence in

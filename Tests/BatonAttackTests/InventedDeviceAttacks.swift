@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonTestSupport
 import Foundation
@@ -127,8 +129,8 @@ struct InventedDeviceAttacks {
         }
     }
 
-    /// KDE Connect took for a device what a packet called so (CVE-2025-32900). Here a list that cannot be taken back would
-    /// name somebody else, and whom the user meant would stay.
+    /// KDE Connect took for a device what a packet called so (CVE-2025-32900). Here a list that cannot be taken back
+    /// would name somebody else, and whom the user meant would stay.
     @Test("A device that calls itself by the id of one that is to be revoked")
     func namedAsAnother() async {
         let (lost, accomplice) = (String(repeating: "a", count: 32), String(repeating: "f", count: 32))

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonTestSupport
 import Foundation
 import Testing
@@ -30,8 +32,8 @@ struct LabAttackTests {
         }
     }
 
-    /// Martin et al., PoPETs 2019; Celosia and Cunche, PoPETs 2020: what a listener learns from a whole session, from the
-    /// announcement to the end of the document.
+    /// Martin et al., PoPETs 2019; Celosia and Cunche, PoPETs 2020: what a listener learns from a whole session, from
+    /// the announcement to the end of the document.
     @Test("Passive capture of a whole session, and probing with what was captured")
     func passiveCapture() async throws {
         let names = ["annas-laptop", "annas-desktop", "stranger"]
@@ -78,7 +80,8 @@ struct LabAttackTests {
         let session = try await tap.end()
         let own = session.records.filter { !$0.text.isEmpty }
         #expect(!own.isEmpty && session.said.count >= 2)
-        // What the desktop said first to the laptop, said again by a stranger: as it was, and with its last byte changed.
+        // What the desktop said first to the laptop, said again by a stranger: as it was, and with its last byte
+        // changed.
         let toLaptop = session.said.filter { direction, bytes in
             direction.target.suffix(2) == [UInt8(port >> 8), UInt8(port & 0xFF)] && bytes.first == 0x16
         }
@@ -90,8 +93,8 @@ struct LabAttackTests {
         let probed = try await answers(of: port, to: messages, in: lab)
         #expect(probed == ["0", "0", "0"])
 
-        // The same of a node that answers everybody, and of one that leaves out what guards its advertisements, one after
-        // the other.
+        // The same of a node that answers everybody, and of one that leaves out what guards its advertisements, one
+        // after the other.
         try await laptop.end(by: SIGTERM)
         let open = try lab.startProgram(1, [Lab.product("node-probe"), "--without", "gate"])
         let openPort = try await open.event("ready").port ?? 0
@@ -192,8 +195,8 @@ struct LabAttackTests {
         #expect(try await lab.run(2, "devices").status == 0)
         try await spoofer.program.line(from: spoofer.program.lines.count) { $0 == "announced" }
         let hitByNode = hits()
-        // No code here asks for SRV or dials what it says, so that there is nothing to switch off. Announcements that are
-        // believed have their attacks (``AdvertisementAttacks``).
+        // No code here asks for SRV or dials what it says, so that there is nothing to switch off. Announcements that
+        // are believed have their attacks (``AdvertisementAttacks``).
         try await attack("an SRV record that leads to a third host") {
             Outcome(succeeds: !hitByNode.isEmpty)
         } against: {

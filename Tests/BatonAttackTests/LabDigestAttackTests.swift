@@ -1,15 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonTestSupport
 import Foundation
 import Testing
 
 extension LabAttackTests {
-    /// Asking a device for the digests of its files, without its user: Harnik, Pinkas and Shulman-Peleg, "Side Channels in
-    /// Cloud Services", IEEE Security & Privacy 2010.
+    /// Asking a device for the digests of its files, without its user: Harnik, Pinkas and Shulman-Peleg, "Side Channels
+    /// in Cloud Services", IEEE Security & Privacy 2010.
     ///
     /// In the other suite, so that only one lab of theirs is there at a time.
     @Suite(.timeLimit(.minutes(3)))
     struct LabDigestAttackTests {
-        /// Whose user has not accepted it by its name could be asked for digests of any file by who offers one of that name.
+        /// Whose user has not accepted it by its name could be asked for digests of any file by who offers one of that
+        /// name.
         @Test("Of what a rule accepts the other device hears no digests of what is here: all of it is sent")
         func wholeByRule() async throws {
             let lab = try await HandoffLab(["origin", "taker"])

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonTestSupport
 import Foundation
 import Glibc
@@ -9,8 +11,8 @@ extension LabAttackTests {
     /// In the other suite, so that only one lab of theirs is there at a time.
     @Suite(.timeLimit(.minutes(3)))
     struct LabGateCostTests {
-        /// Connects so often, says its line each time, and prints how many bytes were answered. An end is not waited for
-        /// once there is an answer.
+        /// Connects so often, says its line each time, and prints how many bytes were answered. An end is not waited
+        /// for once there is an answer.
         private static let knocker = """
             import socket, sys
             answered = 0
@@ -34,8 +36,8 @@ extension LabAttackTests {
             print(outgoing.read().hex())
             """
 
-        /// The number that the issue of it gives, under 100 µs, is that of an optimised program: `Scripts/benchmark gate`
-        /// measures it and fails above. Here the same program is compared with itself.
+        /// The number that the issue of it gives, under 100 µs, is that of an optimised program: `Scripts/benchmark
+        /// gate` measures it and fails above. Here the same program is compared with itself.
         @Test("What a stranger's connection costs")
         func cost() async throws {
             let lab = try await HandoffLab(["laptop", "stranger"], members: 1)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonTestSupport
 import Foundation
 import Glibc
@@ -11,12 +13,14 @@ extension LabAttackTests {
     /// Avahi as an adversary, and whoever can make it one: everybody on the link.
     ///
     /// Announcing is free for whoever announces, and costs each listener a thread, five descriptors and a connection to
-    /// D-Bus, of which a user has 256: the exhaustion of CVE-2020-26164 (KDE Connect), by way of the system's responder.
+    /// D-Bus, of which a user has 256: the exhaustion of CVE-2020-26164 (KDE Connect), by way of the system's
+    /// responder.
     ///
     /// In the other suite, so that only one lab of theirs is there at a time.
     @Suite(.timeLimit(.minutes(5)))
     struct LabResponderAttackTests {
-        /// The bound of what a node may hold: 64 queries of one thread and five descriptors each, and what it has anyway.
+        /// The bound of what a node may hold: 64 queries of one thread and five descriptors each, and what it has
+        /// anyway.
         private static let bound = Holdings(threads: 64 + 36, descriptors: 64 * 5 + 160, kibibytes: 64 << 10)
         /// The same with the 16 queries that probe, those of one device, and no lasting one for its clones.
         private static let boundOfProbing = Holdings(
@@ -95,7 +99,8 @@ extension LabAttackTests {
             try await flooder.end(by: SIGKILL)
         }
 
-        /// What is on the network already comes at once to a node that starts, or whose link comes up, and all of it once.
+        /// What is on the network already comes at once to a node that starts, or whose link comes up, and all of it
+        /// once.
         ///
         /// Not counted as an attack: the defence is how turns are given, which `nextName()` takes away and
         /// `QueryBudgetTests` follow in simulated time.
@@ -183,8 +188,8 @@ extension LabAttackTests {
             }
         }
 
-        /// Waits until a device is found in the flood, within 10 s, also where the kernel drops on either host what Avahi has
-        /// not read in time, as it does where the hosts share their processors: what was lost is said again.
+        /// Waits until a device is found in the flood, within 10 s, also where the kernel drops on either host what
+        /// Avahi has not read in time, as it does where the hosts share their processors: what was lost is said again.
         private func isFound(_ title: String, by watch: HostCommand, from node: HostCommand) async throws {
             let hosts = [watch, node].map(\.program.processIdentifier)
             let (began, before) = (ContinuousClock.now, try hosts.map(Self.droppedPackets))
@@ -206,8 +211,8 @@ extension LabAttackTests {
         /// Lets the programs of a lab's host go before the others of this machine, those that they start included.
         ///
         /// A device has a processor of its own, and a host of the lab shares one with the flooder and with every other
-        /// test. Where Avahi reads too late, the kernel drops what others say to it (2,300 packets at a load of 7 for each
-        /// core), which says nothing about the node.
+        /// test. Where Avahi reads too late, the kernel drops what others say to it (2,300 packets at a load of 7 for
+        /// each core), which says nothing about the node.
         private func prefer(hostOf node: HostCommand) throws {
             func network(_ process: String) -> String? {
                 try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/ns/net")
@@ -222,8 +227,8 @@ extension LabAttackTests {
             }
         }
 
-        /// What they cost is for `AdvertisementAttacks.rewritten()` to show, with its off-run. Not counted as an attack here:
-        /// that each record is told is no defence that could be off.
+        /// What they cost is for `AdvertisementAttacks.rewritten()` to show, with its off-run. Not counted as an attack
+        /// here: that each record is told is no defence that could be off.
         @Test(
             "Records under the name of a device that is heard, and what the device itself says",
             arguments: [0.05, 0.001])
@@ -250,7 +255,8 @@ extension LabAttackTests {
             try await rewriter.end(by: SIGKILL)
         }
 
-        /// What a node says last is what a stranger can repeat for it when it has gone (``AdvertisementAttacks/repeated()``).
+        /// What a node says last is what a stranger can repeat for it when it has gone
+        /// (``AdvertisementAttacks/repeated()``).
         @Test("The last that a node says when it ends is that it offers nothing")
         func lastWords() async throws {
             let lab = try await HandoffLab(["laptop"])
@@ -409,7 +415,8 @@ extension LabAttackTests {
             case .rotating:
                 laptop = try await start()
                 try await lab.awaitPeers(1, on: 1)
-                // An address that comes begins another period, with another port: for a moment both of its names are there.
+                // An address that comes begins another period, with another port: for a moment both of its names are
+                // there.
                 let port = try await lab.status(1)?.port
                 let change = try lab.startProgram(1, ["ip", "address", "add", "10.78.0.1/24", "dev", "eth0"])
                 #expect(try await change.end().status == 0, "\(change.errors)")

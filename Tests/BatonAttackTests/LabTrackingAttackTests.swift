@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 import BatonTestSupport
 import Foundation
 import Testing
 
 extension LabAttackTests {
-    /// Following a device from one period, or one network, to the next: Martin et al., PoPETs 2019, section 5.2; Celosia
-    /// and Cunche, PoPETs 2020, section 4.
+    /// Following a device from one period, or one network, to the next: Martin et al., PoPETs 2019, section 5.2;
+    /// Celosia and Cunche, PoPETs 2020, section 4.
     ///
     /// In the other suite, so that only one lab of theirs is there at a time.
     @Suite(.timeLimit(.minutes(3)))
@@ -62,7 +64,8 @@ extension LabAttackTests {
                 let earlier = defence.isOn ? first.messages.filter { $0.isDisjoint(with: others) } : first.messages
                 let later = defence.isOn ? late.messages.filter { $0.isDisjoint(with: own) } : late.messages
                 #expect(!Self.words(of: earlier).isEmpty && !Self.words(of: later).isEmpty)
-                // Avahi says the host's name on its own, so that it is subtracted below; what Baton says has it nowhere.
+                // Avahi says the host's name on its own, so that it is subtracted below; what Baton says has it
+                // nowhere.
                 for message in earlier + later where !message.isDisjoint(with: names) {
                     #expect(!message.contains(.label("host1")), "\(message)")
                 }

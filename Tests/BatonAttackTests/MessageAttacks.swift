@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonProtocol
 import Foundation
 import SwiftProtobuf
@@ -8,8 +10,8 @@ import Testing
 
 /// Messages that are built to cost their reader more than their writer.
 ///
-/// Deep nesting: CVE-2024-7254 and CVE-2025-4565 (protobuf recursion), CVE-2021-39537's kind in every parser. Wide ones:
-/// the "hash flooding" of Klink and Wälde (28C3, 2011).
+/// Deep nesting: CVE-2024-7254 and CVE-2025-4565 (protobuf recursion), CVE-2021-39537's kind in every parser. Wide
+/// ones: the "hash flooding" of Klink and Wälde (28C3, 2011).
 @Suite("Attacks with messages")
 struct MessageAttacks {
     /// Length-delimited field `number` around the content.
@@ -57,8 +59,8 @@ struct MessageAttacks {
         }
     }
 
-    /// Each value takes four bytes of a message and some hundred of memory. The defence is the size of a message, by which
-    /// the length in front of it is judged.
+    /// Each value takes four bytes of a message and some hundred of memory. The defence is the size of a message, by
+    /// which the length in front of it is judged.
     @Test("A wide message", arguments: [true, false])
     func wide(isArray: Bool) async {
         await attack("user info of 100,000 values in \(isArray ? "an array" : "a dictionary")") { defence in
@@ -93,8 +95,8 @@ struct MessageAttacks {
         }
     }
 
-    /// What it costs to hash and compare texts of combining marks, in pairs of bytes that are looked at: the square of each
-    /// text's length. Nothing is hashed here, so that the work is counted and not timed.
+    /// What it costs to hash and compare texts of combining marks, in pairs of bytes that are looked at: the square of
+    /// each text's length. Nothing is hashed here, so that the work is counted and not timed.
     private static func work(_ dictionary: WireDictionaryValue) -> Int {
         dictionary.pairs.reduce(0) { sum, pair in
             let texts = [pair.key] + pair.value.set.elements.map(\.string)
@@ -134,8 +136,8 @@ struct MessageAttacks {
         #expect((try? OfferedActivity.requireFitting(userInfo(bound + 1))) == nil)
     }
 
-    /// "Billion laughs" needs references; without them a message can at most be as large as it is. What is over the bound
-    /// for user info is refused although it fits in a message.
+    /// "Billion laughs" needs references; without them a message can at most be as large as it is. What is over the
+    /// bound for user info is refused although it fits in a message.
     @Test("User info over its bound")
     func largeUserInfo() async {
         func isTaken(_ bytes: Int, bound: Int = OfferedActivity.userInfoBound) -> Bool {

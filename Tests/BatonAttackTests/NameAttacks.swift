@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 import Foundation
@@ -150,8 +152,8 @@ struct NameAttacks {
 
     enum Field: String, CaseIterable { case title, type, device, path }
 
-    /// CVE-2023-43620 (croc), CVE-2021-42574 ("Trojan Source"): a name that moves the cursor, sets the window's title, or
-    /// turns the order of its letters around.
+    /// CVE-2023-43620 (croc), CVE-2021-42574 ("Trojan Source"): a name that moves the cursor, sets the window's title,
+    /// or turns the order of its letters around.
     @Test("Escapes and controls of direction in what is shown", arguments: Field.allCases)
     func escapes(_ field: Field) async {
         await attack("a \(field) with escapes") { defence in

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Baton
 import BatonEventLoop
 import BatonMessages
@@ -53,7 +55,8 @@ struct WideUserInfoAttacks {
         return least
     }
 
-    /// What replacing URLs was once: the dictionary is made of all pairs, and all pairs of the dictionary, for each key.
+    /// What replacing URLs was once: the dictionary is made of all pairs, and all pairs of the dictionary, for each
+    /// key.
     private static func rebuilding(keys: Int) -> Double {
         let userInfo = payload(keys: keys).userInfo
         return ThreadTime.cost {
@@ -66,8 +69,8 @@ struct WideUserInfoAttacks {
     @Test("Eight times the keys cost eight times the work, and not its square")
     func manyKeys() async throws {
         let files = try SharedFiles.none()
-        // With sorting it is some ten times; the square is 64. No attack, because how the work is done is no defence that is
-        // there or not: what it was once shows that the square would be seen, with fewer keys.
+        // With sorting it is some ten times; the square is 64. No attack, because how the work is done is no defence
+        // that is there or not: what it was once shows that the square would be seen, with fewer keys.
         let few = try await Self.wholeWay(keys: 600, through: files)
         let many = try await Self.wholeWay(keys: 4_800, through: files)
         #expect(many <= 20 * few)

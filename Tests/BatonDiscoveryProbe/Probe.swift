@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDiscovery
 import BatonEventLoop
 import Glibc
@@ -6,8 +8,9 @@ import Glibc
 ///
 /// It prints each event as one JSON object a line, with `time` in nanoseconds of the clock that all hosts of this
 /// machine share, and reads commands from standard input: `publish HEX...`, `withdraw HEX...`, `rotate HEX...` (one
-/// argument a TXT string), `keep INSTANCE`, `reject INSTANCE`, `queries`, `quit`. With `--verdict keep` or
-/// `--verdict reject` it gives that verdict on every instance itself; `--probes` is how many queries may probe. The end of its input is `quit`.
+/// argument a TXT string), `keep INSTANCE`, `reject INSTANCE`, `queries`, `quit`. With `--verdict keep` or `--verdict
+/// reject` it gives that verdict on every instance itself; `--probes` is how many queries may probe. The end of its
+/// input is `quit`.
 @main
 enum Probe {
     static func main() async throws {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonTestSupport
 import Foundation
 import Testing
@@ -19,8 +21,8 @@ struct LabDiscoveryTests {
         origin.send("quit")
         #expect(try await origin.end() == 0)
         #expect(try await peer.event("removed").instance == name)
-        // Nothing is told twice, and a device does not see itself. What came less than a second before that which took its
-        // place stays in Avahi's cache beside it (RFC 6762, section 10.2), and is what there is when that has gone.
+        // Nothing is told twice, and a device does not see itself. What came less than a second before that which took
+        // its place stays in Avahi's cache beside it (RFC 6762, section 10.2), and is what there is when that has gone.
         let told = peer.all("record").compactMap(\.txt)
         let changes = ["03763d3101aa", "03763d3101bb", "03763d3101cc"]
         #expect(told == changes || told == changes + [changes[1]], "\(peer.all("record"))")

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Baton
 import Foundation
 import Synchronization
@@ -7,8 +9,8 @@ import Synchronization
 /// `document-probe offer FILE [KEY=PATH...]` makes a document current, with a cursor and further file URLs in its user
 /// info; lines `resign`, `front` and `close` are done with it. `document-probe continue FOLDER OFFSET LENGTH` continues
 /// one: it reads that range into `FOLDER/range` as soon as some of the file has come, and then waits for the whole.
-/// `document-probe hammer FILE FILE` offers a document that threads move between two files, edit, watch and bring to the
-/// front all the time, until a line `settle`. Each says what happens in a line, and ends with its standard input.
+/// `document-probe hammer FILE FILE` offers a document that threads move between two files, edit, watch and bring to
+/// the front all the time, until a line `settle`. Each says what happens in a line, and ends with its standard input.
 @main
 enum Probe {
     static let type = "org.example.document"

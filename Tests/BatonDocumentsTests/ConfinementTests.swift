@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonProtocol
 import Glibc
@@ -29,8 +31,8 @@ struct ConfinementTests {
             in: try folder ?? DestinationFolder(fixture.folder), ledger: fixture.ledger)
     }
 
-    /// What a thread that wrote where a peer likes could try: read a key, plant a file, replace, remove, move out, link,
-    /// run, list.
+    /// What a thread that wrote where a peer likes could try: read a key, plant a file, replace, remove, move out,
+    /// link, run, list.
     private func attempts(outside: FilePath, inside: FilePath) -> [(name: String, attempt: @Sendable () -> Int32)] {
         let (secret, planted) = (outside.appending("secret").string, outside.appending("planted").string)
         let (folder, within) = (outside.string, inside.appending("report").string)

@@ -1,5 +1,7 @@
-// Several modules of C have `struct stat`, and whose its fields are depends on what else is compiled: files that look at
-// them import CLinux, Foundation and Glibc.
+// SPDX-License-Identifier: Apache-2.0
+
+// Several modules of C have `struct stat`, and whose its fields are depends on what else is compiled: files that look
+// at them import CLinux, Foundation and Glibc.
 import BatonProtocol
 import CLinux
 import Foundation
@@ -73,8 +75,8 @@ enum DocumentFixture {
         try content.withUnsafeBytes { try SystemCalls.write($0, to: file, at: offset) }
     }
 
-    /// Bytes of a file. (Asked for here alone: which module has the fields of `stat`, the compiler sees differently in each
-    /// file, depending on what it has read before.)
+    /// Bytes of a file. (Asked for here alone: which module has the fields of `stat`, the compiler sees differently in
+    /// each file, depending on what it has read before.)
     static func size(at path: FilePath) throws -> Int { Int(try SystemCalls.status(at: path).st_size) }
 
     /// Bytes that the disk holds for a file.
@@ -165,7 +167,8 @@ enum DocumentFixture {
         return true
     }
 
-    /// Writes a journal again with these chunks and no mark, as if all had come at once, and turns a bit of the last entry.
+    /// Writes a journal again with these chunks and no mark, as if all had come at once, and turns a bit of the last
+    /// entry.
     static func damageLastEntry(
         ofJournal path: FilePath, of chunks: Range<UInt64>, checksum: (UInt64) -> ChunkChecksum
     ) throws {
@@ -200,8 +203,8 @@ enum DocumentFixture {
         if access("/root", R_OK) == 0, setuid(0) == 0 { throw Errno.notPermitted }
     }
 
-    /// Does something in a process that gets no descriptor of this number or a higher one meanwhile: one that was started for
-    /// the purpose (an exit test).
+    /// Does something in a process that gets no descriptor of this number or a higher one meanwhile: one that was
+    /// started for the purpose (an exit test).
     static func withoutDescriptors<Value>(
         from number: Int32 = 0, _ body: () async throws -> Value
     ) async throws -> Value {

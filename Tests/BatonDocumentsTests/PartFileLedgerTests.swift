@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonProtocol
 import Glibc
 import SystemPackage
@@ -293,7 +295,8 @@ struct PartFileLedgerTests {
                 try #require(fixture.names.isEmpty && fixture.records.isEmpty)
                 if code == .busy { lacking += 1 }
             }
-            // The folder takes the last one that there is, unless something else in the process takes or frees one meanwhile.
+            // The folder takes the last one that there is, unless something else in the process takes or frees one
+            // meanwhile.
             #expect(lacking == 3)
             fixture.expectOnly([])
         }

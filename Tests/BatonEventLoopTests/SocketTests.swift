@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import Glibc
 import SystemPackage
@@ -390,8 +392,8 @@ extension OwnProcess {
             }
         }
 
-        /// A stranger needs no more than this to be heard: libdispatch's own sources ended the process after 12,000 such
-        /// connections and more, by what its thread and the loops' do to one list of sources.
+        /// A stranger needs no more than this to be heard: libdispatch's own sources ended the process after 12,000
+        /// such connections and more, by what its thread and the loops' do to one list of sources.
         @Test("Connections that are reset while they are watched and closed end no process")
         func resets() async {
             await #expect(processExitsWith: .success) {

@@ -1,18 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonTestSupport
 import Foundation
 
-/// An application of the library as a program, for what JSON lines do not say: responders, objects that are restored, and
-/// user info that no JSON carries bit for bit. Each role tells what happens in lines, and ends with its standard input.
+/// An application of the library as a program, for what JSON lines do not say: responders, objects that are restored,
+/// and user info that no JSON carries bit for bit. Each role tells what happens in lines, and ends with its standard
+/// input.
 ///
 /// - `library-probe share`: offers an activity that two responders and the application's delegate put their state into.
 ///   Lines `resign`, `current` and `leave` (a responder goes) are done.
 /// - `library-probe restore TARGET...`: gives a window for each target to the restoration handler.
-/// - `library-probe expire SECONDS`: offers an activity, which at a line `brief` expires 2 s later and at `more` has all
-///   time again. The library looks at its clock so late.
+/// - `library-probe expire SECONDS`: offers an activity, which at a line `brief` expires 2 s later and at `more` has
+///   all time again. The library looks at its clock so late.
 /// - `library-probe send SEED`: each device that takes its activity over gets the next random user info.
 /// - `library-probe receive SEED COUNT`: takes it over so often, and compares.
 /// - `library-probe echo`: offers an activity whose streams give back all that came, once its end has.
-/// - `library-probe ask SEED COUNT`: continues one, and has so many bytes echoed. Both by Foundation's blocking streams.
+/// - `library-probe ask SEED COUNT`: continues one, and has so many bytes echoed. Both by Foundation's blocking
+///   streams.
 @main
 enum Probe {
     static let type = "org.example.note"

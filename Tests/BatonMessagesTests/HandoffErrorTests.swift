@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonMessages
 import BatonProtocol
 import BatonTransport
@@ -23,7 +25,8 @@ struct HandoffErrorTests {
         #expect(HandoffError(newer) == HandoffError(.internal, "out of cheese"))
     }
 
-    /// What another device writes is handed on in events, with words in front of it: a message has to have room for that.
+    /// What another device writes is handed on in events, with words in front of it: a message has to have room for
+    /// that.
     @Test("Of what the other side says the beginning is kept")
     func isBounded() throws {
         func kept(_ message: String, device: String = "") -> HandoffError {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDiscovery
 import BatonEventLoop
 import BatonTestSupport
@@ -6,7 +8,8 @@ import Testing
 @testable import BatonAccount
 @testable import BatonNode
 
-/// How long an account is looked for. What is too short shows however busy the machine is; what would be too long is an hour.
+/// How long an account is looked for. What is too short shows however busy the machine is; what would be too long is an
+/// hour.
 @Suite("The time of a search for an account", .timeLimit(.minutes(2)))
 struct AccountSearchTests {
     private let account: TestAccount

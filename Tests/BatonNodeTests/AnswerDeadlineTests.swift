@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDiscovery
 import BatonDocuments
 import BatonEventLoop

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDiscovery
 import BatonDocuments
 import BatonEventLoop
@@ -111,8 +113,8 @@ final class AutomaticAcceptanceTests {
         }
     }
 
-    /// Does something while a rule notes that it begins with a document of a device: the thread that writes it down is held,
-    /// and the last place of all handoffs shows that it has come as far.
+    /// Does something while a rule notes that it begins with a document of a device: the thread that writes it down is
+    /// held, and the last place of all handoffs shows that it has come as far.
     ///
     /// - Parameter body: is given what follows the rules.
     private func whileNoting(
@@ -153,7 +155,8 @@ final class AutomaticAcceptanceTests {
         try await announce(device)
         try await eventually("the first has failed") { log.lines.contains { $0.contains("was not taken over") } }
         try await announce(device, activity: 2)
-        // Each change is looked at as a whole before the next one: once a second device had its turn, the document waits.
+        // Each change is looked at as a whole before the next one: once a second device had its turn, the document
+        // waits.
         for other in parts.account.devices[2...] {
             await parts.directory.prove(other.id.description)
             try await announce(other)
@@ -174,7 +177,8 @@ final class AutomaticAcceptanceTests {
         await parts.directory.stop()
     }
 
-    /// Of three documents of a device the first was begun with, the second has its folder being opened, and the third waits.
+    /// Of three documents of a device the first was begun with, the second has its folder being opened, and the third
+    /// waits.
     @Test("While Handoff is off nothing is begun with that has waited for its turn; once it is on, it has it again")
     func switchedOff() async throws {
         let devices = parts.account.devices

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -11,7 +13,8 @@ import Testing
 @testable import BatonDocuments
 @testable import BatonNode
 
-/// Files of a folder that an application of another device reads slowly, while the folder changes and is described anew.
+/// Files of a folder that an application of another device reads slowly, while the folder changes and is described
+/// anew.
 @Suite("Reading a document that changes meanwhile", .timeLimit(.minutes(3)))
 struct ChangingDocumentReadTests {
     private static let device = PeerName(id: "other-device", name: "other")

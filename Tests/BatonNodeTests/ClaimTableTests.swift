@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonMessages
 import BatonProtocol
 import Testing
@@ -117,7 +119,7 @@ struct ClaimTableTests {
 }
 
 extension PeerName: ExpressibleByStringLiteral {
-    public init(stringLiteral id: String) {
+    package init(stringLiteral id: String) {
         self.init(id: id, name: id)
     }
 }

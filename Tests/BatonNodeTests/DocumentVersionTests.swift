@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -12,8 +14,8 @@ import Testing
 @testable import BatonDocuments
 @testable import BatonNode
 
-/// A document that changes and is described anew on the same claim, as for an application that reads a range of it, while
-/// somebody fetches what was described before.
+/// A document that changes and is described anew on the same claim, as for an application that reads a range of it,
+/// while somebody fetches what was described before.
 @Suite("Versions of a document that is fetched", .timeLimit(.minutes(3)))
 struct DocumentVersionTests {
     enum Change: CaseIterable {

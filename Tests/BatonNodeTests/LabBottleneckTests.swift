@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonTestSupport
 import Foundation
 import Testing
 
-/// Which stage a transfer is said to wait for, where one is slow for real: the calls of one node are held up by a library
-/// that is loaded before all others, or the link is limited.
+/// Which stage a transfer is said to wait for, where one is slow for real: the calls of one node are held up by a
+/// library that is loaded before all others, or the link is limited.
 @Suite(
     .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(4)))
 struct LabBottleneckTests {

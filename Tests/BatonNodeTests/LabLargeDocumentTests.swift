@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonTestSupport
 import Foundation
 import Testing
@@ -28,8 +30,8 @@ struct LabLargeDocumentTests {
 
     private static func bytes(_ accepting: HostCommand) -> UInt64 { accepting.events.compactMap(\.bytes).last ?? 0 }
 
-    /// Calm, each takes well under a second; here other labs have the processors as well, and the bound is what tells it
-    /// from waiting for TCP, which would try again after half a minute.
+    /// Calm, each takes well under a second; here other labs have the processors as well, and the bound is what tells
+    /// it from waiting for TCP, which would try again after half a minute.
     @Test("When the link is back, or the origin is at another address, the transfer goes on at once")
     func goesOnAtOnce() async throws {
         let lab = try await HandoffLab()
@@ -48,8 +50,8 @@ struct LabLargeDocumentTests {
             try lab.lab.command("link", "2", "down")
             try await silence(accepting, for: cut)
             let before = Self.bytes(accepting)
-            // Who offers it sees that nothing comes any more as well: the same is told again each second, while there is a
-            // connection.
+            // Who offers it sees that nothing comes any more as well: the same is told again each second, while there
+            // is a connection.
             if cut == .seconds(6) {
                 let told = offer.command.events.filter { $0.event == "progress" }.compactMap(\.bytes).suffix(4)
                 #expect(told.count == 4 && Set(told).count == 1, "\(told)")

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonTestSupport
 import Foundation
 import Testing
@@ -38,7 +40,8 @@ struct LabResponderTests {
         for offer in [first, second] { try await offer.command.end(by: SIGTERM) }
     }
 
-    /// An attempt each few seconds, however many have failed: with ever longer pauses it would be found half a minute late.
+    /// An attempt each few seconds, however many have failed: with ever longer pauses it would be found half a minute
+    /// late.
     @Test("The others are found within ten seconds of Avahi's return, however long it was away")
     func awayForLong() async throws {
         let lab = try await HandoffLab()

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonTestSupport
 import Foundation
 import Testing
@@ -190,7 +192,8 @@ extension LabHandoffTests {
             #expect(try lab.contents(of: folder).count == 1)
         }
 
-        /// The user revokes on the laptop; the desktop only hears of it, in the middle of a stream with the lost device.
+        /// The user revokes on the laptop; the desktop only hears of it, in the middle of a stream with the lost
+        /// device.
         @Test("Who hears of a revocation from another device ends its connection with the revoked one within a second")
         func spreading() async throws {
             let lab = try await HandoffLab(["laptop", "desktop", "phone"])

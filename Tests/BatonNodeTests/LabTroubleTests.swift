@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonTestSupport
 import Foundation
 import Testing
@@ -141,7 +143,8 @@ extension LabHandoffTests {
                 #expect(ended.status == 0, "\(change): \(ended.errors)")
                 #expect(
                     ended.events.contains { $0.event == "interrupted" && $0.code == "documentChanged" }, "\(change)")
-                // What had come of the other version is not sent again, but for the chunks that differ or were on their way.
+                // What had come of the other version is not sent again, but for the chunks that differ or were on their
+                // way.
                 let sent = try await lab.sentBytes(1) - before
                 print("a film of \(Self.size) bytes that \(change): \(sent) were sent")
                 #expect(sent < Self.size * 5 / 4, "\(change)")
@@ -179,8 +182,8 @@ extension LabHandoffTests {
             #expect(!stranger.command.events.contains { $0.event == "taken" })
             #expect(accepting.program.isRunning)
 
-            // And the document is offered again, which was saved meanwhile as editors do, by another file in its place: it
-            // goes on by itself.
+            // And the document is offered again, which was saved meanwhile as editors do, by another file in its place:
+            // it goes on by itself.
             let saved = second.appendingPathExtension("saved")
             try FileManager.default.copyItem(at: second, to: saved)
             let file = try FileHandle(forWritingTo: saved)

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonTestSupport
 import Foundation
 import Testing
 
-/// Commands that handle the account key have it in their memory for as long as they need it, and no longer: what is left
-/// when they end would be found in a page that nobody has wiped, or on a disk that it was swapped to.
+/// Commands that handle the account key have it in their memory for as long as they need it, and no longer: what is
+/// left when they end would be found in a page that nobody has wiped, or on a disk that it was swapped to.
 ///
 /// `Support/memory-search.py` looks through all of it: for the key as text and as bytes, for the key that everything is
 /// derived from, also as the hash takes it, and for the key of the account's authority.
@@ -60,8 +62,8 @@ struct LabWipingTests {
             try await found(in: joining).contains("text")
         }
         joining.program.send("enter")
-        // For the ten seconds in which it looks for other devices it needs what opens their announcements, and no more: what
-        // was typed has been wiped, and the authority's key as soon as the certificate was signed.
+        // For the ten seconds in which it looks for other devices it needs what opens their announcements, and no more:
+        // what was typed has been wiped, and the authority's key as soon as the certificate was signed.
         try await eventually("it has the key that opens what they announce, and nothing else") {
             try await found(in: joining) == ["root"]
         }

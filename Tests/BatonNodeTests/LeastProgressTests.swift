@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -67,8 +69,8 @@ struct LeastProgressTests {
         #expect("\(late)".contains("only \(Self.bound - 1) bytes"), "\(late)")
     }
 
-    /// Fetches a document of which the bound comes at first, less so many bytes. A machine that was too busy for even those
-    /// has more time.
+    /// Fetches a document of which the bound comes at first, less so many bytes. A machine that was too busy for even
+    /// those has more time.
     private func fetch(missing: Int) async throws -> Result<[UInt8], HandoffError> {
         var result = Result<[UInt8], HandoffError>.success([])
         for stall in [3.0, 15, 60] {
@@ -114,8 +116,8 @@ struct LeastProgressTests {
 
     @Test("What an application looks at meanwhile is held to the same")
     func read() async throws {
-        // What came is held against the bound when more comes and the time is over: two bytes later here. A machine that was
-        // too busy for one of them has more time.
+        // What came is held against the bound when more comes and the time is over: two bytes later here. A machine
+        // that was too busy for one of them has more time.
         var isRead = false
         for stall in [1.0, 5, 25] where !isRead {
             isRead = try await read(first: Self.bound - 2, stallDeadline: .seconds(stall)) == content

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 import BatonEventLoop
 import BatonProtocol
@@ -17,8 +19,8 @@ struct OpenRangesTests {
     func credit(_ open: Int) async throws {
         // The second end's limits are the receiver's.
         var limits = NodeLimits().session
-        // What the bandwidth-delay product is on a busy machine is anybody's guess: the window stays what it is at first,
-        // or is from the beginning what it may become.
+        // What the bandwidth-delay product is on a busy machine is anybody's guess: the window stays what it is at
+        // first, or is from the beginning what it may become.
         limits.maximumStreamWindow = open * ChunkRecord.plainSize
         let (origin, receiver) = try await connectedPair(on: EventLoop(name: "origin"), limits: limits)
         let asked = try await receiver.open([1], window: limits.maximumStreamWindow)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -10,7 +12,8 @@ import Testing
 
 @testable import BatonNode
 
-/// What an application is asked when devices take its activity over: one question at a time, each for all who wait then.
+/// What an application is asked when devices take its activity over: one question at a time, each for all who wait
+/// then.
 @Suite("Questions to save", .timeLimit(.minutes(5)))
 struct SaveQuestionTests {
     @Test("Devices that come while an application saves share its next question, and no state from before they came")

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -121,7 +123,8 @@ struct UpstreamWriterTests {
         var (files, deadline) = (4000, Duration.milliseconds(300))
         var outcome = try await fetchSlowly(files: files, deadline: deadline)
         for _ in 0..<2 where outcome.isLate || outcome.longestPause <= deadline {
-            // A machine that was too busy to say anything in time has more of it; a disk that was too fast gets more to do.
+            // A machine that was too busy to say anything in time has more of it; a disk that was too fast gets more to
+            // do.
             if outcome.isLate { deadline *= 4 }
             files *= 4
             outcome = try await fetchSlowly(files: files, deadline: deadline)

@@ -1,4 +1,6 @@
-public import BatonProtocol
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonProtocol
 
 /// A frame as a test writes or reads it, independent of the module's own types.
 struct WireFrame: Equatable {
@@ -174,7 +176,7 @@ final class Lone {
 }
 
 extension StreamID: ExpressibleByIntegerLiteral {
-    public init(integerLiteral value: UInt32) {
+    package init(integerLiteral value: UInt32) {
         self.init(rawValue: value)
     }
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonTestSupport
 import Testing
 
@@ -58,7 +60,8 @@ struct CMSTests {
     }
 
     @Test func noSigner() async throws {
-        // ContentInfo { signedData, [0] { SEQUENCE { 1, SET {}, SEQUENCE { data }, SET {} } } } (RFC 5652, section 5.1).
+        // ContentInfo { signedData, [0] { SEQUENCE { 1, SET {}, SEQUENCE { data }, SET {} } } } (RFC 5652, section
+        // 5.1).
         let data: [UInt8] = [0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07, 0x01]
         let signedData: [UInt8] = [0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07, 0x02]
         let inside: [UInt8] = [0x02, 0x01, 0x01, 0x31, 0x00, 0x30, UInt8(data.count)] + data + [0x31, 0x00]

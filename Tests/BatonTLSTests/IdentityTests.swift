@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import COpenSSL
 import Testing
 
@@ -13,7 +15,8 @@ import Testing
     }
 
     @Test func deviceIDOfAKnownKey() throws {
-        // The Ed25519 public key of RFC 8032, section 7.1, test 1; the id was computed with `openssl dgst` and base32(1).
+        // The Ed25519 public key of RFC 8032, section 7.1, test 1; the id was computed with `openssl dgst` and
+        // base32(1).
         let key: [UInt8] = [
             0xd7, 0x5a, 0x98, 0x01, 0x82, 0xb1, 0x0a, 0xb7, 0xd5, 0x4b, 0xfe, 0xd3, 0xc9, 0x64, 0x07, 0x3a,
             0x0e, 0xe1, 0x72, 0xf3, 0xda, 0xa6, 0x23, 0x25, 0xaf, 0x02, 0x1a, 0x68, 0xf7, 0x07, 0x51, 0x1a,

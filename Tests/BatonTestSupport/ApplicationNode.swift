@@ -1,34 +1,36 @@
-public import BatonMessages
-public import BatonProtocol
-public import BatonTransport
-public import FoundationEssentials
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonMessages
+package import BatonProtocol
+package import BatonTransport
+package import FoundationEssentials
 import SwiftProtobuf
 
 /// A scripted node that treats applications as a real one does, remembers what they said, and asks what the test wants.
-public actor ApplicationNode {
+package actor ApplicationNode {
     /// An activity that an application offered.
-    public struct Offer: Sendable {
-        public let request: WireOfferRequest
-        public var updates: [WireOfferUpdate] = []
+    package struct Offer: Sendable {
+        package let request: WireOfferRequest
+        package var updates: [WireOfferUpdate] = []
         /// The application has withdrawn it, or is gone.
-        public var hasEnded = false
+        package var hasEnded = false
         /// Devices that are taking it over: until they have, its events go on.
         fileprivate var taking: Set<String> = []
         fileprivate let stream: BatonTransport.Stream
 
         /// As it was said last.
-        public var latest: WireOfferRequest { updates.last?.offer ?? request }
+        package var latest: WireOfferRequest { updates.last?.offer ?? request }
     }
 
     /// What applications registered with, in order.
-    public private(set) var registrations: [WireRegisterRequest] = []
+    package private(set) var registrations: [WireRegisterRequest] = []
     /// How many registrations have ended.
-    public private(set) var departures = 0
-    public private(set) var offers: [Offer] = []
+    package private(set) var departures = 0
+    package private(set) var offers: [Offer] = []
     /// Streams that a continuing application opened, accepted.
-    public private(set) var streams: [BatonTransport.Stream] = []
+    package private(set) var streams: [BatonTransport.Stream] = []
     /// Files that an application asked for.
-    public private(set) var accessed: [String] = []
+    package private(set) var accessed: [String] = []
     /// What a document read is answered from.
     private var document = Data()
     /// What it becomes when something of it was read.
@@ -38,57 +40,58 @@ public actor ApplicationNode {
     private var refusals: [HandoffError] = []
     private var reason: @Sendable (WireOfferRequest) -> HandoffError? = { _ in nil }
     /// Offers that were refused for ``refuse(where:)``.
-    public private(set) var refusedOffers: [WireOfferRequest] = []
+    package private(set) var refusedOffers: [WireOfferRequest] = []
     private var held: [CheckedContinuation<Void, Never>]?
     private var registrationRefusal: HandoffError?
     /// How often an application was refused to register.
-    public private(set) var refusedRegistrations = 0
+    package private(set) var refusedRegistrations = 0
     private var connection: Connection?
     private var script: ScriptedNode?
 
     /// - Parameter folder: its `BATON_HOME`; one of its own by default.
-    public init(in folder: String? = nil) async throws {
+    package init(in folder: String? = nil) async throws {
         script = try ScriptedNode(in: folder) { [weak self] request, stream, connection in
             try await self?.serve(request, stream, connection)
         }
     }
 
-    public nonisolated static func start(in folder: String? = nil) async throws -> (node: ApplicationNode, home: Home) {
+    package nonisolated static func start(in folder: String? = nil) async throws -> (node: ApplicationNode, home: Home)
+    {
         let node = try await ApplicationNode(in: folder)
         guard let home = await node.script?.home else { throw HandoffError(.internal, "the node has no home") }
         return (node, home)
     }
 
     /// Ends as a node that was killed.
-    public func stop() async {
+    package func stop() async {
         await script?.stop()
         script = nil
         connection = nil
     }
 
     /// The next requests that applications make, save to register, are refused so.
-    public func refuse(_ errors: HandoffError...) { refusals = errors }
+    package func refuse(_ errors: HandoffError...) { refusals = errors }
 
     /// Refuses to register applications; `nil` takes them again.
-    public func refuseRegistrations(_ error: HandoffError?) { registrationRefusal = error }
+    package func refuseRegistrations(_ error: HandoffError?) { registrationRefusal = error }
 
     /// Closes the connection of the application that spoke last, and says why.
-    public func close(_ code: ApplicationErrorCode) async { await connection?.close(code) }
+    package func close(_ code: ApplicationErrorCode) async { await connection?.close(code) }
 
     /// What the document of every activity is, as far as this application can read it.
     ///
     /// - Parameter next: what it becomes as soon as something of it was read.
-    public func setDocument(_ content: Data, then next: Data? = nil) {
+    package func setDocument(_ content: Data, then next: Data? = nil) {
         document = content
         nextDocument = next
         documentVersion += 1
     }
 
     /// Activities that are offered now.
-    public var offered: [Offer] { offers.filter { !$0.hasEnded } }
+    package var offered: [Offer] { offers.filter { !$0.hasEnded } }
 
     /// Asks the application, and gives its answer and the stream that the question went over.
-    public func ask(
+    package func ask(
         _ request: WireRequest.OneOf_Kind
     ) async throws(HandoffError) -> (answer: WireResponse.OneOf_Kind, stream: BatonTransport.Stream) {
         guard let connection else { throw HandoffError(.applicationGone, "no application is connected") }
@@ -96,7 +99,7 @@ public actor ApplicationNode {
     }
 
     /// Tells the application what became of the activity that it offered last, or of another one.
-    public func report(_ event: WireOfferEvent.OneOf_Kind, of number: Int? = nil) async throws {
+    package func report(_ event: WireOfferEvent.OneOf_Kind, of number: Int? = nil) async throws {
         let index = number ?? offers.count - 1
         guard offers.indices.contains(index) else { return }
         switch event {
@@ -109,27 +112,27 @@ public actor ApplicationNode {
     }
 
     /// Ends the last offer from this side, as `baton withdraw` does.
-    public func withdraw() async throws {
+    package func withdraw() async throws {
         try await end(offers.count - 1)
     }
 
     /// Ends the last offer because something is wrong with its update.
-    public func refuseUpdate(_ error: HandoffError) async throws {
+    package func refuseUpdate(_ error: HandoffError) async throws {
         try await report(.failed(error.failure))
         try await end(offers.count - 1)
     }
 
     /// What may be offered, at first or by an update: the reason why not, for anything else. Everything by default.
-    public func refuse(where reason: @escaping @Sendable (WireOfferRequest) -> HandoffError?) { self.reason = reason }
+    package func refuse(where reason: @escaping @Sendable (WireOfferRequest) -> HandoffError?) { self.reason = reason }
 
     /// Lets the ends of offers wait, as a node does that is still busy with an update.
-    public func holdEnds() { held = [] }
+    package func holdEnds() { held = [] }
 
     /// How many ends wait.
-    public var heldEnds: Int { held?.count ?? 0 }
+    package var heldEnds: Int { held?.count ?? 0 }
 
     /// Lets them go, and those after them.
-    public func releaseEnds() {
+    package func releaseEnds() {
         for end in held ?? [] { end.resume() }
         held = nil
     }

@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CSpawn
-public import Foundation
+package import Foundation
 import Glibc
 import SystemPackage
 
@@ -12,9 +14,9 @@ import SystemPackage
 /// The program begins with the default action for every signal, none of them blocked, and with no descriptors but its
 /// standard ones. It is reaped when this value goes: its process id is nobody else's before, and a signal hits no
 /// stranger.
-public final class ChildProcess: Sendable {
+package final class ChildProcess: Sendable {
     /// Where a program writes.
-    public enum Output: Sendable {
+    package enum Output: Sendable {
         /// Where the tests do.
         case inherited
         /// To ``ChildProcess/output``, which somebody has to read: a program waits where a pipe is full.
@@ -23,16 +25,16 @@ public final class ChildProcess: Sendable {
         case file(String)
 
         /// Nowhere.
-        public static let null = Output.file("/dev/null")
+        package static let null = Output.file("/dev/null")
     }
 
     /// How a program ended.
-    public enum Ending: Sendable, Hashable {
+    package enum Ending: Sendable, Hashable {
         case exited(Int32)
         case signalled(Int32)
 
         /// The exit status, or the number of the signal.
-        public var status: Int32 {
+        package var status: Int32 {
             switch self {
             case .exited(let number), .signalled(let number): number
             }
@@ -40,20 +42,20 @@ public final class ChildProcess: Sendable {
     }
 
     /// Its process id.
-    public let processIdentifier: Int32
+    package let processIdentifier: Int32
 
     /// The writing end of its standard input. Writing there blocks while the pipe is full, and fails when it has ended.
-    public let input: FileHandle
+    package let input: FileHandle
 
     /// The reading end of the pipe that it has for its output; at its end where there is none.
-    public let output: FileHandle
+    package let output: FileHandle
 
     /// Starts a program.
     ///
     /// - Parameters:
     ///   - command: the program, by its path or as `PATH` of the tests has it, and its arguments.
     ///   - environment: all of it.
-    public init(
+    package init(
         _ command: [String], environment: [String: String] = ProcessInfo.processInfo.environment,
         output: Output = .inherited, error: Output = .inherited
     ) throws {
@@ -105,7 +107,7 @@ public final class ChildProcess: Sendable {
     /// Runs a program to its end, and returns what it wrote to a pipe: what programs that it leaves running write there
     /// as well.
     @discardableResult
-    public static func run(
+    package static func run(
         _ command: [String], input: Data = Data(), output: Output = .pipe, error: Output = .inherited
     ) throws -> (ending: Ending, output: String) {
         let process = try ChildProcess(command, output: output, error: error)
@@ -119,20 +121,20 @@ public final class ChildProcess: Sendable {
     }
 
     /// How it ended; `nil` while it runs.
-    public var ending: Ending? { look(WNOHANG) }
+    package var ending: Ending? { look(WNOHANG) }
 
-    public var isRunning: Bool { ending == nil }
+    package var isRunning: Bool { ending == nil }
 
     /// Waits until it has ended. Blocks the thread.
     @discardableResult
-    public func waitUntilExit() -> Ending {
+    package func waitUntilExit() -> Ending {
         while true {
             if let ending = look(0) { return ending }
         }
     }
 
     /// Sends it a signal, which is nothing to a program that has ended.
-    public func signal(_ number: Int32) {
+    package func signal(_ number: Int32) {
         kill(processIdentifier, number)
     }
 

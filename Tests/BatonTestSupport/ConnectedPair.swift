@@ -1,14 +1,17 @@
-public import BatonEventLoop
-public import BatonProtocol
-public import BatonTransport
+// SPDX-License-Identifier: Apache-2.0
 
-/// Two connections over a socket pair: the one that accepted, on `loop`, and the one that dialled, on a loop of its own.
+package import BatonEventLoop
+package import BatonProtocol
+package import BatonTransport
+
+/// Two connections over a socket pair: the one that accepted, on `loop`, and the one that dialled, on a loop of its
+/// own.
 ///
 /// - Parameters:
 ///   - limits: of the end that dialled.
 ///   - accepting: makes the channel of the end that accepted; by default it is plain, as on the local socket.
 ///   - dialling: the same of the other end.
-public func connectedPair(
+package func connectedPair(
     on loop: EventLoop, limits: Limits = Limits(), budget: ReceiveBudget? = nil,
     accepting: () throws -> sending any Channel = { PlainChannel(peer: .localUser(0)) },
     dialling: () throws -> sending any Channel = { PlainChannel(peer: .localUser(0)) }

@@ -1,34 +1,36 @@
-public import BatonProtocol
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonProtocol
 
 /// One end of an `EndpointPair`: a session, what it reported, and what it received.
-public final class Endpoint {
+package final class Endpoint {
     /// The session under test.
-    public var session: Session
+    package var session: Session
     /// Every event so far, in order.
-    public private(set) var events: [Event] = []
+    package private(set) var events: [Event] = []
     /// The delivered bytes of each stream.
-    public private(set) var received: [StreamID: [UInt8]] = [:]
+    package private(set) var received: [StreamID: [UInt8]] = [:]
     /// Delivered bytes of each stream that are not consumed yet.
-    public private(set) var unconsumed: [StreamID: Int] = [:]
+    package private(set) var unconsumed: [StreamID: Int] = [:]
     /// Bytes delivered on all streams.
-    public private(set) var deliveredBytes = 0
+    package private(set) var deliveredBytes = 0
     /// Bytes written to the link.
-    public fileprivate(set) var writtenBytes = 0
+    package fileprivate(set) var writtenBytes = 0
     /// The error that `receive` threw, if any.
-    public private(set) var failure: ConnectionError?
+    package private(set) var failure: ConnectionError?
     /// Whether delivered bytes count as consumed at once. Default true.
-    public var consumesAtOnce = true
+    package var consumesAtOnce = true
     /// Whether delivered bytes are kept in `received`. Default true; off for large amounts.
-    public var keepsReceived = true
+    package var keepsReceived = true
     /// Called for each event after it was recorded; may use `session`.
-    public var onEvent: ((Endpoint, Event, Instant) -> Void)?
+    package var onEvent: ((Endpoint, Event, Instant) -> Void)?
 
     // `#expect` cannot look into a session, which is not copyable.
 
     /// Whether the session has no stream.
-    public var isIdle: Bool { session.isIdle }
+    package var isIdle: Bool { session.isIdle }
     /// Whether the session could open a stream.
-    public var canOpen: Bool { session.canOpen }
+    package var canOpen: Bool { session.canOpen }
 
     init(session: consuming Session) {
         self.session = session
@@ -36,7 +38,7 @@ public final class Endpoint {
 
     /// Consumes up to `count` delivered bytes of a stream and returns how many those were.
     @discardableResult
-    public func consume(_ id: StreamID, _ count: Int = .max, now: Instant) -> Int {
+    package func consume(_ id: StreamID, _ count: Int = .max, now: Instant) -> Int {
         let part = min(count, unconsumed[id] ?? 0)
         unconsumed[id, default: 0] -= part
         session.consumed(id, part, now: now)
@@ -45,7 +47,7 @@ public final class Endpoint {
     }
 
     /// Hands bytes to the session as a driver does, all of them unless it fails.
-    public func receive(_ bytes: [UInt8], now: Instant) {
+    package func receive(_ bytes: [UInt8], now: Instant) {
         bytes.withUnsafeBytes { whole in
             var rest = whole
             while !rest.isEmpty, failure == nil {
@@ -70,7 +72,7 @@ public final class Endpoint {
     }
 
     /// Takes all events that wait.
-    public func drainEvents(now: Instant) {
+    package func drainEvents(now: Instant) {
         while let event = session.nextEvent() {
             events.append(event)
             if case .reset(let id, _) = event { unconsumed[id] = nil }
@@ -82,21 +84,21 @@ public final class Endpoint {
 /// Two sessions joined by a link in simulated time: latency, bandwidth, and pieces of random size, all from a seed.
 ///
 /// The same seed gives the same run. Nothing here sleeps or reads a clock.
-public final class EndpointPair {
+package final class EndpointPair {
     /// What the link does to bytes.
-    public struct Link: Sendable {
+    package struct Link: Sendable {
         /// Time on the way, each direction. Default 1 ms.
-        public var latency: Duration
+        package var latency: Duration
         /// Bytes a second, each direction; nil has no limit. Default nil.
-        public var bandwidth: Int?
+        package var bandwidth: Int?
         /// Whether bytes arrive cut at random places, in pieces from one byte on. Default true.
-        public var fragments: Bool
-        /// The most bytes that wait for the link in one direction, as in a socket's buffer. Default 1 MiB; means nothing
-        /// on a link without a limit of bandwidth.
-        public var capacity: Int
+        package var fragments: Bool
+        /// The most bytes that wait for the link in one direction, as in a socket's buffer. Default 1 MiB; means
+        /// nothing on a link without a limit of bandwidth.
+        package var capacity: Int
 
         /// A link with these properties.
-        public init(
+        package init(
             latency: Duration = .milliseconds(1), bandwidth: Int? = nil, fragments: Bool = true,
             capacity: Int = 1 << 20
         ) {
@@ -123,24 +125,24 @@ public final class EndpointPair {
     }
 
     /// The side that dialled.
-    public let dialer: Endpoint
+    package let dialer: Endpoint
     /// The side that accepted.
-    public let acceptor: Endpoint
+    package let acceptor: Endpoint
     /// Simulated time.
-    public private(set) var clock = ManualClock()
+    package private(set) var clock = ManualClock()
     /// The source of every random choice; tests may draw from it as well.
-    public var generator: SeededGenerator
+    package var generator: SeededGenerator
     /// The link's properties.
-    public let link: Link
+    package let link: Link
     /// The largest output buffer that sessions are given. Default 64 KiB; a random size up to it is used when the link
     /// fragments.
-    public var outputBytes = 65_536
+    package var outputBytes = 65_536
 
     private var toAcceptor: Direction
     private var toDialer: Direction
 
     /// Two fresh sessions whose HELLOs are not exchanged yet.
-    public init(
+    package init(
         seed: UInt64 = 1, link: Link = Link(), dialerLimits: Limits = Limits(), acceptorLimits: Limits = Limits()
     ) {
         generator = SeededGenerator(seed: seed)
@@ -153,10 +155,10 @@ public final class EndpointPair {
     }
 
     /// The present.
-    public var now: Instant { clock.now }
+    package var now: Instant { clock.now }
 
     /// Loses everything from now on, in both directions, without telling either side.
-    public func cut() {
+    package func cut() {
         toAcceptor.isCut = true
         toDialer.isCut = true
     }
@@ -165,7 +167,7 @@ public final class EndpointPair {
     ///
     /// - Parameter deadline: time does not move beyond it.
     /// - Returns: false when nothing is left to do before the deadline.
-    public func step(until deadline: Instant) -> Bool {
+    package func step(until deadline: Instant) -> Bool {
         let wroteDialer = flush(dialer, into: &toAcceptor)
         let wroteAcceptor = flush(acceptor, into: &toDialer)
         if wroteDialer || wroteAcceptor { return true }
@@ -192,7 +194,7 @@ public final class EndpointPair {
 
     /// Runs until `condition` holds or simulated time has moved by `limit`; returns whether it holds.
     @discardableResult
-    public func run(for limit: Duration = .seconds(10), until condition: () -> Bool = { false }) -> Bool {
+    package func run(for limit: Duration = .seconds(10), until condition: () -> Bool = { false }) -> Bool {
         let deadline = now + limit
         while !condition() {
             guard step(until: deadline) else {
@@ -204,7 +206,7 @@ public final class EndpointPair {
     }
 
     /// Runs until nothing is written or under way any more, whatever the timers say.
-    public func settle() {
+    package func settle() {
         while flush(dialer, into: &toAcceptor) || flush(acceptor, into: &toDialer) || toAcceptor.next != nil
             || toDialer.next != nil
         {

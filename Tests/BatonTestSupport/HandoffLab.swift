@@ -1,17 +1,19 @@
-public import Foundation
+// SPDX-License-Identifier: Apache-2.0
+
+package import Foundation
 import Synchronization
 
 /// A lab whose hosts have one account and the built `baton` command: what a user does by hand, done by tests.
 ///
 /// Host `n` is the `n`th of the device names. What the commands print on standard error is kept with them.
-public final class HandoffLab: Sendable {
+package final class HandoffLab: Sendable {
     /// The hosts and their network.
-    public let lab: Lab
+    package let lab: Lab
     /// For documents and destinations; gone with the lab.
-    public let folder: URL
+    package let folder: URL
 
     /// The account key in a file that only its owner can read, which real devices would not have.
-    public let keyFile: URL
+    package let keyFile: URL
 
     private let names: [String]
     /// Everything that was started here: it runs for as long as the lab does, or until it is told to end.
@@ -23,7 +25,7 @@ public final class HandoffLab: Sendable {
     /// Makes a lab with as many hosts as names are given.
     ///
     /// - Parameter members: how many of the hosts are of the one account; the first makes it and the others join.
-    public init(_ names: [String] = ["laptop", "desktop"], members: Int? = nil) async throws {
+    package init(_ names: [String] = ["laptop", "desktop"], members: Int? = nil) async throws {
         self.names = names
         lab = try await Lab.make(hosts: names.count)
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-handoff-" + lab.name)
@@ -46,9 +48,9 @@ public final class HandoffLab: Sendable {
         if !isDown.withLock({ $0 }) { end() }
     }
 
-    /// Ends everything and removes the files, on a thread of its own as ``Lab/make(hosts:)`` does: before the test process
-    /// ends, but not before this returns. Idempotent.
-    public func down() {
+    /// Ends everything and removes the files, on a thread of its own as ``Lab/make(hosts:)`` does: before the test
+    /// process ends, but not before this returns. Idempotent.
+    package func down() {
         let wasDown = isDown.withLock { isDown in
             defer { isDown = true }
             return isDown
@@ -72,7 +74,7 @@ public final class HandoffLab: Sendable {
     ///   - wrapper: a program with arguments that runs the command, as `env` does.
     ///   - input: a file for its standard input, which otherwise is ``LabProgram/send(_:)-(String)``.
     ///   - output: a file for its standard output, for what is not lines.
-    public func start(
+    package func start(
         _ host: Int, _ arguments: String..., home: URL? = nil, wrapper: [String] = [], input: URL? = nil,
         output: URL? = nil
     ) throws -> HostCommand {
@@ -80,7 +82,7 @@ public final class HandoffLab: Sendable {
     }
 
     /// The same of arguments in a list.
-    public func start(
+    package func start(
         _ host: Int, _ arguments: [String], home: URL? = nil, wrapper: [String] = [], input: URL? = nil,
         output: URL? = nil
     ) throws -> HostCommand {
@@ -93,7 +95,7 @@ public final class HandoffLab: Sendable {
     ///
     /// - Returns: the new address. Nobody has heard of it yet.
     @discardableResult
-    public func move(_ host: Int) async throws -> String {
+    package func move(_ host: Int) async throws -> String {
         let address = "10.77.0.\(100 + host)"
         // In this order: with its first address a network loses all others of that network.
         let script = """
@@ -106,7 +108,7 @@ public final class HandoffLab: Sendable {
     }
 
     /// Starts any program on a host, in the same way.
-    public func startProgram(
+    package func startProgram(
         _ host: Int, _ arguments: [String], input: URL? = nil, output: URL? = nil
     ) throws -> HostCommand {
         let errors = folder.appendingPathComponent("errors-\(UUID().uuidString)")
@@ -128,7 +130,7 @@ public final class HandoffLab: Sendable {
     }
 
     /// Runs `baton` on a host to its end.
-    public func run(_ host: Int, _ arguments: String..., home: URL? = nil) async throws -> HostCommand.Finished {
+    package func run(_ host: Int, _ arguments: String..., home: URL? = nil) async throws -> HostCommand.Finished {
         let command = try start(host, arguments, home: home)
         command.program.closeInput()
         return try await command.end()
@@ -137,7 +139,7 @@ public final class HandoffLab: Sendable {
     /// Starts a host's node and waits until it is ready.
     ///
     /// - Returns: the node, and the port that it listens on.
-    public func startNode(
+    package func startNode(
         _ host: Int, _ arguments: String..., home: URL? = nil, wrapper: [String] = []
     ) async throws -> (command: HostCommand, port: Int) {
         let command = try start(
@@ -148,7 +150,7 @@ public final class HandoffLab: Sendable {
     }
 
     /// Starts the nodes of all hosts, and waits until each sees the others.
-    public func startNodes() async throws -> [HostCommand] {
+    package func startNodes() async throws -> [HostCommand] {
         var nodes: [HostCommand] = []
         for host in 1...names.count { nodes.append(try await startNode(host).command) }
         for host in 1...names.count { try await awaitPeers(names.count - 1, on: host) }
@@ -158,7 +160,7 @@ public final class HandoffLab: Sendable {
     /// Waits until a host's node sees so many others.
     ///
     /// - Throws: ``Lab/Failure`` at the deadline, with what the nodes of all hosts know and have said last.
-    public func awaitPeers(_ count: Int, on host: Int, within timeout: Duration = .seconds(30)) async throws {
+    package func awaitPeers(_ count: Int, on host: Int, within timeout: Duration = .seconds(30)) async throws {
         do {
             try await eventually("host \(host) sees \(count) devices", within: timeout) {
                 try await self.status(host)?.peers == count
@@ -184,26 +186,26 @@ public final class HandoffLab: Sendable {
     }
 
     /// What `status` says; nil when it failed.
-    public func status(_ host: Int) async throws -> LabEvent? {
+    package func status(_ host: Int) async throws -> LabEvent? {
         try await run(host, "status", "--json").events.first
     }
 
     /// Offers something on a host and waits until it is taken on.
     ///
     /// - Returns: the command, which goes on, and the activity's id.
-    public func offer(_ host: Int, _ arguments: String...) async throws -> (command: HostCommand, id: String) {
+    package func offer(_ host: Int, _ arguments: String...) async throws -> (command: HostCommand, id: String) {
         let command = try start(host, ["offer", "--json"] + arguments)
         let offered = try await command.event("offered")
         return (command, offered.id ?? "")
     }
 
     /// Follows the activities that a host sees.
-    public func watch(_ host: Int) throws -> HostCommand {
+    package func watch(_ host: Int) throws -> HostCommand {
         try start(host, "activities", "--watch", "--json")
     }
 
     /// Bytes that a host has sent so far, packets and all.
-    public func sentBytes(_ host: Int) async throws -> Int {
+    package func sentBytes(_ host: Int) async throws -> Int {
         // Of the host, which /sys is not.
         let counted = try await startProgram(host, ["cat", "/proc/net/dev"]).end()
         let fields = counted.lines.first { $0.contains("eth0:") }?.split(whereSeparator: { $0 == " " || $0 == ":" })
@@ -216,7 +218,7 @@ public final class HandoffLab: Sendable {
     // MARK: Files
 
     /// A document of seeded noise, which no compression and no mistaken order of chunks survives.
-    public func document(_ name: String, bytes: Int, seed: UInt64) throws -> URL {
+    package func document(_ name: String, bytes: Int, seed: UInt64) throws -> URL {
         var generator = SeededGenerator(seed: seed)
         // Longer than a chunk, so that none repeats itself: it would be compressed, and cross faster than it should.
         let noise = Data(generator.bytes((1 << 20) + 4096))
@@ -238,45 +240,45 @@ public final class HandoffLab: Sendable {
     }
 
     /// A new empty folder.
-    public func destination(_ name: String) throws -> URL {
+    package func destination(_ name: String) throws -> URL {
         let url = folder.appendingPathComponent(name)
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: false)
         return url
     }
 
     /// Everything in a folder, hidden files as well.
-    public func contents(of folder: URL) throws -> [String] {
+    package func contents(of folder: URL) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
     }
 }
 
 /// A program on a lab host, with what it says on standard error.
-public struct HostCommand: Sendable {
+package struct HostCommand: Sendable {
     /// What a program left when it had ended.
-    public struct Finished: Sendable {
+    package struct Finished: Sendable {
         /// The exit code.
-        public let status: Int32
+        package let status: Int32
         /// Standard output.
-        public let lines: [String]
+        package let lines: [String]
         /// Standard error.
-        public let errors: String
+        package let errors: String
         /// The lines of standard output that are JSON.
-        public var events: [LabEvent] { lines.compactMap(LabEvent.init) }
+        package var events: [LabEvent] { lines.compactMap(LabEvent.init) }
     }
 
     /// The program itself.
-    public let program: LabProgram
+    package let program: LabProgram
     let errorFile: URL
 
     /// What it has said on standard error so far.
-    public var errors: String { (try? String(contentsOf: errorFile, encoding: .utf8)) ?? "" }
+    package var errors: String { (try? String(contentsOf: errorFile, encoding: .utf8)) ?? "" }
 
     /// The JSON that it has printed so far.
-    public var events: [LabEvent] { program.lines.compactMap(LabEvent.init) }
+    package var events: [LabEvent] { program.lines.compactMap(LabEvent.init) }
 
     /// Waits for an event.
     @discardableResult
-    public func event(
+    package func event(
         _ name: String, within timeout: Duration = .seconds(30),
         where isWanted: (LabEvent) -> Bool = { _ in true }
     ) async throws -> LabEvent {
@@ -296,7 +298,7 @@ public struct HostCommand: Sendable {
 
     /// Waits for an activity that a watch tells of.
     @discardableResult
-    public func listed(_ title: String, within timeout: Duration = .seconds(30)) async throws -> LabEvent {
+    package func listed(_ title: String, within timeout: Duration = .seconds(30)) async throws -> LabEvent {
         try await program.line(within: timeout) { line in
             guard let event = LabEvent(line) else { return false }
             return event.title == title && ["present", "added"].contains(event.event)
@@ -305,7 +307,7 @@ public struct HostCommand: Sendable {
     }
 
     /// Waits until it has ended.
-    public func end(within timeout: Duration = .seconds(40)) async throws -> Finished {
+    package func end(within timeout: Duration = .seconds(40)) async throws -> Finished {
         let status: Int32
         do {
             status = try await program.end(within: timeout)
@@ -319,31 +321,31 @@ public struct HostCommand: Sendable {
 
     /// Sends a signal and waits for the end.
     @discardableResult
-    public func end(by signal: Int32, within timeout: Duration = .seconds(40)) async throws -> Finished {
+    package func end(by signal: Int32, within timeout: Duration = .seconds(40)) async throws -> Finished {
         program.signal(signal)
         return try await end(within: timeout)
     }
 }
 
 /// A line of `--json`, whichever command printed it: an event, an activity or a status.
-public struct LabEvent: Decodable, Sendable {
-    public var event, time, id, kind, type, title, device, deviceID, since, path, code, message: String?
-    public var webPageURL, responder, bottleneck: String?
-    public var size, bytes, total, resumed, rate, claim: UInt64?
-    public var port, peers: Int?
+package struct LabEvent: Decodable, Sendable {
+    package var event, time, id, kind, type, title, device, deviceID, since, path, code, message: String?
+    package var webPageURL, responder, bottleneck: String?
+    package var size, bytes, total, resumed, rate, claim: UInt64?
+    package var port, peers: Int?
 
     /// Nothing at all.
-    public init() {}
+    package init() {}
 
     /// - Returns: `nil` for what is no JSON object.
-    public init?(_ line: String) {
+    package init?(_ line: String) {
         guard let event = try? JSONDecoder().decode(Self.self, from: Data(line.utf8)) else { return nil }
         self = event
     }
 }
 
 /// Waits for a condition, with a deadline. What it is may say how things are then.
-public func eventually(
+package func eventually(
     _ what: @autoclosure () -> String, within timeout: Duration = .seconds(20), _ condition: () async throws -> Bool
 ) async throws {
     let deadline = ContinuousClock.now + timeout

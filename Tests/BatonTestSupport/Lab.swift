@@ -1,4 +1,6 @@
-public import Foundation
+// SPDX-License-Identifier: Apache-2.0
+
+package import Foundation
 import Synchronization
 
 /// A network of a few hosts on this machine, made by `Scripts/lab`: each host has its own network namespace, D-Bus and
@@ -7,20 +9,20 @@ import Synchronization
 /// ```swift
 /// @Suite(.enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"))
 /// ```
-public final class Lab: Sendable {
+package final class Lab: Sendable {
     /// What a command of the lab said when it failed.
-    public struct Failure: Error, CustomStringConvertible {
-        public let description: String
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
     }
 
     /// The lab's name, unique among all test runs of this machine.
-    public let name: String
+    package let name: String
 
     private static let count = Mutex(0)
     private let isDown = Mutex(false)
 
     /// Makes a lab, in one to two seconds.
-    public init(hosts: Int = 2) throws {
+    package init(hosts: Int = 2) throws {
         let serial = Self.count.withLock { count in
             count += 1
             return count
@@ -31,9 +33,9 @@ public final class Lab: Sendable {
 
     /// Makes a network on a thread of its own.
     ///
-    /// Tests share as few threads as there are processors. While one of those waited here for children, every other test
-    /// would stand still, and what it plays for applications and users would come too late for their deadlines.
-    public static func make(hosts: Int = 2) async throws -> Lab {
+    /// Tests share as few threads as there are processors. While one of those waited here for children, every other
+    /// test would stand still, and what it plays for applications and users would come too late for their deadlines.
+    package static func make(hosts: Int = 2) async throws -> Lab {
         try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread { continuation.resume(with: Result { try Lab(hosts: hosts) }) }
         }
@@ -44,20 +46,20 @@ public final class Lab: Sendable {
     }
 
     /// Ends everything that runs on the hosts, and the hosts. Idempotent.
-    public func down() {
+    package func down() {
         _ = try? command("down")
         isDown.withLock { $0 = true }
     }
 
     /// Why there can be no lab here, as a sentence; nil when there can be one.
-    public static let unavailableReason: String? = {
+    package static let unavailableReason: String? = {
         let (ending, output) = (try? execute([script, "check"])) ?? (.exited(1), "\(script) does not run")
         return ending == .exited(0) ? nil : output.trimmingCharacters(in: .whitespacesAndNewlines)
     }()
 
     /// Runs a command of `Scripts/lab` on this lab, as in `command("link", "1", "down")`, and returns its output.
     @discardableResult
-    public func command(_ arguments: String...) throws -> String {
+    package func command(_ arguments: String...) throws -> String {
         let (ending, output) = try Self.execute([Self.script, "--name", name] + arguments)
         guard ending == .exited(0) else {
             throw Failure(description: "lab \(arguments.joined(separator: " ")): \(output)")
@@ -66,12 +68,12 @@ public final class Lab: Sendable {
     }
 
     /// Starts a program on a host. It is the program itself, not a wrapper: its pid and its signals are its own.
-    public func start(_ host: Int, _ arguments: [String]) throws -> LabProgram {
+    package func start(_ host: Int, _ arguments: [String]) throws -> LabProgram {
         try LabProgram([Self.script, "--name", name, "run", "\(host)"] + arguments)
     }
 
     /// The path of an executable of this package, beside the running tests.
-    public static func product(_ name: String) -> String {
+    package static func product(_ name: String) -> String {
         let tests = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
         return URL(fileURLWithPath: tests).deletingLastPathComponent().appendingPathComponent(name).path
     }
@@ -91,7 +93,7 @@ public final class Lab: Sendable {
 }
 
 /// A program that runs on a lab host, with its standard input and its lines of output.
-public final class LabProgram: Sendable {
+package final class LabProgram: Sendable {
     private struct Output {
         var lines: [String] = []
         var partial = Data()
@@ -103,8 +105,8 @@ public final class LabProgram: Sendable {
 
     fileprivate init(_ arguments: [String]) throws {
         process = try ChildProcess(["bash"] + arguments, output: .pipe)
-        // On a thread: a handler of the file handle would be a source of Dispatch's, and one that is taken away when the
-        // other end hangs up can end the process, as ``ReadinessPoll`` says.
+        // On a thread: a handler of the file handle would be a source of Dispatch's, and one that is taken away when
+        // the other end hangs up can end the process, as ``ReadinessPoll`` says.
         Thread { [weak self, output = process.output] in
             while true {
                 let data = output.availableData
@@ -115,31 +117,32 @@ public final class LabProgram: Sendable {
     }
 
     /// Its process id.
-    public var processIdentifier: Int32 { process.processIdentifier }
+    package var processIdentifier: Int32 { process.processIdentifier }
 
     /// Whether it runs.
-    public var isRunning: Bool { process.isRunning }
+    package var isRunning: Bool { process.isRunning }
 
     /// Every line it has printed so far.
-    public var lines: [String] { output.withLock { $0.lines } }
+    package var lines: [String] { output.withLock { $0.lines } }
 
     /// Writes a line to its standard input. Ignored when it has ended.
-    public func send(_ line: String) {
+    package func send(_ line: String) {
         try? process.input.write(contentsOf: Data((line + "\n").utf8))
     }
 
     /// Writes bytes to its standard input. Blocks while the pipe is full. Ignored when the program has ended.
-    public func send(_ data: Data) {
+    package func send(_ data: Data) {
         try? process.input.write(contentsOf: data)
     }
 
     /// Closes its standard input.
-    public func closeInput() {
+    package func closeInput() {
         try? process.input.close()
     }
 
-    /// Sends it a signal. One that stops it has done so when this returns: each of its threads goes on until it notices.
-    public func signal(_ number: Int32) {
+    /// Sends it a signal. One that stops it has done so when this returns: each of its threads goes on until it
+    /// notices.
+    package func signal(_ number: Int32) {
         guard process.isRunning else { return }
         process.signal(number)
         guard number == SIGSTOP else { return }
@@ -158,7 +161,7 @@ public final class LabProgram: Sendable {
     ///
     /// - Throws: ``Lab/Failure`` with everything it printed, when the deadline passes or its output ends first.
     @discardableResult
-    public func line(
+    package func line(
         from start: Int = 0, within timeout: Duration = .seconds(20), where isWanted: (String) -> Bool
     ) async throws -> (index: Int, text: String) {
         let deadline = ContinuousClock.now + timeout
@@ -176,7 +179,7 @@ public final class LabProgram: Sendable {
     }
 
     /// Waits until it has ended and all that it printed is here, and returns its exit code or the number of the signal.
-    public func end(within timeout: Duration = .seconds(20)) async throws -> Int32 {
+    package func end(within timeout: Duration = .seconds(20)) async throws -> Int32 {
         let deadline = ContinuousClock.now + timeout
         while true {
             let isLate = ContinuousClock.now >= deadline

@@ -1,14 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
-/// The desktop of a lab host. There is no browser on a machine for tests: programs of the names that `baton accept` calls
-/// stand for it, and tell.
-public struct LabDesktop: Sendable {
+/// The desktop of a lab host. There is no browser on a machine for tests: programs of the names that `baton accept`
+/// calls stand for it, and tell.
+package struct LabDesktop: Sendable {
     /// Runs a command within it.
-    public let wrapper: [String]
+    package let wrapper: [String]
     private let openings: URL
 
     /// Writes the programs into a folder of the lab.
-    public init(_ lab: HandoffLab) throws {
+    package init(_ lab: HandoffLab) throws {
         let folder = try lab.destination("desktop")
         let openings = folder.appendingPathComponent("opened")
         self.openings = openings
@@ -28,7 +30,7 @@ public struct LabDesktop: Sendable {
     }
 
     /// What the browser was opened with, each as `COUNT:FIRST ARGUMENT`.
-    public var opened: [String] {
+    package var opened: [String] {
         ((try? String(contentsOf: openings, encoding: .utf8)) ?? "").split(separator: "\n").map(String.init)
     }
 }

@@ -1,10 +1,12 @@
-public import Baton
+// SPDX-License-Identifier: Apache-2.0
+
+package import Baton
 import Foundation
 
 /// Bytes that are the same for the same user info, and for no other: maps and sets in order, numbers by their bits.
-public enum CanonicalUserInfo {
+package enum CanonicalUserInfo {
     /// The bytes of it.
-    public static func bytes(_ info: UserInfo) -> [UInt8] { bytes(.dictionary(info.entries)) }
+    package static func bytes(_ info: UserInfo) -> [UInt8] { bytes(.dictionary(info.entries)) }
 
     private static func bytes(_ value: UserInfoValue) -> [UInt8] {
         func tagged(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
@@ -33,9 +35,9 @@ public enum CanonicalUserInfo {
 }
 
 /// Random user info of all of the types, nested, for round trips. Equal seeds make equal user info.
-public enum RandomUserInfo {
+package enum RandomUserInfo {
     /// The next one of a generator.
-    public static func make(_ generator: inout SeededGenerator) -> UserInfo {
+    package static func make(_ generator: inout SeededGenerator) -> UserInfo {
         var info = UserInfo()
         for index in 0..<Int.random(in: 0...8, using: &generator) {
             info["\(index)" + text(&generator)] = value(&generator, depth: 4)

@@ -1,15 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
-public import BatonMessages
+package import BatonMessages
 import BatonProtocol
-public import BatonTransport
+package import BatonTransport
 import FoundationEssentials
 import SystemPackage
 
 /// A node of the test's own: a real local socket, answered by the test.
-public final class ScriptedNode: Sendable {
+package final class ScriptedNode: Sendable {
     /// Where it is; the folder goes with the node, unless the test made it.
-    public let folder: String
-    public let home: Home
+    package let folder: String
+    package let home: Home
     private let ownsFolder: Bool
     private let listener: Listener
     private let connections = Lock<[Connection]>([])
@@ -17,7 +19,7 @@ public final class ScriptedNode: Sendable {
     /// - Parameters:
     ///   - folder: its `BATON_HOME`; one of its own by default.
     ///   - serve: answers each stream that an application opens.
-    public init(
+    package init(
         in folder: String? = nil,
         serve: @escaping @Sendable (WireRequest.OneOf_Kind, BatonTransport.Stream, Connection) async throws -> Void
     ) throws {
@@ -57,12 +59,12 @@ public final class ScriptedNode: Sendable {
     }
 
     /// The name of a folder that a socket's path can be beneath; it is not made.
-    public static func makeFolderName() -> String {
+    package static func makeFolderName() -> String {
         FileManager.default.temporaryDirectory.path + "/baton-node-\(UInt64.random(in: 0 ... .max))"
     }
 
     /// Ends at once, as a node that was killed: nobody can connect any more, and the connections break.
-    public func stop() async {
+    package func stop() async {
         listener.close()
         for connection in connections.withLock({ $0 }) { await connection.abort() }
     }

@@ -1,19 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A random number generator that a failing test can be run again with: SplitMix64 from a seed.
 ///
 /// Not for keys; the sequence is part of the tests' meaning and must not change.
-public struct SeededGenerator: RandomNumberGenerator, Sendable, CustomStringConvertible {
+package struct SeededGenerator: RandomNumberGenerator, Sendable, CustomStringConvertible {
     /// The seed this generator started from.
-    public let seed: UInt64
+    package let seed: UInt64
     private var state: UInt64
 
     /// A generator that starts at `seed`.
-    public init(seed: UInt64) {
+    package init(seed: UInt64) {
         self.seed = seed
         state = seed
     }
 
     /// The next 64 bits.
-    public mutating func next() -> UInt64 {
+    package mutating func next() -> UInt64 {
         state &+= 0x9E37_79B9_7F4A_7C15
         var mixed = state
         mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
@@ -22,7 +24,7 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable, CustomStringConv
     }
 
     /// `count` random bytes.
-    public mutating func bytes(_ count: Int) -> [UInt8] {
+    package mutating func bytes(_ count: Int) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(count + 8)
         while result.count < count {
@@ -33,5 +35,5 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable, CustomStringConv
     }
 
     /// What to print when a test fails.
-    public var description: String { "seed \(seed)" }
+    package var description: String { "seed \(seed)" }
 }

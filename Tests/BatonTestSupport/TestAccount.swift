@@ -1,53 +1,55 @@
-public import BatonAccount
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonAccount
 import FoundationEssentials
 
-public import struct SystemPackage.FilePath
+package import struct SystemPackage.FilePath
 
 /// An account with some devices, each in a home of its own, in a temporary folder.
 ///
 /// The folder goes when the account is closed or no longer referenced.
-public final class TestAccount: Sendable {
+package final class TestAccount: Sendable {
     /// One device of the account.
-    public struct Device: Sendable {
+    package struct Device: Sendable {
         /// The device's own folder, as `BATON_HOME` would name it.
-        public let home: FilePath
+        package let home: FilePath
         /// The account in it, at `home/account`.
-        public let store: AccountStore
+        package let store: AccountStore
         /// What the store held when the device was enrolled.
-        public let account: Account
+        package let account: Account
 
         /// Who the device is.
-        public var id: DeviceID { account.identity.id }
+        package var id: DeviceID { account.identity.id }
 
         /// What a TLS context of the device is made from.
-        public var tlsMaterial: TLSMaterial { account.identity.tlsMaterial }
+        package var tlsMaterial: TLSMaterial { account.identity.tlsMaterial }
 
         /// A sealer of its advertisements, under the next epoch.
-        public func makeSealer(unixTime: UInt64 = 1_760_000_000) throws -> AdvertisementSealer {
+        package func makeSealer(unixTime: UInt64 = 1_760_000_000) throws -> AdvertisementSealer {
             AdvertisementSealer(
                 identity: account.identity, keys: account.currentKeys,
                 epoch: try store.nextEpoch(unixTime: unixTime))
         }
 
         /// An opener of the other devices' advertisements.
-        public func makeOpener() -> AdvertisementOpener {
+        package func makeOpener() -> AdvertisementOpener {
             AdvertisementOpener(keys: account.keys, ownDevice: id)
         }
     }
 
     /// The folder that everything is in.
-    public let root: FilePath
+    package let root: FilePath
 
     /// The account's key, which a real device would have forgotten.
-    public let key: AccountKey
+    package let key: AccountKey
 
     /// The devices, named `device-1` and so on; the first one made the account.
-    public let devices: [Device]
+    package let devices: [Device]
 
     /// Makes an account and enrols its devices.
     ///
     /// - Parameter count: How many devices, at least one.
-    public init(devices count: Int = 2) throws {
+    package init(devices count: Int = 2) throws {
         precondition(count > 0, "an account begins with a device")
         let name = "baton-test-\(UInt64.random(in: 0 ... .max))"
         let root = FilePath(FileManager.default.temporaryDirectory.path).appending(name)
@@ -79,7 +81,7 @@ public final class TestAccount: Sendable {
     deinit { close() }
 
     /// Removes the folder; the values in memory stay usable.
-    public func close() {
+    package func close() {
         // What a directory of devices still saves comes and goes meanwhile, a few files at the most.
         for _ in 0..<100 where FileManager.default.fileExists(atPath: root.string) {
             try? FileManager.default.removeItem(atPath: root.string)
@@ -89,7 +91,7 @@ public final class TestAccount: Sendable {
 
 extension AccountStore {
     /// Makes an account whose key the test keeps, as no device does.
-    public func make(deviceName: String? = nil) throws(AccountError) -> (account: Account, key: AccountKey) {
+    package func make(deviceName: String? = nil) throws(AccountError) -> (account: Account, key: AccountKey) {
         var shown: AccountKey?
         let account = try create(deviceName: deviceName) { shown = $0 }
         guard let shown else { throw .noAccount }

@@ -1,30 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Foundation
 
 /// A certificate authority for hosts of the web, made with the `openssl` command in a folder of its own that goes away
 /// with it, and what it issues and signs.
-public final class WebAuthority: Sendable {
+package final class WebAuthority: Sendable {
     /// What the command said when it failed.
-    public struct Failure: Error, CustomStringConvertible {
-        public let description: String
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
     }
 
     /// Why there can be none here; nil when there can be one.
-    public static let unavailableReason: String? =
+    package static let unavailableReason: String? =
         FileManager.default.isExecutableFile(atPath: command) ? nil : "the openssl command is not installed"
 
     /// What an operator of a host has: files in PEM.
-    public struct Operator: Sendable {
-        public let certificate: String
-        public let key: String
+    package struct Operator: Sendable {
+        package let certificate: String
+        package let key: String
     }
 
     /// How a certificate differs from a good one.
-    public struct Profile: Sendable {
-        public var purpose = "serverAuth"
-        public var isExpired = false
-        public var isSelfSigned = false
+    package struct Profile: Sendable {
+        package var purpose = "serverAuth"
+        package var isExpired = false
+        package var isSelfSigned = false
 
-        public init(purpose: String = "serverAuth", isExpired: Bool = false, isSelfSigned: Bool = false) {
+        package init(purpose: String = "serverAuth", isExpired: Bool = false, isSelfSigned: Bool = false) {
             self.purpose = purpose
             self.isExpired = isExpired
             self.isSelfSigned = isSelfSigned
@@ -34,11 +36,11 @@ public final class WebAuthority: Sendable {
     private static let command = "/usr/bin/openssl"
 
     /// The authority's own certificate.
-    public let pem: String
+    package let pem: String
     private let folder: URL
 
     /// Makes a key and a certificate.
-    public init(name: String = "Web Authority of a Test") async throws {
+    package init(name: String = "Web Authority of a Test") async throws {
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("baton-web-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
         let certificate = folder.appendingPathComponent("authority.pem")
@@ -56,7 +58,7 @@ public final class WebAuthority: Sendable {
     }
 
     /// Issues a certificate for a host.
-    public func issue(to host: String, _ profile: Profile = Profile()) async throws -> Operator {
+    package func issue(to host: String, _ profile: Profile = Profile()) async throws -> Operator {
         let file = folder.appendingPathComponent(UUID().uuidString).path
         let extensions = """
             basicConstraints=critical,CA:FALSE
@@ -84,7 +86,7 @@ public final class WebAuthority: Sendable {
     }
 
     /// Signs as `openssl cms -sign` does, each of the operators with a signature of its own.
-    public func sign(
+    package func sign(
         _ content: [UInt8], as operators: [Operator], _ options: [String] = [], isDetached: Bool = false
     ) async throws -> [UInt8] {
         let file = folder.appendingPathComponent(UUID().uuidString).path

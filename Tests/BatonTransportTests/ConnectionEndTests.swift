@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonProtocol
 import Testing
@@ -86,7 +88,8 @@ struct ConnectionEndTests {
         await connection.close()
     }
 
-    /// A socket that is closed while bytes lie unread in it resets the connection, which can destroy what was sent last.
+    /// A socket that is closed while bytes lie unread in it resets the connection, which can destroy what was sent
+    /// last.
     @Test("close() keeps the socket until the other side has ended its direction too")
     func lingers() async throws {
         let loops = (EventLoop(name: "connection"), EventLoop(name: "raw"))

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonProtocol
 import Dispatch
@@ -20,8 +22,8 @@ private final class OwnExecutor: TaskExecutor {
     }
 }
 
-/// A task leaves the connection's actor to wait, and one that prefers an executor does at each `await`, so that what it waits
-/// for may come between its look and its wait.
+/// A task leaves the connection's actor to wait, and one that prefers an executor does at each `await`, so that what it
+/// waits for may come between its look and its wait.
 @Suite("Tasks that prefer an executor", .timeLimit(.minutes(3)))
 struct PreferredExecutorTests {
     private let executor = OwnExecutor()

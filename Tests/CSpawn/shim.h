@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What the tests need of spawn.h that Swift does not import from Glibc.
 #ifndef BATON_CSPAWN_SHIM_H
 #define BATON_CSPAWN_SHIM_H

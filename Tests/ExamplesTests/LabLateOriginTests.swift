@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonTestSupport
 import Foundation
 import TerminalScreen
@@ -9,7 +11,8 @@ import Testing
 @Suite(
     .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
 struct LabLateOriginTests {
-    /// Two hosts: the page of the first has come to the browser on the second, and where its user is in it has been asked.
+    /// Two hosts: the page of the first has come to the browser on the second, and where its user is in it has been
+    /// asked.
     private struct Scene {
         let lab: HandoffLab
         let origin: LabProgram

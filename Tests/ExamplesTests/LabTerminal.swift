@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonTestSupport
 import Foundation
 
@@ -40,8 +42,8 @@ struct LabTerminal {
     }
 
     private func open(_ command: [String]) async throws {
-        // tmux stays: it would keep the descriptors that tell Foundation that the process has ended, and the signals that
-        // the tests' threads block would be blocked in all that runs in it.
+        // tmux stays: it would keep the descriptors that tell Foundation that the process has ended, and the signals
+        // that the tests' threads block would be blocked in all that runs in it.
         let script = """
             import os, signal, sys
             signal.pthread_sigmask(signal.SIG_SETMASK, [])

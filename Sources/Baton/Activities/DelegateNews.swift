@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 
 /// What one activity's delegate is told, each thing after the one before, without anybody waiting who tells it.

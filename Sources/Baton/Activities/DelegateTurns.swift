@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 
 /// Lets the calls of one activity's delegate come one after the other.
 ///
 /// A call has its turn for as long as its answer may take, counted from when it begins, so that one that hangs holds up
-/// nobody for longer. Three wait at the most: one save for all devices that wait (`nextSave`), one thing that the delegate is
-/// told (``DelegateNews``), and one save of becoming current (`isSaveQueued`).
+/// nobody for longer. Three wait at the most: one save for all devices that wait (`nextSave`), one thing that the
+/// delegate is told (``DelegateNews``), and one save of becoming current (`isSaveQueued`).
 final class DelegateTurns: Sendable {
     private struct Waiting: Sendable {
         let isForDevices: Bool

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 public import FoundationEssentials
 
@@ -112,8 +114,8 @@ extension UserActivity {
         set { change { $0.isExclusive = newValue } }
     }
 
-    /// The URL of the file that goes with the activity, fetched by the device that continues it; `nil` by default. On that device,
-    /// where the file is once it has arrived.
+    /// The URL of the file that goes with the activity, fetched by the device that continues it; `nil` by default. On
+    /// that device, where the file is once it has arrived.
     public var document: URL? {
         get { content.document }
         set { change { $0.document = newValue } }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 import FoundationEssentials
@@ -64,7 +66,8 @@ extension UserActivity {
         tell { await $0.userActivity(self, didFail: error) }
     }
 
-    /// Tells the delegate, in a turn of its own for each thing: what it does not hear in time delays only what comes next.
+    /// Tells the delegate, in a turn of its own for each thing: what it does not hear in time delays only what comes
+    /// next.
     private func tell(_ call: @escaping @Sendable (any UserActivityDelegate) async -> Void) {
         news.tell {
             _ = await self.turns.call(within: self.application.deadlines.save) {
@@ -85,8 +88,8 @@ struct ReportedSize: Sendable {
     private var warned = 0
     private var isRefused = false
 
-    /// Whether this is to be said: user info of a class of sizes (3 to 6 KB, 6 to 12, and so on) that was not warned of,
-    /// or that has become too large, or too deep; or that a web page has no address.
+    /// Whether this is to be said: user info of a class of sizes (3 to 6 KB, 6 to 12, and so on) that was not warned
+    /// of, or that has become too large, or too deep; or that a web page has no address.
     mutating func isNews(_ finding: Finding) -> Bool {
         switch finding {
         case .refused:
@@ -102,8 +105,8 @@ struct ReportedSize: Sendable {
     }
 }
 
-/// Of which takeovers an activity's delegate is still to be told: each device that continues is told of once for each, and
-/// once where nothing was heard of the takeover.
+/// Of which takeovers an activity's delegate is still to be told: each device that continues is told of once for each,
+/// and once where nothing was heard of the takeover.
 struct ContinuationMarks: Sendable {
     /// Devices that are remembered; the one that was heard of first is forgotten beyond it.
     static let bound = 64

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import FoundationEssentials
 
@@ -101,8 +103,8 @@ public final class UserActivity: Sendable {
     /// The content as it is now.
     var content: ActivityContent { state.withLock { $0.content } }
 
-    /// Changes the content at once, so that nobody sees a part of the change; what changes while the activity is current
-    /// goes out.
+    /// Changes the content at once, so that nobody sees a part of the change; what changes while the activity is
+    /// current goes out.
     package func change(_ body: (inout ActivityContent) -> Void) {
         let hasChanged = state.withLock { state in
             let old = state.content

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonMessages
 
 /// What crosses the wire as a failure, as an application sees it.

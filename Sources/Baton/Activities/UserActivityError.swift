@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import FoundationEssentials
 
 /// Why an activity could not be offered, handed over or continued.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 
 /// An object whose state is part of an activity, such as a window or an editor. Several may share one activity.

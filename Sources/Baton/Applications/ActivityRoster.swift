@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 
 /// The activities of one application, which of them is current, and who is told when that changes.
@@ -38,8 +40,8 @@ final class ActivityRoster: Sendable {
         state.withLock { $0.activities[activity.id] = Entry(activity: activity) }
     }
 
-    /// An activity is a document's, whose watchers are told from now on when it becomes current and when it ceases to be,
-    /// in the order in which that happens, whatever makes it happen; `nil`: they are told no more.
+    /// An activity is a document's, whose watchers are told from now on when it becomes current and when it ceases to
+    /// be, in the order in which that happens, whatever makes it happen; `nil`: they are told no more.
     func follow(_ id: ActivityIdentifier, for document: DocumentChanges?) {
         state.withLock { $0.activities[id]?.document = document }
     }
@@ -110,7 +112,8 @@ final class ActivityRoster: Sendable {
             let before = state.current
             let document = before.flatMap { state.activities[$0]?.document }
             change(&state)
-            // Under the lock, so that nobody hears of it in another order. Boards and their watchers never come back here.
+            // Under the lock, so that nobody hears of it in another order. Boards and their watchers never come back
+            // here.
             if state.current != before {
                 document?.tell(.resignedFront)
                 state.current.flatMap { state.activities[$0]?.document }?.tell(.becameFront)

@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
-public import BatonTransport
+package import BatonTransport
 public import FoundationEssentials
 public import Logging
 
@@ -36,20 +38,22 @@ public final class Application: Sendable {
     ///
     /// - Parameters:
     ///   - description: what it is.
-    ///   - home: where its node is; `nil`, the default: where `BATON_HOME` or the XDG variables say.
+    ///   - homeFolder: the folder of its node, as `BATON_HOME` names it; `nil`, the default, asks the environment
+    ///     (`BATON_HOME`, else the XDG variables).
     ///   - logger: where it says what its user should know; by default one with the label `baton`.
-    /// - Throws: ``ApplicationError`` where the environment names no home.
+    /// - Throws: ``ApplicationError`` if the environment names no home.
     public convenience init(
-        _ description: Description, home: Home? = nil, logger: Logger = Logger(label: "baton")
+        _ description: Description, homeFolder: String? = nil, logger: Logger = Logger(label: "baton")
     ) throws(ApplicationError) {
-        try self.init(description, home: home, logger: logger, deadlines: ApplicationDeadlines())
+        let home = if let homeFolder { try Self.home(["BATON_HOME": homeFolder]) } else { nil as Home? }
+        try self.init(description, home: home, logger: logger)
     }
 
     package init(
         _ description: Description, home: Home?, logger: Logger = Logger(label: "baton"),
-        deadlines: ApplicationDeadlines
+        deadlines: ApplicationDeadlines = ApplicationDeadlines()
     ) throws(ApplicationError) {
-        let home = if let home { home } else { try Self.environmentHome() }
+        let home = if let home { home } else { try Self.home(ProcessInfo.processInfo.environment) }
         self.description = description
         self.logger = logger
         self.deadlines = deadlines
@@ -58,9 +62,9 @@ public final class Application: Sendable {
         roster.setApplication(self)
     }
 
-    private static func environmentHome() throws(ApplicationError) -> Home {
+    private static func home(_ environment: [String: String]) throws(ApplicationError) -> Home {
         do {
-            return try Home(environment: ProcessInfo.processInfo.environment)
+            return try Home(environment: environment)
         } catch {
             throw ApplicationError(error.description)
         }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How long an application and its library may take for what others wait for. The defaults are those of the
 /// specification; tests make them shorter.
 package struct ApplicationDeadlines: Sendable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What the library tells an application that continues activities, and asks of it; every method has a default.
 ///
 /// After ``application(_:willContinueUserActivityWithType:)`` has agreed, exactly one thing follows: either
@@ -21,8 +23,8 @@ public protocol ApplicationDelegate: AnyObject, Sendable {
     ///
     /// The library restores what is returned from the activity.
     ///
-    /// - Parameter document: perhaps still on its way: ``Document/read(at:length:)`` does not wait for it. To be kept by
-    ///   the application, or the other device takes the activity back.
+    /// - Parameter document: perhaps still on its way: ``Document/read(at:length:)`` does not wait for it. To be kept
+    ///   by the application, or the other device takes the activity back.
     /// - Returns: what shows it; `nil`, the default: the activity is not continued. The time of `continue` counts on.
     func application(_ application: Application, open document: Document) async -> (any UserActivityRestoring)?
 

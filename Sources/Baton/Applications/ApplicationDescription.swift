@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What an application is, for its node and for people.
 extension Application {
     public struct Description: Sendable, Hashable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What an application was told of handoffs, so that one that it refused is never heard of again, none fails twice, and
 /// each that it agreed to comes to an end.
 struct HandoffLog {

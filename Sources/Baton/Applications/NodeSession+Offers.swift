@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonMessages
 import FoundationEssentials
 import Logging
@@ -179,8 +181,8 @@ extension NodeSession {
     /// The node offers an activity no more. Where that was not the application's wish, such as by `baton withdraw`, it
     /// stays withdrawn until it becomes current again. One that has expired is offered again once it has more time.
     ///
-    /// Where the node refused an update it is offered anew as it is now, which may not be what was refused; what the node
-    /// answers to that is of this alone.
+    /// Where the node refused an update it is offered anew as it is now, which may not be what was refused; what the
+    /// node answers to that is of this alone.
     private func offerEnded(_ number: UInt64) async {
         hasLeft(number)
         guard let offered, offered.number == number else { return }

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonMessages
 
 /// What the node asks of an application.
 extension NodeSession {
-    /// Answers in a task of its own, so that nobody waits for somebody else's delegate. Requests under way are bounded by
-    /// what the protocol lets a peer have unanswered and open.
+    /// Answers in a task of its own, so that nobody waits for somebody else's delegate. Requests under way are bounded
+    /// by what the protocol lets a peer have unanswered and open.
     func take(_ request: NodeRequest, over client: NodeClient) {
         Task {
             switch request {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 import BatonTransport
@@ -32,8 +34,8 @@ actor NodeSession {
     /// What the delegate has heard of the update that ended the last offer.
     var refusal: HandoffError?
     var offers: UInt64 = 0
-    /// What was withdrawn and the node has not let go yet: until then it is not offered anew. As many as the application has
-    /// activities at the most.
+    /// What was withdrawn and the node has not let go yet: until then it is not offered anew. As many as the
+    /// application has activities at the most.
     var leaving: [ActivityIdentifier: NodeOffering] = [:]
     var expiry: Task<Void, Never>?
     var handoffs = HandoffLog()

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// An object that can take up an activity that came from another device, such as a window.
 public protocol UserActivityRestoring: AnyObject, Sendable {
     /// Take the state from the activity.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FoundationEssentials
 
 /// How the nodes name the document of an activity in its user info until the file is on this device.

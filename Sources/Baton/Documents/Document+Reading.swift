@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 public import FoundationEssentials
 import Glibc
@@ -10,11 +12,13 @@ extension Document {
     /// - Parameters:
     ///   - offset: of the first byte.
     ///   - length: how many bytes at the most; they are all in memory.
-    ///   - path: of a file in the document, where that is a folder: names with `/` between them. `nil`, the default: the
-    ///     document itself, which is a file.
-    /// - Returns: fewer than asked for only where the file ends; while it is on its way, all of one version of the file.
+    ///   - path: of a file in the document, where that is a folder: names with `/` between them. `nil`, the default:
+    ///     the document itself, which is a file.
+    /// - Returns: fewer than asked for only where the file ends; while it is on its way, all of one version of the
+    ///   file.
     /// - Throws: ``UserActivityError``: `notContinued` where the activity was let go before the file had arrived,
-    ///   `connectionUnavailable`, `handoffFailed` and others as the other device has it, also where there is no such file.
+    ///   `connectionUnavailable`, `handoffFailed` and others as the other device has it, also where there is no such
+    ///   file.
     public func read(
         at offset: UInt64, length: Int, of path: String? = nil
     ) async throws(UserActivityError) -> Data {
@@ -61,8 +65,8 @@ extension Document {
 
     /// Waits until the file is on this device.
     ///
-    /// - Returns: where it is. ``UserActivity/userInfo`` has the same URL from then on. A name that is not UTF-8 stands in it
-    ///   with its escapes, and `path(percentEncoded: true)` has them.
+    /// - Returns: where it is. ``UserActivity/userInfo`` has the same URL from then on. A name that is not UTF-8 stands
+    ///   in it with its escapes, and `path(percentEncoded: true)` has them.
     /// - Throws: ``UserActivityError``: why it does not come; `userCancelled` where the task was cancelled, `invalid`
     ///   where the user named no folder for it, so that it can only be read.
     public func arrived() async throws(UserActivityError) -> URL {

@@ -1,12 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 public import FoundationEssentials
 
 /// A file that the user is at, and the activity that goes with it.
 ///
-/// It makes an activity of its own, which carries the file's URL under ``UserActivity/documentURLKey``, is current while
-/// the document is at the front, and ends when the document is closed or let go. On the device that continues it, the
-/// file can be read before it has arrived. Any thread may use it.
+/// It makes an activity of its own, which carries the file's URL under ``UserActivity/documentURLKey``, is current
+/// while the document is at the front, and ends when the document is closed or let go. On the device that continues it,
+/// the file can be read before it has arrived. Any thread may use it.
 public final class Document: Sendable {
     /// What happens to a document.
     public enum Change: Sendable, Hashable {
@@ -17,8 +19,8 @@ public final class Document: Sendable {
         case resignedFront
         /// ``needsSave`` was set.
         case stateChanged
-        /// So much of the file has come from the other device, in bytes: less than `total`, if that is not 0, until it is
-        /// whole, verified and in place, which is ``arrived(_:)``.
+        /// So much of the file has come from the other device, in bytes: less than `total`, if that is not 0, until it
+        /// is whole, verified and in place, which is ``arrived(_:)``.
         case progress(received: UInt64, total: UInt64)
         /// The file is on this device.
         case arrived(URL)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Reads JSON as RFC 8259 has it, and nothing else: no comments, no trailing commas, valid UTF-8, no repeated names.
 ///
 /// Foundation's readers cannot be used for user info, since they turn `1.0` into 1 and, through `NSNumber`, `true`

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A JSON text's value, which keeps apart what JSON's readers often fold together: `1`, `1.0` and `true` are three
 /// different values here, and members stay in order.
 package enum JSONValue: Sendable, Hashable {

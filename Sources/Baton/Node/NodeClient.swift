@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 package import BatonEventLoop
 package import BatonMessages
 import BatonProtocol
@@ -13,7 +15,8 @@ package struct NodeClient: Sendable {
 
     /// Connects to the node of `home`.
     ///
-    /// - Throws: ``NodeClientError``; `noNode` where nobody listens, `notTaken` where the connection is closed before a word.
+    /// - Throws: ``NodeClientError``; `noNode` where nobody listens, `notTaken` where the connection is closed before a
+    ///   word.
     package static func connect(
         to home: Home, on loop: EventLoop = EventLoop(name: "node-client")
     ) async throws(NodeClientError) -> NodeClient {
@@ -64,8 +67,8 @@ package struct NodeClient: Sendable {
     /// - Parameters:
     ///   - watch: goes on with every change after those that are there now; otherwise the records end.
     ///   - advertisedOnly: makes no connection to ask a device for more than it advertises.
-    ///   - withRefused: those as well, marked, that this device's accept policy refuses, or that only applications continue
-    ///     for which Handoff is off. Not when watching.
+    ///   - withRefused: those as well, marked, that this device's accept policy refuses, or that only applications
+    ///     continue for which Handoff is off. Not when watching.
     package func activities(
         watch: Bool = false, advertisedOnly: Bool = false, withRefused: Bool = false
     ) async throws(HandoffError) -> RecordSequence<WireActivityListing> {
@@ -168,7 +171,8 @@ package struct NodeClient: Sendable {
     ///   - id: of the handoff.
     ///   - length: at most ``readBound``.
     ///   - path: of a file, where the document is a folder.
-    ///   - version: what the bytes have to be of, as it was returned with others; empty, the default, for whichever it is.
+    ///   - version: what the bytes have to be of, as it was returned with others; empty, the default, for whichever it
+    ///     is.
     /// - Returns: what they come on, fewer than asked for at the file's end, and the version that they are of.
     /// - Throws: `documentChanged` where it is of another version now.
     package func openDocument(

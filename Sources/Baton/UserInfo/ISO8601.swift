@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Points in time as ISO 8601 text in UTC, for seconds since 1970.
 ///
 /// Written by hand because `Date.ISO8601FormatStyle` traps on dates that a peer may send, and for the proleptic

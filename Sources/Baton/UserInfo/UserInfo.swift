@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 public import FoundationEssentials
 
 /// What an activity carries from one device to the other: names with values of the ten types that `NSUserActivity`

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The plain text of an advertisement, before it is signed and sealed: 388 bytes, whatever it says.
 ///
 ///     u8 format = 1 | 32 public key | u64 epoch | u64 sequence | u16 time to live | u16 port | 16 gate nonce

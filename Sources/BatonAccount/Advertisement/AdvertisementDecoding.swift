@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension AdvertisementCodec {
     /// Reads a plain text of exactly ``size`` bytes.
     ///

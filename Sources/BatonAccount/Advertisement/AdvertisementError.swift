@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Why an advertisement cannot be sealed: a mistake of the caller's, not of the network's.
-public enum AdvertisementError: Error, Equatable, CustomStringConvertible {
+package enum AdvertisementError: Error, Equatable, CustomStringConvertible {
     /// A field that is out of its bounds.
     case invalid(AdvertisementField)
     /// The sequence numbers of this epoch are used up.
@@ -8,7 +10,7 @@ public enum AdvertisementError: Error, Equatable, CustomStringConvertible {
     case cryptography(String)
 
     /// One sentence for a log.
-    public var description: String {
+    package var description: String {
         switch self {
         case .invalid(let field): "this cannot be advertised: \(field.rawValue) is out of bounds"
         case .exhausted: "this run has no sequence numbers left: restart the node"
@@ -18,7 +20,7 @@ public enum AdvertisementError: Error, Equatable, CustomStringConvertible {
 }
 
 /// A field of an advertisement, as errors name it.
-public enum AdvertisementField: String, Sendable {
+package enum AdvertisementField: String, Sendable {
     case timeToLive = "the time to live"
     case port = "the port"
     case address = "an address"
@@ -34,7 +36,7 @@ public enum AdvertisementField: String, Sendable {
 }
 
 /// Why a TXT record counts for nothing. None of these changes any state.
-public enum AdvertisementRejection: Error, Equatable, CustomStringConvertible {
+package enum AdvertisementRejection: Error, Equatable, CustomStringConvertible {
     /// The record is longer than 1200 bytes.
     case oversized(Int)
     /// The record is no sequence of strings, or lacks a part.
@@ -51,11 +53,12 @@ public enum AdvertisementRejection: Error, Equatable, CustomStringConvertible {
     case malformed(AdvertisementField)
     /// It opened, but the device did not sign it.
     case badSignature
-    /// It is this device's own, or of a device with a copy of its account folder: of an epoch that this device is not in.
+    /// It is this device's own, or of a device with a copy of its account folder: of an epoch that this device is not
+    /// in.
     case own(epoch: UInt64)
 
     /// Whether a member of the account made it, so that it is worth a line in the log.
-    public var isByMember: Bool {
+    package var isByMember: Bool {
         switch self {
         case .oversized, .malformedRecord, .unsupportedVersion, .wrongSize, .unopenable, .own: false
         case .unknownFormat, .malformed, .badSignature: true
@@ -63,7 +66,7 @@ public enum AdvertisementRejection: Error, Equatable, CustomStringConvertible {
     }
 
     /// One sentence for a log.
-    public var description: String {
+    package var description: String {
         switch self {
         case .oversized(let count): "a record of \(count) bytes is too long to be an advertisement"
         case .malformedRecord: "the record is not an advertisement"

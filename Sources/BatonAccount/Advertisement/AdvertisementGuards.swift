@@ -1,5 +1,7 @@
-/// What keeps an advertisement from strangers, and strangers from making one. Every program has all of it: only the tests
-/// of attacks, inside this package, leave one out, to see that nothing else stands in the way.
+// SPDX-License-Identifier: Apache-2.0
+
+/// What keeps an advertisement from strangers, and strangers from making one. Every program has all of it: only the
+/// tests of attacks, inside this package, leave one out, to see that nothing else stands in the way.
 package struct AdvertisementGuards: OptionSet, Sendable {
     package let rawValue: UInt8
 

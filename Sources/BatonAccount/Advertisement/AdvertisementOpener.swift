@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Opens the advertisements of the account's other devices.
 ///
 /// An immutable value: opening changes nothing, so that a stranger's record leaves no trace. What opened then goes
 /// through a ``ReplayGuard``.
-public struct AdvertisementOpener: Sendable {
+package struct AdvertisementOpener: Sendable {
     private let keys: [GenerationKeys]
     private let ownDevice: DeviceID
     private let guards: AdvertisementGuards
@@ -13,7 +15,7 @@ public struct AdvertisementOpener: Sendable {
     ///   - keys: The generations to try, the likeliest first; each costs a key derivation and a decryption (tens of
     ///     microseconds in all).
     ///   - ownDevice: Whose advertisements are rejected as ``AdvertisementRejection/own``.
-    public init(keys: [GenerationKeys], ownDevice: DeviceID) {
+    package init(keys: [GenerationKeys], ownDevice: DeviceID) {
         self.init(keys: keys, ownDevice: ownDevice, guards: .all)
     }
 
@@ -25,7 +27,7 @@ public struct AdvertisementOpener: Sendable {
     }
 
     /// The same, that tries other keys.
-    public func trying(_ keys: [GenerationKeys]) -> AdvertisementOpener {
+    package func trying(_ keys: [GenerationKeys]) -> AdvertisementOpener {
         AdvertisementOpener(keys: keys, ownDevice: ownDevice, guards: guards)
     }
 
@@ -34,7 +36,7 @@ public struct AdvertisementOpener: Sendable {
     /// - Returns: The advertisement, sealed with the account's key and signed by the device it names, and the keys that
     ///   opened it, which are the ones to mint a ``GateToken`` with.
     /// - Throws: Why the record counts for nothing.
-    public func open(
+    package func open(
         _ record: [UInt8]
     ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {
         let blob = try AdvertisementTXT.blob(in: record)

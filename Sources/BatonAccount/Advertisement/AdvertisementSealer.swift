@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Makes this device's advertisements: counts their sequence, and holds salt and gate nonce of the period.
 ///
 /// A value; the node keeps one for as long as it runs, under the epoch of this run.
-public struct AdvertisementSealer: Sendable {
+package struct AdvertisementSealer: Sendable {
     private let identity: DeviceIdentity
     /// What advertisements are sealed with now.
-    public private(set) var keys: GenerationKeys
+    package private(set) var keys: GenerationKeys
     private let epoch: UInt64
     private var sequence: UInt64 = 0
     private var salt: [UInt8]
@@ -12,7 +14,7 @@ public struct AdvertisementSealer: Sendable {
     private let guards: AdvertisementGuards
 
     /// The gate nonce of this period, as it stands in every advertisement sealed now.
-    public private(set) var gateNonce: [UInt8]
+    package private(set) var gateNonce: [UInt8]
 
     /// A sealer for one run.
     ///
@@ -20,7 +22,7 @@ public struct AdvertisementSealer: Sendable {
     ///   - identity: Whose advertisements.
     ///   - keys: The keys of the current generation.
     ///   - epoch: From ``AccountStore/nextEpoch(unixTime:)``, once per run.
-    public init(identity: DeviceIdentity, keys: GenerationKeys, epoch: UInt64) {
+    package init(identity: DeviceIdentity, keys: GenerationKeys, epoch: UInt64) {
         self.init(identity: identity, keys: keys, epoch: epoch, guards: .all)
     }
 
@@ -36,14 +38,14 @@ public struct AdvertisementSealer: Sendable {
 
     /// Begins the next period, together with a new instance name: nothing sealed later can be linked to what was
     /// sealed before by anyone outside the account.
-    public mutating func beginPeriod() {
+    package mutating func beginPeriod() {
         guard guards.contains(.periods) else { return }
         salt = JoiningSalt.make(for: keys)
         gateNonce = randomBytes(GateToken.nonceCount)
     }
 
     /// Begins the next period under the keys of another generation.
-    public mutating func beginPeriod(with keys: GenerationKeys) {
+    package mutating func beginPeriod(with keys: GenerationKeys) {
         self.keys = keys
         beginPeriod()
     }
@@ -53,7 +55,7 @@ public struct AdvertisementSealer: Sendable {
     /// To renew one that is half through its time to live, seal it again: a receiver folds what has the same number.
     ///
     /// - Returns: The strings of the TXT record, 3, 250 and 250 bytes long, without length bytes.
-    public mutating func seal(_ content: AdvertisementContent) throws(AdvertisementError) -> [[UInt8]] {
+    package mutating func seal(_ content: AdvertisementContent) throws(AdvertisementError) -> [[UInt8]] {
         guard sequence < .max else { throw .exhausted }
         let advertisement = Advertisement(
             device: identity.id, publicKey: identity.publicKey, epoch: epoch, sequence: sequence + 1,

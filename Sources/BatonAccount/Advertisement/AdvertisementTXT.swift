@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The TXT record around a sealed advertisement (RFC 6763, section 6): `v=1`, then `a=` and `b=` with the two halves.
 ///
 /// The record has 506 bytes, length bytes included, whatever the advertisement says.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Crypto
 import FoundationEssentials
 
@@ -42,16 +44,16 @@ enum JoiningSalt {
 }
 
 /// Opens advertisements with the account key itself: what a device does that joins.
-public struct JoiningOpener: Sendable {
+package struct JoiningOpener: Sendable {
     /// The generations that are tried: all that an account can have.
-    public static let generations: ClosedRange<UInt32> = 0...RevocationList.maximumNumber
+    package static let generations: ClosedRange<UInt32> = 0...RevocationList.maximumNumber
 
     private let secrets: AccountSecrets
     private let joining: [SecretBytes]
     private let ownDevice: DeviceID
 
     /// - Parameter ownDevice: Whose advertisements are rejected as ``AdvertisementRejection/own``.
-    public init(secrets: AccountSecrets, ownDevice: DeviceID) {
+    package init(secrets: AccountSecrets, ownDevice: DeviceID) {
         self.secrets = secrets
         self.ownDevice = ownDevice
         joining = Self.generations.map(secrets.joiningKey(generation:))
@@ -60,7 +62,7 @@ public struct JoiningOpener: Sendable {
     /// Opens a raw TXT record, sealed under any list that there may be.
     ///
     /// Costs at most 64 key derivations and decryptions, for a record that nobody can open: some 2 ms.
-    public func open(
+    package func open(
         _ record: [UInt8]
     ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {
         let blob = try AdvertisementTXT.blob(in: record)

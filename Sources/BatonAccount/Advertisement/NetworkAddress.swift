@@ -1,14 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// An IPv4 or IPv6 address as an advertisement carries it: bytes in network order, no port, no interface.
-public struct NetworkAddress: Sendable, Hashable, CustomStringConvertible {
+package struct NetworkAddress: Sendable, Hashable, CustomStringConvertible {
     /// Which protocol; the raw value is the byte on the wire.
-    public enum Family: UInt8, Sendable {
+    package enum Family: UInt8, Sendable {
         case ipv4 = 4
         case ipv6 = 6
 
         /// How many bytes an address has.
-        public var byteCount: Int {
+        package var byteCount: Int {
             switch self {
             case .ipv4: 4
             case .ipv6: 16
@@ -17,7 +19,7 @@ public struct NetworkAddress: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// From where an address can be reached.
-    public enum Scope: Sendable {
+    package enum Scope: Sendable {
         /// Names no single host: unspecified, multicast, broadcast, or IPv4 written as IPv6, in whichever way.
         case invalid
         /// This host alone.
@@ -31,13 +33,13 @@ public struct NetworkAddress: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Which protocol.
-    public let family: Family
+    package let family: Family
 
     /// Four or sixteen bytes in network order.
-    public let bytes: [UInt8]
+    package let bytes: [UInt8]
 
     /// An address from its four or sixteen bytes; nil for any other count.
-    public init?(bytes: some Collection<UInt8>) {
+    package init?(bytes: some Collection<UInt8>) {
         switch bytes.count {
         case 4: self.family = .ipv4
         case 16: self.family = .ipv6
@@ -47,7 +49,7 @@ public struct NetworkAddress: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// An address from its usual text, without interface (`inet_pton(3)`); nil for anything else.
-    public init?(_ text: String) {
+    package init?(_ text: String) {
         var bytes = [UInt8](repeating: 0, count: 16)
         if inet_pton(AF_INET, text, &bytes) == 1 {
             self.init(bytes: bytes[..<4])
@@ -59,7 +61,7 @@ public struct NetworkAddress: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The usual text of the address (`inet_ntop(3)`).
-    public var description: String {
+    package var description: String {
         var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
         let family = family == .ipv4 ? AF_INET : AF_INET6
         guard inet_ntop(family, bytes, &text, socklen_t(text.count)) != nil else { return "?" }
@@ -67,7 +69,7 @@ public struct NetworkAddress: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// From where the address can be reached.
-    public var scope: Scope {
+    package var scope: Scope {
         switch family {
         case .ipv4: ipv4Scope
         case .ipv6: ipv6Scope

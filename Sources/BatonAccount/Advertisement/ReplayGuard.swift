@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Remembers the newest advertisement of each device, so that an older one counts for nothing.
 ///
 /// Only what ``AdvertisementOpener`` opened may come here. Persisted by ``AccountStore/save(_:)``, so that a replay
@@ -6,14 +8,14 @@
 /// Epochs are not compared with the clock: a device whose clock is wrong would vanish from the others, or a receiver
 /// whose clock is wrong would see nobody, while an epoch far ahead harms only the device that signed it, which goes on
 /// counting from there.
-public struct ReplayGuard: Sendable, Equatable {
-    /// The most devices that are remembered; a further one takes the place of the one that was longest silent, and of one
-    /// that is proved only where all are: whoever has the account's keys can make himself any number of names. 256 devices
-    /// cost about 32 KiB in memory and 11 KiB on disk.
-    public static let capacity = 256
+package struct ReplayGuard: Sendable, Equatable {
+    /// The most devices that are remembered; a further one takes the place of the one that was longest silent, and of
+    /// one that is proved only where all are: whoever has the account's keys can make himself any number of names. 256
+    /// devices cost about 32 KiB in memory and 11 KiB on disk.
+    package static let capacity = 256
 
     /// What an advertisement is, compared with those before it.
-    public enum Verdict: Sendable, Equatable {
+    package enum Verdict: Sendable, Equatable {
         /// Newer than all before; its content counts.
         case accepted
         /// The newest one again, from another interface, protocol or cache; nothing to do.
@@ -21,15 +23,15 @@ public struct ReplayGuard: Sendable, Equatable {
         /// The newest one of an earlier run, seen for the first time in this one while its time to live, in seconds, is
         /// not over: its content still counts for that long. Said once per device and run.
         case standing(secondsLeft: UInt16)
-        /// The same one after that time: it lies in some cache, or is replayed. Nothing to do; its device may go on from
-        /// there.
+        /// The same one after that time: it lies in some cache, or is replayed. Nothing to do; its device may go on
+        /// from there.
         case expired
         /// Older than one that was accepted; nothing to do.
         case replayed
     }
 
     /// How urgently the guard wants to be saved.
-    public enum SaveNeed: Sendable {
+    package enum SaveNeed: Sendable {
         /// Nothing changed since.
         case none
         /// Within half a minute and when the node stops: only sequence numbers rose, and what a crash would let in
@@ -55,34 +57,34 @@ public struct ReplayGuard: Sendable, Equatable {
     private var entries: [DeviceID: Entry] = [:]
     private var changes: UInt64 = 0
 
-    /// Whether what was heard in an earlier run counts for its time to live only. Every program's does; only the tests of
-    /// attacks see what could be repeated after it.
+    /// Whether what was heard in an earlier run counts for its time to live only. Every program's does; only the tests
+    /// of attacks see what could be repeated after it.
     var endsLives = true
 
     /// How urgently the guard wants to be saved; set back by ``markSaved()``.
-    public private(set) var saveNeed: SaveNeed = .none
+    package private(set) var saveNeed: SaveNeed = .none
 
     /// A guard that has seen nothing.
-    public init() {}
+    package init() {}
 
     /// How many devices are remembered.
-    public var count: Int { entries.count }
+    package var count: Int { entries.count }
 
     /// Judges an advertisement that was opened, and remembers it where it is newer.
     ///
-    /// - Parameter unixTime: Seconds since 1970 by this device's clock. Where it was set since the advertisement came, one
-    ///   of an earlier run may count as ``Verdict/expired`` too soon: its device says the next one within a minute.
-    public mutating func judge(_ advertisement: Advertisement, unixTime: UInt64) -> Verdict {
+    /// - Parameter unixTime: Seconds since 1970 by this device's clock. Where it was set since the advertisement came,
+    ///   one of an earlier run may count as ``Verdict/expired`` too soon: its device says the next one within a minute.
+    package mutating func judge(_ advertisement: Advertisement, unixTime: UInt64) -> Verdict {
         judge(
             advertisement.device, epoch: advertisement.epoch, sequence: advertisement.sequence,
             timeToLive: advertisement.content.timeToLive, unixTime: unixTime)
     }
 
-    /// Judges one that is sealed with keys of before: of a device that is not remembered it is not either, because whoever
-    /// was revoked has these keys and can make himself any number of names.
+    /// Judges one that is sealed with keys of before: of a device that is not remembered it is not either, because
+    /// whoever was revoked has these keys and can make himself any number of names.
     ///
     /// - Returns: whether it is what the device says now, as far as is known of it.
-    public mutating func admits(outdated advertisement: Advertisement, unixTime: UInt64) -> Bool {
+    package mutating func admits(outdated advertisement: Advertisement, unixTime: UInt64) -> Bool {
         guard let known = entries[advertisement.device] else { return true }
         switch judge(advertisement, unixTime: unixTime) {
         case .accepted, .standing: return true
@@ -118,12 +120,12 @@ public struct ReplayGuard: Sendable, Equatable {
     }
 
     /// Notes that a connection has shown a device, if it is remembered: it makes no room for one that none has shown.
-    public mutating func prove(_ device: DeviceID) {
+    package mutating func prove(_ device: DeviceID) {
         entries[device]?.isProved = true
     }
 
     /// Notes that the guard as it is now was saved.
-    public mutating func markSaved() {
+    package mutating func markSaved() {
         saveNeed = .none
     }
 

@@ -1,27 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The server's side of the gate: tells whether a server name is a fresh token of this account, each good once.
 ///
 /// A value, told the time; whoever shares it locks it. A stranger changes nothing in it, whatever he sends: only tokens
 /// whose tag is right are remembered, so that none can be used again while its nonce, or its step of the clock, counts.
 /// (``GateToken`` says what a token is.)
-public struct Gate: Sendable {
-    /// Tokens that are remembered for one nonce or step, 16 bytes each: what the devices of an account use in a quarter of
-    /// an hour is a few. At the bound nobody is admitted by that nonce or step any more, since a token could be one that
-    /// was used: ``isCrowded`` asks for another period.
-    public static let tokenBound = 4096
+package struct Gate: Sendable {
+    /// Tokens that are remembered for one nonce or step, 16 bytes each: what the devices of an account use in a quarter
+    /// of an hour is a few. At the bound nobody is admitted by that nonce or step any more, since a token could be one
+    /// that was used: ``isCrowded`` asks for another period.
+    package static let tokenBound = 4096
     /// Those of them from one address, so that no device by itself keeps all others out; beyond it this address is not
     /// admitted by that nonce or step any more. Who has eight addresses can still use all of them up.
-    public static let tokenBoundPerOrigin = 512
+    package static let tokenBoundPerOrigin = 512
     /// Gate nonces that count at once: that of the present period, and of periods that ended in quick succession, as a
     /// machine that moves between networks has them.
-    public static let periodBound = 4
+    package static let periodBound = 4
     /// How long the nonce of a period counts after its end: others may hold the advertisement for its time to live.
-    public static let periodGrace = Duration.seconds(Int64(Advertisement.maximumTimeToLive) + 60)
-    /// How long a new gate takes no token of the clock: so long a token counts at the most that the gate before it, which
-    /// it knows nothing of, may have admitted. By a clock that never jumps; the one that tokens are of may.
-    public static let clockDelay = Duration.seconds(3 * Int64(GateToken.stepSeconds))
+    package static let periodGrace = Duration.seconds(Int64(Advertisement.maximumTimeToLive) + 60)
+    /// How long a new gate takes no token of the clock: so long a token counts at the most that the gate before it,
+    /// which it knows nothing of, may have admitted. By a clock that never jumps; the one that tokens are of may.
+    package static let clockDelay = Duration.seconds(3 * Int64(GateToken.stepSeconds))
 
     /// Why a server name is no token.
-    public enum Refusal: Error, Sendable, Hashable {
+    package enum Refusal: Error, Sendable, Hashable {
         /// It does not have the form of one, or there is none.
         case malformed
         /// Its tag is by no key, for no nonce and no time that count.
@@ -63,7 +65,7 @@ public struct Gate: Sendable {
     }
 
     /// Whose gate it is.
-    public let device: DeviceID
+    package let device: DeviceID
     /// The present period is the last.
     private var periods: [Period] = []
     private var steps: [UInt64: Book] = [:]
@@ -74,7 +76,7 @@ public struct Gate: Sendable {
     private var clockBegins: Duration?
 
     /// A gate that knows no period yet.
-    public init(device: DeviceID) {
+    package init(device: DeviceID) {
         self.init(device: device, clockDelay: Self.clockDelay)
     }
 
@@ -85,7 +87,7 @@ public struct Gate: Sendable {
     }
 
     /// Whether the present period has used up its tokens, and another should begin.
-    public var isCrowded: Bool { (periods.last?.book.used.count ?? 0) >= Self.tokenBound }
+    package var isCrowded: Bool { (periods.last?.book.used.count ?? 0) >= Self.tokenBound }
 
     /// Begins a period: from now on advertisements carry this nonce.
     ///
@@ -95,7 +97,7 @@ public struct Gate: Sendable {
     /// - Parameters:
     ///   - keys: What its advertisements are sealed with.
     ///   - uptime: A clock that never jumps.
-    public mutating func beginPeriod(nonce: [UInt8], keys: GenerationKeys, uptime: Duration) {
+    package mutating func beginPeriod(nonce: [UInt8], keys: GenerationKeys, uptime: Duration) {
         if clockBegins == nil { clockBegins = uptime + clockDelay }
         if let last = periods.indices.last { periods[last].endsAt = uptime + Self.periodGrace }
         periods.append(Period(nonce: nonce, keys: keys))
@@ -117,7 +119,7 @@ public struct Gate: Sendable {
     ///   - uptime: The clock of ``beginPeriod(nonce:keys:uptime:)``.
     ///   - unixTime: Seconds since 1970, for clients that dialled without an advertisement.
     /// - Returns: The generation of keys that the token was made with.
-    public mutating func admit(
+    package mutating func admit(
         _ serverName: String?, from origin: [UInt8]? = nil, uptime: Duration, unixTime: UInt64
     ) throws(Refusal) -> UInt32 {
         let (clientNonce, ground, generation) = try judge(
@@ -132,7 +134,7 @@ public struct Gate: Sendable {
     /// Whether a server name would be admitted now. It is not remembered, and still has to be admitted.
     ///
     /// The parameters are those of ``admit(_:from:uptime:unixTime:)``.
-    public mutating func wouldAdmit(
+    package mutating func wouldAdmit(
         _ serverName: String?, from origin: [UInt8]? = nil, uptime: Duration, unixTime: UInt64
     ) -> Bool {
         (try? judge(serverName, from: origin, uptime: uptime, unixTime: unixTime)) != nil

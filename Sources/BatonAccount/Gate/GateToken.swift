@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Crypto
 import FoundationEssentials
 
@@ -13,12 +15,12 @@ import FoundationEssentials
 ///     tag = HMAC-SHA256(K_gate[g], "gate-time/1" || server device id || u64 step || cn)[0..<16]
 ///
 /// with the number of whole ten minutes since 1970, big endian; one step more or less is tolerated.
-public enum GateToken {
+package enum GateToken {
     /// How many bytes a gate nonce has.
-    public static let nonceCount = 16
+    package static let nonceCount = 16
 
     /// How long one step of the clock is, in seconds.
-    public static let stepSeconds: UInt64 = 600
+    package static let stepSeconds: UInt64 = 600
 
     /// How many random bytes the client adds, so that each token is good once.
     static let clientNonceCount = 16
@@ -27,10 +29,10 @@ public enum GateToken {
     static let tagCount = 16
 
     /// How many characters of base32 a token has.
-    public static let labelCount = 52
+    package static let labelCount = 52
 
     /// What follows the token in the server name.
-    public static let suffix = ".baton.invalid"
+    package static let suffix = ".baton.invalid"
 
     /// A server name for a device whose advertisement was opened.
     ///
@@ -38,7 +40,7 @@ public enum GateToken {
     ///   - keys: The generation that opened the advertisement.
     ///   - server: The device that is dialled.
     ///   - gateNonce: The 16 bytes from its advertisement.
-    public static func serverName(keys: GenerationKeys, server: DeviceID, gateNonce: [UInt8]) -> String {
+    package static func serverName(keys: GenerationKeys, server: DeviceID, gateNonce: [UInt8]) -> String {
         serverName(keys: keys, server: server, gateNonce: gateNonce, clientNonce: randomBytes(clientNonceCount))
     }
 
@@ -48,7 +50,7 @@ public enum GateToken {
     ///   - keys: The current generation.
     ///   - server: The device that is dialled.
     ///   - unixTime: Seconds since 1970.
-    public static func serverName(keys: GenerationKeys, server: DeviceID, unixTime: UInt64) -> String {
+    package static func serverName(keys: GenerationKeys, server: DeviceID, unixTime: UInt64) -> String {
         serverName(keys: keys, server: server, unixTime: unixTime, clientNonce: randomBytes(clientNonceCount))
     }
 
@@ -82,8 +84,8 @@ public enum GateToken {
 
     /// `K_gate` of a generation, set up for any number of tags: that costs more than a tag does.
     ///
-    /// To be kept for one judgement and no longer: it is as good as the key, outside of ``SecretBytes``. swift-crypto wipes
-    /// it at its end.
+    /// To be kept for one judgement and no longer: it is as good as the key, outside of ``SecretBytes``. swift-crypto
+    /// wipes it at its end.
     struct TagKey {
         private let code: HMAC<SHA256>
 

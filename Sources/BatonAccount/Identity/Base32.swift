@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Base32 of RFC 4648, lower case and without padding.
 enum Base32 {
     private static let alphabet: [UInt8] = Array("abcdefghijklmnopqrstuvwxyz234567".utf8)

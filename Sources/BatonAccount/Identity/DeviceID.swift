@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Crypto
 import FoundationEssentials
 
@@ -5,46 +7,46 @@ import FoundationEssentials
 ///
 /// The text form is 32 characters of base32 (RFC 4648, lower case, no padding), and stands in the device's certificate
 /// as `<device id>.device.baton.invalid`.
-public struct DeviceID: Sendable, Hashable, CustomStringConvertible {
+package struct DeviceID: Sendable, Hashable, CustomStringConvertible {
     /// How many bytes an id has.
-    public static let count = 20
+    package static let count = 20
 
     /// What follows the id in the one name of a device's certificate.
-    public static let certificateNameSuffix = ".device.baton.invalid"
+    package static let certificateNameSuffix = ".device.baton.invalid"
 
     /// The 20 bytes.
-    public let bytes: [UInt8]
+    package let bytes: [UInt8]
 
     /// The id of a key, from the DER of its SubjectPublicKeyInfo.
-    public init(subjectPublicKeyInfo: some Collection<UInt8>) {
+    package init(subjectPublicKeyInfo: some Collection<UInt8>) {
         self.bytes = Array(SHA256.hash(data: Array(subjectPublicKeyInfo)).prefix(Self.count))
     }
 
     /// The id of an Ed25519 key, from its 32 bytes.
-    public init(ed25519PublicKey key: [UInt8]) {
+    package init(ed25519PublicKey key: [UInt8]) {
         self.init(subjectPublicKeyInfo: Ed25519DER.subjectPublicKeyInfo(key))
     }
 
     /// An id from its 20 bytes; nil for any other count.
-    public init?(bytes: some Collection<UInt8>) {
+    package init?(bytes: some Collection<UInt8>) {
         guard bytes.count == Self.count else { return nil }
         self.bytes = Array(bytes)
     }
 
     /// An id from its text form, upper or lower case; nil for anything else.
-    public init?(_ text: String) {
+    package init?(_ text: String) {
         guard text.utf8.count == 32, let bytes = Base32.decode(text) else { return nil }
         self.init(bytes: bytes)
     }
 
     /// The 32 characters of base32.
-    public var description: String { Base32.encode(bytes) }
+    package var description: String { Base32.encode(bytes) }
 
     /// The first eight characters, enough for a person to tell devices apart.
-    public var short: String { String(description.prefix(8)) }
+    package var short: String { String(description.prefix(8)) }
 
     /// The name in the device's certificate, which a dialling TLS client expects of its peer.
-    public var certificateName: String { description + Self.certificateNameSuffix }
+    package var certificateName: String { description + Self.certificateNameSuffix }
 }
 
 /// The two fixed encodings of an Ed25519 key (RFC 8410); both are a constant in front of 32 bytes.

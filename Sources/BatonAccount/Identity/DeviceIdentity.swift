@@ -1,19 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Crypto
 import FoundationEssentials
 
 /// This device's own key and the certificates that tell others whose it is.
-public struct DeviceIdentity: Sendable {
+package struct DeviceIdentity: Sendable {
     /// Who this device is.
-    public let id: DeviceID
+    package let id: DeviceID
 
     /// The 32 bytes of its Ed25519 public key.
-    public let publicKey: [UInt8]
+    package let publicKey: [UInt8]
 
     /// Its certificate, in DER.
-    public let certificate: [UInt8]
+    package let certificate: [UInt8]
 
     /// The certificate of the account's authority, in DER; the only one this device trusts.
-    public let authorityCertificate: [UInt8]
+    package let authorityCertificate: [UInt8]
 
     private let seed: SecretBytes
 
@@ -53,19 +55,19 @@ public struct DeviceIdentity: Sendable {
     /// The private key as PKCS#8 in DER (RFC 8410), 48 bytes.
     var privateKey: SecretBytes { Ed25519DER.privateKey(seed: seed) }
 
-    /// A key of 32 bytes that only this device's own programs know, each from the account's folder: secrets that go from one
-    /// of them to another are wrapped with it.
-    public var localWrappingKey: SecretBytes {
+    /// A key of 32 bytes that only this device's own programs know, each from the account's folder: secrets that go
+    /// from one of them to another are wrapped with it.
+    package var localWrappingKey: SecretBytes {
         SecretDerivation.expand(SecretDerivation.extract(seed, salt: Array("baton/device".utf8)), "local-wrapping-key")
     }
 
     /// What verifies the account's revocation lists.
-    public var authorityKey: AuthorityKey {
+    package var authorityKey: AuthorityKey {
         AuthorityKey(publicKey: CertificateProfile.publicKey(ofAuthority: authorityCertificate))
     }
 
     /// What a TLS context of this device needs.
-    public var tlsMaterial: TLSMaterial {
+    package var tlsMaterial: TLSMaterial {
         TLSMaterial(authorityCertificate: authorityCertificate, certificate: certificate, privateKey: privateKey)
     }
 
@@ -80,13 +82,13 @@ public struct DeviceIdentity: Sendable {
 }
 
 /// The three encodings that a TLS context of this device is made from.
-public struct TLSMaterial: Sendable {
+package struct TLSMaterial: Sendable {
     /// The account's authority, DER: the one trust anchor.
-    public let authorityCertificate: [UInt8]
+    package let authorityCertificate: [UInt8]
 
     /// This device's certificate, DER. It is the whole chain; the authority's certificate is not sent.
-    public let certificate: [UInt8]
+    package let certificate: [UInt8]
 
     /// This device's private key, PKCS#8 in DER.
-    public let privateKey: SecretBytes
+    package let privateKey: SecretBytes
 }

@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The key that a person's devices share: 160 random bits, made once and typed on each further device.
 ///
 /// Everything that the devices have in common is derived from it (see ``AccountSecrets``). Whoever has it can add a
 /// device to the account. It is never made from a passphrase, and it is wiped when the last reference goes away.
-public struct AccountKey: Sendable, Equatable {
+package struct AccountKey: Sendable, Equatable {
     /// How many bytes the secret has.
-    public static let secretCount = 20
+    package static let secretCount = 20
 
     /// The human-readable part of the text form.
     static let prefix: [UInt8] = Array("baton".utf8)
@@ -24,7 +26,7 @@ public struct AccountKey: Sendable, Equatable {
     let secret: SecretBytes
 
     /// A new account's key, from the system's random source.
-    public init() {
+    package init() {
         self.secret = .random(count: Self.secretCount)
     }
 
@@ -37,5 +39,5 @@ public struct AccountKey: Sendable, Equatable {
 
 extension AccountKey: CustomStringConvertible {
     /// Always `<secret>`; use ``formatted()`` to show the key to its owner.
-    public var description: String { "<secret>" }
+    package var description: String { "<secret>" }
 }

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What is wrong with a text that should be an account key.
 ///
 /// Groups are counted from 1, behind `baton1`. No case carries a character of the key.
-public enum AccountKeyError: Error, Equatable, CustomStringConvertible {
+package enum AccountKeyError: Error, Equatable, CustomStringConvertible {
     /// There is nothing but spaces and dashes.
     case empty
     /// The text does not begin with `baton1`.
@@ -16,7 +18,7 @@ public enum AccountKeyError: Error, Equatable, CustomStringConvertible {
     case unknownVersion(UInt8)
 
     /// One sentence that says what is wrong and what to do.
-    public var description: String {
+    package var description: String {
         switch self {
         case .empty:
             "no account key was given; it begins with baton1, and `baton account create` printed it on your first device"

@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Tells a key where none belongs, so that it is not said again.
 extension AccountKey {
     /// The fewest characters behind `baton1` that are taken for those of a mistyped or shortened key.
     static let leastRecognizedCount = 20
 
-    /// Whether a whole key is in a text: with or without its `baton1`, in capitals, with anything between its characters
-    /// that is neither letter nor digit, and anything around them. A text at random has one once in 2^30.
-    public static func isWhole(in text: some Sequence<UInt8>) -> Bool {
+    /// Whether a whole key is in a text: with or without its `baton1`, in capitals, with anything between its
+    /// characters that is neither letter nor digit, and anything around them. A text at random has one once in 2^30.
+    package static func isWhole(in text: some Sequence<UInt8>) -> Bool {
         var run: [UInt8] = []
         for character in text.lazy.compactMap(lowercased) {
             guard let value = Bech32m.value(of: character) else {
@@ -19,13 +21,14 @@ extension AccountKey {
         return false
     }
 
-    /// Whether a text holds what looks like a key, although it may be mistyped or not whole: `baton1` and characters of a
-    /// key behind it, in one row or in groups, with anything between them; or five groups of four without it.
+    /// Whether a text holds what looks like a key, although it may be mistyped or not whole: `baton1` and characters of
+    /// a key behind it, in one row or in groups, with anything between them; or five groups of four without it.
     ///
-    /// Short words have such characters as well. What they hardly have is several of these signs: the `q` of the version in
-    /// front, and a group of letters and digits mixed, each of which counts. Two are enough where the groups are about as
-    /// long as those of a key: one key in 200,000 has not, and one in 500 of those of which half is missing.
-    public static func isBegun(in text: some StringProtocol) -> Bool {
+    /// Short words have such characters as well. What they hardly have is several of these signs: the `q` of the
+    /// version in front, and a group of letters and digits mixed, each of which counts. Two are enough where the groups
+    /// are about as long as those of a key: one key in 200,000 has not, and one in 500 of those of which half is
+    /// missing.
+    package static func isBegun(in text: some StringProtocol) -> Bool {
         let words = text.lowercased().split { !($0.isASCII && ($0.isLetter || $0.isNumber)) }
         return words.indices.contains { first in
             let groups = words[first...].prefix(groupCount).prefix { $0.count == groupSize }
@@ -37,8 +40,8 @@ extension AccountKey {
         }
     }
 
-    /// The words behind a `baton1` in the first of some, as many as a key can have; nil where there is none. A `l` or `i`
-    /// may stand for the `1`, which may be a word of its own.
+    /// The words behind a `baton1` in the first of some, as many as a key can have; nil where there is none. A `l` or
+    /// `i` may stand for the `1`, which may be a word of its own.
     private static func behindMark(_ words: ArraySlice<Substring>) -> [Substring]? {
         guard let first = words.first else { return nil }
         let name = String(decoding: prefix, as: UTF8.self)

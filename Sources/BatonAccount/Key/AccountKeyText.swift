@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension AccountKey {
     /// The most bytes that are looked at when a key is parsed: the key with a separator behind every character, and
     /// room for a careless paste.
-    public static let maximumTextCount = 256
+    package static let maximumTextCount = 256
 
     /// The key as text, in ASCII: `baton1`, then groups of four characters with dashes between (55 bytes).
-    public func formatted() -> SecretBytes {
+    package func formatted() -> SecretBytes {
         SecretBytes(count: Self.prefix.count + 1 + Self.dataCount + Self.groupCount) { text in
             var position = 0
             func append(_ byte: UInt8) {
@@ -26,7 +28,7 @@ extension AccountKey {
     ///
     /// BIP 350 refuses mixed case; here it is tolerated, since a phone or an editor capitalises what it likes and the
     /// checksum finds every real mistake.
-    public init(parsing text: SecretBytes) throws(AccountKeyError) {
+    package init(parsing text: SecretBytes) throws(AccountKeyError) {
         var count = 0
         let compact = SecretBytes(count: text.count) { target in
             text.withUnsafeBytes { source in

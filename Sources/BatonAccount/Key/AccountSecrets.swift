@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Crypto
 import FoundationEssentials
 
@@ -12,11 +14,11 @@ import FoundationEssentials
 ///     K_adv[g]   = HKDF-Expand(PRK, "advertisement/<g>/<d>", 32)
 ///     K_gate[g]  = HKDF-Expand(PRK, "gate/<g>/<d>", 32)
 ///     K_join[g]  = HKDF-Expand(PRK, "joining/<g>", 32), from g = 1; see ``JoiningSalt``
-public struct AccountSecrets: Sendable {
+package struct AccountSecrets: Sendable {
     private let pseudoRandomKey: SecretBytes
 
     /// Derives the secrets of a key.
-    public init(_ key: AccountKey) {
+    package init(_ key: AccountKey) {
         pseudoRandomKey = SecretDerivation.extract(key.secret, salt: Array("baton/1".utf8))
     }
 
@@ -31,7 +33,7 @@ public struct AccountSecrets: Sendable {
     }
 
     /// What tells one account from another on this device; never sent.
-    public var accountID: AccountID {
+    package var accountID: AccountID {
         expand("account-id").withUnsafeBytes { AccountID(rawValue: $0.loadUnaligned(as: UInt64.self).bigEndian) }
     }
 
@@ -39,7 +41,7 @@ public struct AccountSecrets: Sendable {
     ///
     /// - Parameter list: the list that began it, which its label includes, so that two lists signed apart under one
     ///   number have different keys; nil for generation 0.
-    public func keys(generation: UInt32, list: ListDigest? = nil) -> GenerationKeys {
+    package func keys(generation: UInt32, list: ListDigest? = nil) -> GenerationKeys {
         GenerationKeys(
             id: GenerationID(number: generation, list: list),
             advertisement: advertisementKey(generation: generation, list: list),
@@ -65,12 +67,12 @@ public struct AccountSecrets: Sendable {
 }
 
 /// Eight bytes that tell one account from another, on this device only: they never cross the network.
-public struct AccountID: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
+package struct AccountID: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
     /// The eight bytes, read big endian.
-    public let rawValue: UInt64
+    package let rawValue: UInt64
 
     /// An id from its eight bytes, read big endian.
-    public init(rawValue: UInt64) {
+    package init(rawValue: UInt64) {
         self.rawValue = rawValue
     }
 
@@ -81,7 +83,7 @@ public struct AccountID: RawRepresentable, Sendable, Hashable, CustomStringConve
     }
 
     /// Sixteen lower-case hexadecimal digits.
-    public var description: String {
+    package var description: String {
         let digits = String(rawValue, radix: 16)
         return String(repeating: "0", count: 16 - digits.utf8.count) + digits
     }

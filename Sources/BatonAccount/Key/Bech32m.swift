@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Bech32m, the error-detecting text form of BIP 350, over raw buffers so that a secret never becomes a `String`.
 ///
 /// Any four mistyped characters are certain to be found; more are missed once in 2^30.

@@ -1,34 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The keys that all devices of an account hold until one is revoked; a revocation begins the next generation.
-public struct GenerationKeys: Sendable, Equatable {
+package struct GenerationKeys: Sendable, Equatable {
     /// How many bytes each key has.
     static let keyCount = 32
 
     /// Which generation, and under which list.
-    public let id: GenerationID
+    package let id: GenerationID
 
     /// `K_adv[g]`: opens and seals advertisements.
-    public let advertisement: SecretBytes
+    package let advertisement: SecretBytes
 
     /// `K_gate[g]`: makes and checks the gate's tokens.
-    public let gate: SecretBytes
+    package let gate: SecretBytes
 
     /// `K_join[g]`: hides the list's digest in the salt of advertisements; nil for generation 0.
     let joining: SecretBytes?
 
     /// The generation's number, from 0.
-    public var generation: UInt32 { id.number }
+    package var generation: UInt32 { id.number }
 }
 
 /// Which keys: the number of a generation, and the list that began it.
-public struct GenerationID: Sendable, Hashable, CustomStringConvertible {
+package struct GenerationID: Sendable, Hashable, CustomStringConvertible {
     /// The generation's number, from 0.
-    public let number: UInt32
+    package let number: UInt32
 
     /// The list that began it; nil for generation 0, which no list began.
-    public let list: ListDigest?
+    package let list: ListDigest?
 
     /// `2/0123456789abcdef`, or `0`.
-    public var description: String { list.map { "\(number)/\($0)" } ?? "\(number)" }
+    package var description: String { list.map { "\(number)/\($0)" } ?? "\(number)" }
 
     /// The order in which a device prefers them: newer first, then the lower digest, so that all devices that hold the
     /// same lists seal with the same keys.
@@ -39,7 +41,7 @@ public struct GenerationID: Sendable, Hashable, CustomStringConvertible {
 
 extension GenerationKeys {
     /// The keys in one piece: K_adv, K_gate and, from generation 1 on, K_join; 64 or 96 bytes.
-    public var concatenated: SecretBytes {
+    package var concatenated: SecretBytes {
         let parts = [advertisement, gate] + (joining.map { [$0] } ?? [])
         return SecretBytes(count: parts.count * Self.keyCount) { target in
             for (index, part) in parts.enumerated() {
@@ -49,7 +51,7 @@ extension GenerationKeys {
     }
 
     /// The keys from ``concatenated``; nil for another count.
-    public init?(id: GenerationID, concatenated bytes: SecretBytes) {
+    package init?(id: GenerationID, concatenated bytes: SecretBytes) {
         guard bytes.count == (id.list == nil ? 2 : 3) * Self.keyCount else { return nil }
         func part(_ index: Int) -> SecretBytes {
             bytes.withUnsafeBytes {

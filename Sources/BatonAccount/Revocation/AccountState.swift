@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Crypto
 
 /// What the devices of an account know of its revocations: the signed lists that hold.
@@ -10,39 +12,39 @@ import Crypto
 /// - A list of a lower number that revokes somebody whom no higher one names stays: it was signed where the higher one
 ///   was not known yet. It revokes and does nothing else, so that no order of meetings ever takes a revocation back.
 ///   The next list names everybody, and then it goes.
-public struct AccountState: Sendable, Equatable {
+package struct AccountState: Sendable, Equatable {
     /// The most lists that are held. More than one are signed apart, each by a person with the account key.
-    public static let maximumLists = 16
+    package static let maximumLists = 16
 
     /// The most bytes that the lists have together.
-    public static let maximumSize = 56 << 10
+    package static let maximumSize = 56 << 10
 
     /// The state of an account in which nobody was ever revoked.
-    public static let initial = AccountState(lists: [])
+    package static let initial = AccountState(lists: [])
 
     /// The lists: the highest number first, and those of one number by rising digest.
-    public let lists: [RevocationList]
+    package let lists: [RevocationList]
 
     private init(lists: [RevocationList]) {
         self.lists = lists
     }
 
     /// The number of the lists that count most; 0 where there is none.
-    public var number: UInt32 { lists.first?.number ?? 0 }
+    package var number: UInt32 { lists.first?.number ?? 0 }
 
     /// The lists of the highest number. The keys of each are needed.
-    public var current: ArraySlice<RevocationList> { lists.prefix { $0.number == number } }
+    package var current: ArraySlice<RevocationList> { lists.prefix { $0.number == number } }
 
     /// Whether lists were signed apart, and not brought together by another since. Until then a device that only one
     /// of them revoked may hold keys of another.
-    public var isApart: Bool { lists.count > 1 }
+    package var isApart: Bool { lists.count > 1 }
 
     /// Everybody who was ever revoked.
-    public var revoked: Set<DeviceID> { lists.reduce(into: []) { $0.formUnion($1.revoked) } }
+    package var revoked: Set<DeviceID> { lists.reduce(into: []) { $0.formUnion($1.revoked) } }
 
     /// What two devices compare to find out whether their states are the same: the number in the upper half, and 32
     /// bits of a hash over all lists in the lower. 0 where there is no list.
-    public var revision: UInt64 {
+    package var revision: UInt64 {
         guard !lists.isEmpty else { return 0 }
         var bytes: [UInt8] = []
         for list in lists { bytes.append(bigEndian: list.digest.rawValue) }
@@ -51,12 +53,12 @@ public struct AccountState: Sendable, Equatable {
     }
 
     /// The number in a revision.
-    public static func number(ofRevision revision: UInt64) -> UInt64 { revision >> 32 }
+    package static func number(ofRevision revision: UInt64) -> UInt64 { revision >> 32 }
 
     /// This state and a list together; the same where the list says nothing new.
     ///
     /// - Throws: ``RevocationError/tooLarge`` where they pass a bound; nothing is taken then.
-    public func merging(_ list: RevocationList) throws(RevocationError) -> AccountState {
+    package func merging(_ list: RevocationList) throws(RevocationError) -> AccountState {
         guard !lists.contains(list) else { return self }
         let all = (lists + [list]).sorted { $0.generation.precedes($1.generation) }
         var kept: [RevocationList] = []
@@ -75,7 +77,7 @@ public struct AccountState: Sendable, Equatable {
     }
 
     /// The next list: past all that are held, with everybody whom they revoke.
-    public func next(
+    package func next(
         revoking devices: Set<DeviceID>, signedWith secrets: AccountSecrets
     ) throws(RevocationError) -> RevocationList {
         try RevocationList(number: number + 1, revoked: revoked.union(devices), signedWith: secrets)
@@ -111,15 +113,15 @@ extension AccountState {
 }
 
 /// A list and the keys of the generation that it begins.
-public struct GivenList: Sendable {
+package struct GivenList: Sendable {
     /// The list.
-    public let list: RevocationList
+    package let list: RevocationList
 
     /// Its keys; nil where it is not one of those that count most.
-    public let keys: GenerationKeys?
+    package let keys: GenerationKeys?
 
     /// What another device, or the user, gave; nothing is checked before ``Account/take(_:)``.
-    public init(_ list: RevocationList, keys: GenerationKeys?) {
+    package init(_ list: RevocationList, keys: GenerationKeys?) {
         self.list = list
         self.keys = keys
     }
@@ -131,7 +133,7 @@ extension Account {
     /// - Returns: whether they said anything new.
     /// - Throws: ``RevocationError``, such as `wrongKeys` where those of a list that counts most are missing or not the
     ///   ones that it commits to; the account is what it was then.
-    public mutating func take(_ given: [GivenList]) throws(RevocationError) -> Bool {
+    package mutating func take(_ given: [GivenList]) throws(RevocationError) -> Bool {
         var merged = state
         for item in given { merged = try merged.merging(item.list) }
         guard merged != state else { return false }
@@ -150,7 +152,7 @@ extension Account {
     /// Signs the next list, which revokes further devices, and takes it.
     ///
     /// - Returns: the list and its keys, to be given to the other devices.
-    public mutating func revoke(
+    package mutating func revoke(
         _ devices: Set<DeviceID>, with secrets: AccountSecrets
     ) throws(RevocationError) -> GivenList {
         let list = try state.next(revoking: devices, signedWith: secrets)
@@ -160,12 +162,12 @@ extension Account {
     }
 
     /// Everything that this device knows of the account's revocations, to be given to another.
-    public var givenLists: [GivenList] {
+    package var givenLists: [GivenList] {
         state.lists.map { list in GivenList(list, keys: keys.first { $0.id == list.generation && isCurrent(list) }) }
     }
 
     private func isCurrent(_ list: RevocationList) -> Bool { list.number == state.number }
 
     /// Whether a device was revoked.
-    public func isRevoked(_ device: DeviceID) -> Bool { state.lists.contains { $0.revoked.contains(device) } }
+    package func isRevoked(_ device: DeviceID) -> Bool { state.lists.contains { $0.revoked.contains(device) } }
 }

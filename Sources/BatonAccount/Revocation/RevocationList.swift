@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Crypto
 import FoundationEssentials
 
@@ -12,14 +14,14 @@ import FoundationEssentials
 ///
 /// The digest is SHA-256 of "baton revocation digest/1" and what stands before the commitments, `[0..<8]`. It cannot
 /// cover the commitments, because the keys they commit to are derived with it.
-public struct RevocationList: Sendable, Hashable {
+package struct RevocationList: Sendable, Hashable {
     /// The most device ids in one list. A list of so many has 20,651 bytes.
-    public static let maximumDevices = 1024
+    package static let maximumDevices = 1024
 
     /// The highest number; the first list has 1. So a device that joins can be met, since it tries the keys of all
-    /// generations, and one that slept by every device that has the keys of its generation: who was there keeps them all
-    /// (``Account/maximumKeys``), who joined later has only the first and those since.
-    public static let maximumNumber: UInt32 = 63
+    /// generations, and one that slept by every device that has the keys of its generation: who was there keeps them
+    /// all (``Account/maximumKeys``), who joined later has only the first and those since.
+    package static let maximumNumber: UInt32 = 63
 
     static let format: UInt8 = 1
     private static let headerCount = 11
@@ -29,28 +31,28 @@ public struct RevocationList: Sendable, Hashable {
     private static let tailCount = commitments * commitmentCount + signatureCount
 
     /// The longest encoding, in bytes.
-    public static let maximumSize = headerCount + maximumDevices * DeviceID.count + tailCount
+    package static let maximumSize = headerCount + maximumDevices * DeviceID.count + tailCount
 
     /// Rises with each revocation. In this version it is the generation of keys that the list begins as well; a list
     /// where the two differ is not taken.
-    public let number: UInt32
+    package let number: UInt32
 
     /// Who was revoked, then or before.
-    public let revoked: Set<DeviceID>
+    package let revoked: Set<DeviceID>
 
     /// What tells this list from another of the same number.
-    public let digest: ListDigest
+    package let digest: ListDigest
 
     /// The list as it travels and is stored, signature included.
-    public let encoded: [UInt8]
+    package let encoded: [UInt8]
 
     /// The keys of the generation that this list begins.
-    public var generation: GenerationID { GenerationID(number: number, list: digest) }
+    package var generation: GenerationID { GenerationID(number: number, list: digest) }
 
     /// Signs a list.
     ///
     /// Equal numbers and ids give equal bytes, wherever and whenever they are signed.
-    public init(
+    package init(
         number: UInt32, revoked: Set<DeviceID>, signedWith secrets: AccountSecrets
     ) throws(RevocationError) {
         guard (1...Self.maximumNumber).contains(number) else { throw .exhausted }
@@ -74,7 +76,7 @@ public struct RevocationList: Sendable, Hashable {
     }
 
     /// Reads a list and verifies its signature.
-    public init(decoding bytes: [UInt8], authority: AuthorityKey) throws(RevocationError) {
+    package init(decoding bytes: [UInt8], authority: AuthorityKey) throws(RevocationError) {
         guard bytes.count >= Self.headerCount + Self.tailCount, bytes.count <= Self.maximumSize else {
             throw .malformed
         }
@@ -104,7 +106,7 @@ public struct RevocationList: Sendable, Hashable {
     }
 
     /// Whether keys are the ones of the generation that this list begins.
-    public func commits(to keys: GenerationKeys) -> Bool {
+    package func commits(to keys: GenerationKeys) -> Bool {
         let stored = encoded.dropLast(Self.signatureCount).suffix(Self.commitments * Self.commitmentCount)
         return keys.id == generation && stored.elementsEqual(Self.commitments(to: keys))
     }
@@ -121,9 +123,9 @@ public struct RevocationList: Sendable, Hashable {
 }
 
 /// Eight bytes that tell one revocation list from another.
-public struct ListDigest: Sendable, Hashable, CustomStringConvertible {
+package struct ListDigest: Sendable, Hashable, CustomStringConvertible {
     /// The eight bytes, read big endian.
-    public let rawValue: UInt64
+    package let rawValue: UInt64
 
     init(rawValue: UInt64) {
         self.rawValue = rawValue
@@ -142,14 +144,14 @@ public struct ListDigest: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Sixteen lower-case hexadecimal digits.
-    public var description: String {
+    package var description: String {
         let digits = String(rawValue, radix: 16)
         return String(repeating: "0", count: 16 - digits.utf8.count) + digits
     }
 }
 
 /// The public key of an account's authority: verifies what was signed with the account key.
-public struct AuthorityKey: Sendable {
+package struct AuthorityKey: Sendable {
     private let bytes: [UInt8]
 
     init(publicKey bytes: [UInt8]) {
@@ -163,7 +165,7 @@ public struct AuthorityKey: Sendable {
 }
 
 /// Why a revocation list cannot be signed or taken.
-public enum RevocationError: Error, Equatable, CustomStringConvertible {
+package enum RevocationError: Error, Equatable, CustomStringConvertible {
     /// It is not the encoding of a list.
     case malformed
     /// It was written by a later version of this program.
@@ -182,7 +184,7 @@ public enum RevocationError: Error, Equatable, CustomStringConvertible {
     case cryptography(String)
 
     /// One sentence that says what is wrong and, where Baton can know it, what to do.
-    public var description: String {
+    package var description: String {
         switch self {
         case .malformed: "this is not a revocation list"
         case .unknownFormat(let format):

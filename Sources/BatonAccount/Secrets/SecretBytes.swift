@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FoundationEssentials
 import Glibc
 
@@ -11,19 +13,19 @@ import Glibc
 /// compiler may leave a word of it in a register.
 ///
 /// Immutable after `init`, hence safe to use from any isolation.
-public final class SecretBytes: @unchecked Sendable {  // reason: the memory is written only inside init
+package final class SecretBytes: @unchecked Sendable {  // reason: the memory is written only inside init
     private let base: UnsafeMutableRawPointer
     private let mapped: Int
 
     /// How many bytes the secret has.
-    public let count: Int
+    package let count: Int
 
     /// Makes a secret of `count` bytes, written by `fill`.
     ///
     /// The buffer handed to `fill` is zeroed and may be used only inside the closure.
     ///
     /// - Throws: what `fill` throws; the memory is wiped then as well.
-    public init<Failure: Error>(
+    package init<Failure: Error>(
         count: Int, filledBy fill: (UnsafeMutableRawBufferPointer) throws(Failure) -> Void
     ) throws(Failure) {
         precondition(count >= 0, "a secret cannot have \(count) bytes")
@@ -50,19 +52,19 @@ public final class SecretBytes: @unchecked Sendable {  // reason: the memory is 
     }
 
     /// Makes a secret from bytes that the caller owns, and wipes itself.
-    public convenience init(copying bytes: UnsafeRawBufferPointer) {
+    package convenience init(copying bytes: UnsafeRawBufferPointer) {
         self.init(count: bytes.count) { $0.copyMemory(from: bytes) }
     }
 
     /// Makes a secret of `count` bytes from the system's random source.
-    public static func random(count: Int) -> SecretBytes {
+    package static func random(count: Int) -> SecretBytes {
         SecretBytes(count: count, filledBy: fillWithRandomBytes)
     }
 
     /// Reads the secret in place.
     ///
     /// The buffer is valid only inside `body`; copy nothing out of it that is not a secret's derivation.
-    public func withUnsafeBytes<Result, Failure: Error>(
+    package func withUnsafeBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try body(UnsafeRawBufferPointer(start: base, count: count))
@@ -71,7 +73,7 @@ public final class SecretBytes: @unchecked Sendable {  // reason: the memory is 
 
 extension SecretBytes: Equatable {
     /// Compares in a time that depends on the lengths alone, never on where the first difference is.
-    public static func == (left: SecretBytes, right: SecretBytes) -> Bool {
+    package static func == (left: SecretBytes, right: SecretBytes) -> Bool {
         guard left.count == right.count else { return false }
         var difference: UInt8 = 0
         left.withUnsafeBytes { left in
@@ -85,13 +87,13 @@ extension SecretBytes: Equatable {
 
 extension SecretBytes: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Always `<secret>`.
-    public var description: String { "<secret>" }
+    package var description: String { "<secret>" }
 
     /// Always `<secret>`.
-    public var debugDescription: String { "<secret>" }
+    package var debugDescription: String { "<secret>" }
 
     /// A mirror without children, so that `dump` shows nothing either.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 /// Fills the buffer from the system's random source (`getentropy(3)`, at most 256 bytes a call).

@@ -1,7 +1,9 @@
-public import SystemPackage
+// SPDX-License-Identifier: Apache-2.0
+
+package import SystemPackage
 
 /// Why a secret could not be read from a descriptor.
-public enum SecretReadingError: Error, Equatable, CustomStringConvertible {
+package enum SecretReadingError: Error, Equatable, CustomStringConvertible {
     /// There is more than the limit allows; nothing was kept.
     case tooLong(limit: Int)
     /// The descriptor ended before its first byte.
@@ -10,7 +12,7 @@ public enum SecretReadingError: Error, Equatable, CustomStringConvertible {
     case failed(Errno)
 
     /// One sentence for the person who gave the input.
-    public var description: String {
+    package var description: String {
         switch self {
         case .tooLong(let limit): "the input is longer than \(limit) bytes; an account key is one short line"
         case .nothingToRead: "the input is empty; an account key was expected"
@@ -21,7 +23,7 @@ public enum SecretReadingError: Error, Equatable, CustomStringConvertible {
 
 extension SecretBytes {
     /// Where reading a secret from a descriptor ends.
-    public enum ReadingEnd: Sendable {
+    package enum ReadingEnd: Sendable {
         /// At the first newline (left out of the secret), or at the end of the input. What came behind the newline in
         /// the same read is dropped.
         case line
@@ -37,7 +39,7 @@ extension SecretBytes {
     ///   - descriptor: A terminal, pipe or file; it stays open.
     ///   - limit: The most bytes that are taken, newline not counted.
     ///   - end: Where to stop; a terminal and a pipe want `.line`, the default.
-    public convenience init(
+    package convenience init(
         readingFrom descriptor: FileDescriptor, limit: Int, until end: ReadingEnd = .line
     ) throws(SecretReadingError) {
         var length = 0

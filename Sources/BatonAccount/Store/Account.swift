@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a device of an account holds: its own identity and the account's shared keys, but not the account key.
-public struct Account: Sendable {
+package struct Account: Sendable {
     /// The most generations whose keys are used: each costs a record that nobody can open about 30 µs, and 12 KiB.
     /// A device that slept through more revocations joins again.
     static let maximumKeys = 64
 
-    /// Which generations' keys are used, of those that there are: the newest, and the first, which is all that a device has
-    /// that joined when it met no other.
+    /// Which generations' keys are used, of those that there are: the newest, and the first, which is all that a device
+    /// has that joined when it met no other.
     ///
     /// - Parameter generations: the newest first.
     static func used<Generation>(_ generations: [Generation]) -> [Generation] {
@@ -14,26 +16,26 @@ public struct Account: Sendable {
     }
 
     /// Which account, on this device only.
-    public let id: AccountID
+    package let id: AccountID
 
     /// This device's key and certificates.
-    public let identity: DeviceIdentity
+    package let identity: DeviceIdentity
 
     /// The name this device shows to the account's other devices.
-    public let deviceName: String
+    package let deviceName: String
 
     /// The revocation lists that hold.
-    public internal(set) var state: AccountState = .initial
+    package internal(set) var state: AccountState = .initial
 
     /// The keys of the current generation and of the older ones that are known, newest first; never empty.
     ///
     /// Where lists were signed apart, each has its keys here; those of the lowest digest come first on every device.
     /// The older ones serve one purpose: exchanging the account's state with devices that slept.
-    public internal(set) var keys: [GenerationKeys]
+    package internal(set) var keys: [GenerationKeys]
 
     /// The keys that are sealed and minted with.
-    public var currentKeys: GenerationKeys { keys[0] }
+    package var currentKeys: GenerationKeys { keys[0] }
 
     /// The generation that is sealed and minted with; grows with each revocation.
-    public var generation: UInt32 { currentKeys.generation }
+    package var generation: UInt32 { currentKeys.generation }
 }

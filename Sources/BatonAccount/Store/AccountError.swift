@@ -1,9 +1,11 @@
-public import SystemPackage
+// SPDX-License-Identifier: Apache-2.0
+
+package import SystemPackage
 
 /// Why an account cannot be made, joined, read or left.
 ///
 /// Every description is one sentence for the user, with what to do wherever Baton can know it.
-public enum AccountError: Error, Equatable, CustomStringConvertible {
+package enum AccountError: Error, Equatable, CustomStringConvertible {
     /// There is no account in the folder.
     case noAccount
     /// There is one already; `isSame` says whether the key that was given belongs to it.
@@ -28,7 +30,7 @@ public enum AccountError: Error, Equatable, CustomStringConvertible {
     case cryptography(String)
 
     /// One sentence that says what is wrong and what to do.
-    public var description: String {
+    package var description: String {
         switch self {
         case .noAccount:
             "no account on this device: run `baton account create` here, or `baton account join` with the key of your"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 import SystemPackage
 
@@ -84,7 +86,8 @@ struct AccountFolder: ~Copyable {
         try synchronize()
     }
 
-    /// Locks the folder itself (`flock(2)`) until this value goes, or the process ends in any way. No file is left behind.
+    /// Locks the folder itself (`flock(2)`) until this value goes, or the process ends in any way. No file is left
+    /// behind.
     ///
     /// - Returns: whether nobody else had locked it.
     func lock() throws(AccountError) -> Bool {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import SystemPackage
 
 /// What this device remembers between runs so that no old advertisement counts twice.
@@ -12,7 +14,7 @@ extension AccountStore {
     /// clock that stood in the future once, epochs go on from there by ones; receivers only ask that they rise.
     ///
     /// - Parameter unixTime: Seconds since 1970 by this device's clock, right or wrong.
-    public func nextEpoch(unixTime: UInt64) throws(AccountError) -> UInt64 {
+    package func nextEpoch(unixTime: UInt64) throws(AccountError) -> UInt64 {
         let files = try openExisting()
         // A run begins: this process is the only one that writes, so what a killed run left can go.
         try files.removeTemporaries()
@@ -33,7 +35,7 @@ extension AccountStore {
     /// The replay guard as it was saved; empty when none was.
     ///
     /// - Throws: ``AccountError/damaged(path:reason:)``; going on with an empty guard is then the caller's decision.
-    public func loadReplayGuard() throws(AccountError) -> ReplayGuard {
+    package func loadReplayGuard() throws(AccountError) -> ReplayGuard {
         let files = try openExisting()
         guard let bytes = try files.read(AccountFile.replay) else { return ReplayGuard() }
         guard let guarded = bytes.withUnsafeBytes({ ReplayGuard(decoding: Array($0)) }) else {
@@ -43,7 +45,7 @@ extension AccountStore {
     }
 
     /// Saves the replay guard; see ``ReplayGuard/saveNeed`` for when.
-    public func save(_ replayGuard: ReplayGuard) throws(AccountError) {
+    package func save(_ replayGuard: ReplayGuard) throws(AccountError) {
         try openExisting().write(AccountFile.replay, replayGuard.encoded())
     }
 

@@ -1,16 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 import SystemPackage
 
 /// The folder around the account: making it, excluding other processes, and removing what a crash left.
 extension AccountStore {
-    /// For how many seconds another process is waited for: many times as long as a few small files take on any disk, and
-    /// short enough that nobody wonders what a command or a node does that says nothing meanwhile.
+    /// For how many seconds another process is waited for: many times as long as a few small files take on any disk,
+    /// and short enough that nobody wonders what a command or a node does that says nothing meanwhile.
     static var patience: Int { 5 }
 
     /// Runs `body` while no other process creates, joins or leaves here.
     ///
-    /// The lock is `flock(2)` on the parent folder, which leaves no file behind and ends with the process. Whoever has it
-    /// writes a few small files, and is waited for until ``patience`` is over.
+    /// The lock is `flock(2)` on the parent folder, which leaves no file behind and ends with the process. Whoever has
+    /// it writes a few small files, and is waited for until ``patience`` is over.
     ///
     /// - Throws: ``AccountError/busy(path:seconds:)``.
     func withExclusiveAccess<Result: ~Copyable>(
@@ -37,12 +39,12 @@ extension AccountStore {
     }
 
     /// Refuses where a node runs on the account, before a user is asked anything.
-    public func refuseNode() throws(AccountError) {
+    package func refuseNode() throws(AccountError) {
         try withExclusiveAccess { () throws(AccountError) in try refuseNodeExclusively() }
     }
 
-    /// The same within exclusive access, for as long as that lasts. Writers exclude each other by it, so that whoever has
-    /// locked the account's folder is a node.
+    /// The same within exclusive access, for as long as that lasts. Writers exclude each other by it, so that whoever
+    /// has locked the account's folder is a node.
     func refuseNodeExclusively() throws(AccountError) {
         guard let files = try AccountFolder.open(folder, checkingAccess: false) else { return }
         guard try files.lock() else { throw .nodeRunning }
@@ -52,7 +54,7 @@ extension AccountStore {
     ///
     /// - Throws: ``AccountError/nodeRunning`` where another node has it, whichever socket that listens at;
     ///   ``AccountError/noAccount``.
-    public func hold() throws(AccountError) -> AccountHold {
+    package func hold() throws(AccountError) -> AccountHold {
         try withExclusiveAccess { () throws(AccountError) in
             let files = try openExisting()
             guard try files.lock() else { throw .nodeRunning }
@@ -114,7 +116,7 @@ extension AccountStore {
 }
 
 /// A node's hold on its account: nobody else runs on it or changes it until this goes.
-public struct AccountHold: ~Copyable, Sendable {
+package struct AccountHold: ~Copyable, Sendable {
     private let folder: AccountFolder
 
     init(_ folder: consuming AccountFolder) {

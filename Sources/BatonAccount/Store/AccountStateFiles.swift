@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import SystemPackage
 
 /// The account's state on disk: the signed lists and the keys of each generation.
@@ -7,7 +9,7 @@ extension AccountStore {
     /// What is on the disk by now takes them: a node may have run since the caller read it.
     ///
     /// - Throws: ``AccountError``, `nodeRunning` where one runs; ``RevocationError``.
-    public func take(_ given: [GivenList]) throws {
+    package func take(_ given: [GivenList]) throws {
         _ = try withExclusiveAccess { () throws(AccountError) in
             try refuseNodeExclusively()
             var account = try load()
@@ -20,7 +22,7 @@ extension AccountStore {
     /// Stores the state and keys of an account that took a list; for who has its ``hold()``.
     ///
     /// Keys first, then the lists that need them: after a crash between the two the account is what it was before.
-    public func save(stateOf account: Account) throws(AccountError) {
+    package func save(stateOf account: Account) throws(AccountError) {
         let files = try openExisting()
         try write(stateOf: account, into: files)
     }
@@ -76,10 +78,10 @@ extension AccountStore {
 }
 
 /// A device that is about to join: everything but what the account's other devices know.
-public struct Enrolment: Sendable {
+package struct Enrolment: Sendable {
     /// This device's part; ``Account/take(_:keys:)`` adds the account's state.
-    public var account: Account
+    package var account: Account
 
     /// What the account key is good for. Gone with this value.
-    public let secrets: AccountSecrets
+    package let secrets: AccountSecrets
 }

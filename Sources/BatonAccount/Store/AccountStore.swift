@@ -1,4 +1,6 @@
-public import SystemPackage
+// SPDX-License-Identifier: Apache-2.0
+
+package import SystemPackage
 
 /// The account of this device, on disk: a folder (0700) of small files (0600).
 ///
@@ -15,15 +17,15 @@ public import SystemPackage
 /// | `replay` | what ``ReplayGuard`` knows of the other devices |
 ///
 /// The account key is in none of them. The folder appears whole or not at all, and each file is replaced atomically.
-/// Calls block on the disk: not for an event loop. The store keeps no state between calls. Create, join, leave, rotate and
-/// take exclude each other across processes, and whoever runs on the account has its ``hold()``: while a node does, the
-/// others refuse.
-public struct AccountStore: Sendable {
+/// Calls block on the disk: not for an event loop. The store keeps no state between calls. Create, join, leave, rotate
+/// and take exclude each other across processes, and whoever runs on the account has its ``hold()``: while a node does,
+/// the others refuse.
+package struct AccountStore: Sendable {
     /// Where the account is; the folder itself is made by ``create(deviceName:showing:)`` and ``join(_:deviceName:)``.
-    public let folder: FilePath
+    package let folder: FilePath
 
     /// The account in a folder, which need not exist.
-    public init(folder: FilePath) {
+    package init(folder: FilePath) {
         self.folder = folder
     }
 
@@ -33,7 +35,7 @@ public struct AccountStore: Sendable {
     ///   - deviceName: At most 63 bytes of UTF-8; nil takes the host's name.
     ///   - show: shows the account key to the user, and is the only one that ever has it. It runs before there is an
     ///     account: when it throws, or the process ends meanwhile, none was made whose key nobody knows.
-    public func create(
+    package func create(
         deviceName: String? = nil, showing show: (AccountKey) throws(AccountError) -> Void
     ) throws(AccountError) -> Account {
         let key = AccountKey()
@@ -45,7 +47,7 @@ public struct AccountStore: Sendable {
     /// The caller drops the key then, which wipes it. Revocations are not looked for; see ``begin(_:deviceName:)``.
     ///
     /// - Parameter deviceName: At most 63 bytes of UTF-8; nil takes the host's name.
-    public func join(_ key: AccountKey, deviceName: String? = nil) throws(AccountError) -> Account {
+    package func join(_ key: AccountKey, deviceName: String? = nil) throws(AccountError) -> Account {
         try finish(begin(key, deviceName: deviceName))
     }
 
@@ -53,7 +55,7 @@ public struct AccountStore: Sendable {
     /// the account key is at hand. ``finish(_:)`` stores it.
     ///
     /// - Parameter deviceName: At most 63 bytes of UTF-8; nil takes the host's name.
-    public func begin(_ key: AccountKey, deviceName: String? = nil) throws(AccountError) -> Enrolment {
+    package func begin(_ key: AccountKey, deviceName: String? = nil) throws(AccountError) -> Enrolment {
         let name: String
         if let deviceName { name = try DeviceName.validated(deviceName) } else { name = DeviceName.fromHost() }
         let secrets = AccountSecrets(key)
@@ -65,7 +67,7 @@ public struct AccountStore: Sendable {
     }
 
     /// Stores what was begun.
-    public func finish(_ enrolment: Enrolment) throws(AccountError) -> Account {
+    package func finish(_ enrolment: Enrolment) throws(AccountError) -> Account {
         try finish(enrolment) {}
     }
 
@@ -87,7 +89,7 @@ public struct AccountStore: Sendable {
     ///
     /// - Parameter show: shows the new key to the user. It runs before the old account goes: when it throws, nothing
     ///   has changed.
-    public func rotate(
+    package func rotate(
         showing show: (AccountKey) throws(AccountError) -> Void
     ) throws(AccountError) -> Account {
         let old = try load()
@@ -117,7 +119,7 @@ public struct AccountStore: Sendable {
     ///
     /// - Throws: ``AccountError/noAccount``; ``AccountError/exposed(path:isFolder:)`` when others can read any of it;
     ///   ``AccountError/damaged(path:reason:)``.
-    public func load() throws(AccountError) -> Account {
+    package func load() throws(AccountError) -> Account {
         guard let files = try AccountFolder.open(folder), try !files.names().isEmpty else { throw .noAccount }
         let record = try readRecord(files)
         let privateKey = try required(AccountFile.privateKey, in: files)
@@ -140,7 +142,7 @@ public struct AccountStore: Sendable {
     /// Removes the account from this device: every file is overwritten, then removed.
     ///
     /// The other devices keep theirs. Works on a damaged or exposed account as well.
-    public func leave() throws(AccountError) {
+    package func leave() throws(AccountError) {
         try withExclusiveAccess { () throws(AccountError) in
             // Looked at before anything moves: a link in the folder's place is not followed, and stays.
             guard let files = try AccountFolder.open(folder, checkingAccess: false) else { throw .noAccount }

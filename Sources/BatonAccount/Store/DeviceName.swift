@@ -1,14 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// The name under which a device shows up on the account's other devices.
 ///
 /// It travels only inside the sealed advertisement and inside TLS, never in a certificate.
-public enum DeviceName {
+package enum DeviceName {
     /// The longest name, in bytes of UTF-8.
-    public static let maximumCount = 63
+    package static let maximumCount = 63
 
     /// Checks a name that a person chose, and trims the spaces around it.
-    public static func validated(_ name: String) throws(AccountError) -> String {
+    package static func validated(_ name: String) throws(AccountError) -> String {
         guard !name.unicodeScalars.contains(where: isControl) else {
             throw .invalidDeviceName(reason: "it contains control characters")
         }
@@ -22,7 +24,7 @@ public enum DeviceName {
     }
 
     /// The name a device has when nobody chose one: the host's, up to the first dot.
-    public static func fromHost() -> String {
+    package static func fromHost() -> String {
         var buffer = [UInt8](repeating: 0, count: 256)
         let failed = buffer.withUnsafeMutableBytes { gethostname($0.baseAddress!, $0.count - 1) != 0 }
         return failed ? "device" : name(ofHost: String(decoding: buffer.prefix { $0 != 0 }, as: UTF8.self))

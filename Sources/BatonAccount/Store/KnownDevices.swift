@@ -1,28 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FoundationEssentials
 
 /// What this device remembers of the account's other devices, so that one of them can be named when it is not there:
 /// above all the one that was lost.
-public struct KnownDevices: Sendable, Equatable {
+package struct KnownDevices: Sendable, Equatable {
     /// The most devices that are remembered; the one that was longest not seen makes room. 64 are under 96 KiB on disk.
-    public static let capacity = 64
+    package static let capacity = 64
 
     /// A device as it was last seen.
-    public struct Entry: Sendable, Equatable, Codable {
+    package struct Entry: Sendable, Equatable, Codable {
         /// Its id, as text.
-        public var deviceID: String
+        package var deviceID: String
         /// What it calls itself.
-        public var name: String
+        package var name: String
         /// Seconds since 1970, by this device's clock.
-        public var seen: UInt64
+        package var seen: UInt64
         /// The ``AccountState/revision`` that it was known to have.
-        public var revision: UInt64
-        /// Whether a connection has shown that it is a device of the account; nil where an earlier version wrote it down.
-        public var isProved: Bool?
+        package var revision: UInt64
+        /// Whether a connection has shown that it is a device of the account; nil where an earlier version wrote it
+        /// down.
+        package var isProved: Bool?
         /// What it was called before, since a connection has shown it; nil where there is no such name.
-        public var formerNames: FormerNames?
+        package var formerNames: FormerNames?
 
         /// An entry; nothing is checked before it is read again.
-        public init(
+        package init(
             deviceID: String, name: String, seen: UInt64, revision: UInt64, isProved: Bool = false,
             formerNames: FormerNames = FormerNames()
         ) {
@@ -36,10 +39,10 @@ public struct KnownDevices: Sendable, Equatable {
     }
 
     /// The devices, those that are proved first, and then the one seen last first.
-    public let entries: [Entry]
+    package let entries: [Entry]
 
     /// The devices that are worth remembering of these.
-    public init(_ entries: [Entry] = []) {
+    package init(_ entries: [Entry] = []) {
         let sorted = entries.sorted { left, right in
             (left.isProved == true ? 1 : 0, left.seen) > (right.isProved == true ? 1 : 0, right.seen)
         }
@@ -50,7 +53,7 @@ public struct KnownDevices: Sendable, Equatable {
 extension AccountStore {
     /// The devices that were known when they were saved last; none where the file is missing or damaged, since they are
     /// a convenience and nothing more.
-    public func loadKnownDevices() throws(AccountError) -> KnownDevices {
+    package func loadKnownDevices() throws(AccountError) -> KnownDevices {
         guard let bytes = try openExisting().read(AccountFile.devices),
             let entries = bytes.withUnsafeBytes({
                 try? JSONDecoder().decode([KnownDevices.Entry].self, from: Data($0))
@@ -61,7 +64,7 @@ extension AccountStore {
     }
 
     /// Saves the devices that are known.
-    public func save(_ devices: KnownDevices) throws(AccountError) {
+    package func save(_ devices: KnownDevices) throws(AccountError) {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
         do {

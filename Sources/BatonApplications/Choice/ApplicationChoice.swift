@@ -1,13 +1,15 @@
-/// Which application continues an activity. Pure functions: who runs and who was used is given.
-public enum ApplicationChoice {
-    /// An application that may continue an activity.
-    public struct Candidate: Sendable, Hashable {
-        public let identifier: String
-        public let name: String
-        /// Whether it runs, and need not be started.
-        public let isRunning: Bool
+// SPDX-License-Identifier: Apache-2.0
 
-        public init(identifier: String, name: String, isRunning: Bool) {
+/// Which application continues an activity. Pure functions: who runs and who was used is given.
+package enum ApplicationChoice {
+    /// An application that may continue an activity.
+    package struct Candidate: Sendable, Hashable {
+        package let identifier: String
+        package let name: String
+        /// Whether it runs, and need not be started.
+        package let isRunning: Bool
+
+        package init(identifier: String, name: String, isRunning: Bool) {
             self.identifier = identifier
             self.name = name
             self.isRunning = isRunning
@@ -15,13 +17,13 @@ public enum ApplicationChoice {
     }
 
     /// What an application that runs has said when it registered with the node.
-    public struct Running: Sendable, Hashable {
-        public let identifier: String
-        public let name: String
-        public let team: String
-        public let activityTypes: Set<String>
+    package struct Running: Sendable, Hashable {
+        package let identifier: String
+        package let name: String
+        package let team: String
+        package let activityTypes: Set<String>
 
-        public init(identifier: String, name: String, team: String, activityTypes: Set<String>) {
+        package init(identifier: String, name: String, team: String, activityTypes: Set<String>) {
             self.identifier = identifier
             self.name = name
             self.team = team
@@ -30,7 +32,7 @@ public enum ApplicationChoice {
     }
 
     /// What to do with an activity.
-    public enum Decision: Sendable, Hashable {
+    package enum Decision: Sendable, Hashable {
         /// No application here continues it.
         case nobody
         case one(Candidate)
@@ -38,7 +40,7 @@ public enum ApplicationChoice {
         case ask([Candidate])
 
         /// All that it names, in its order; empty where nobody continues it.
-        public var candidates: [Candidate] {
+        package var candidates: [Candidate] {
             switch self {
             case .nobody: []
             case .one(let candidate): [candidate]
@@ -52,7 +54,7 @@ public enum ApplicationChoice {
     ///
     /// What an application says while it runs counts in place of its manifest. One that does not run counts when it can
     /// be started.
-    public static func candidates(
+    package static func candidates(
         forType type: String, team: TeamTag, installed: [ApplicationManifest], running: [Running]
     ) -> [Candidate] {
         let here = Set(running.map(\.identifier))
@@ -75,7 +77,7 @@ public enum ApplicationChoice {
     /// - Parameters:
     ///   - inFront: identifiers of the applications that the user is at, the latest first.
     ///   - recentlyUsed: identifiers, the latest first.
-    public static func decide(
+    package static func decide(
         among candidates: [Candidate], inFront: [String], recentlyUsed: [String]
     ) -> Decision {
         guard let only = candidates.first else { return .nobody }

@@ -1,37 +1,40 @@
-public import SystemPackage
+// SPDX-License-Identifier: Apache-2.0
+
+package import SystemPackage
 
 /// Which applications were used last, by continuing something or by being in front, the latest first: one identifier a
-/// line, in the file `applications-used` of the state folder. A convenience: a file that is missing or damaged is an empty list.
-public struct RecentApplications: Sendable, Hashable {
+/// line, in the file `applications-used` of the state folder. A convenience: a file that is missing or damaged is an
+/// empty list.
+package struct RecentApplications: Sendable, Hashable {
     /// The most that are remembered; the oldest are forgotten. 13 KiB on disk at most.
-    public static let bound = 64
+    package static let bound = 64
 
     /// The latest first.
-    public private(set) var identifiers: [String]
+    package private(set) var identifiers: [String]
 
     /// The file in a state folder.
-    public static func path(in stateFolder: FilePath) -> FilePath { stateFolder.appending("applications-used") }
+    package static func path(in stateFolder: FilePath) -> FilePath { stateFolder.appending("applications-used") }
 
-    public init(_ identifiers: [String] = []) {
+    package init(_ identifiers: [String] = []) {
         self.identifiers = Array(identifiers.prefix(Self.bound))
     }
 
     /// Reads the file; blocks. What is no identifier is passed over.
-    public init(reading path: FilePath) {
+    package init(reading path: FilePath) {
         let bytes = (try? SmallFile.read(path, limit: (ManifestBounds.identifier + 1) * Self.bound)) ?? []
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)
         self.init(lines.filter(DottedName.isIdentifier))
     }
 
     /// Notes that an application is used now.
-    public mutating func note(_ identifier: String) {
+    package mutating func note(_ identifier: String) {
         identifiers.removeAll { $0 == identifier }
         identifiers.insert(identifier, at: 0)
         identifiers.removeLast(max(0, identifiers.count - Self.bound))
     }
 
     /// Writes the file, whole or not at all; blocks. Its folder has to be there.
-    public func write(to path: FilePath) throws(Errno) {
+    package func write(to path: FilePath) throws(Errno) {
         try SmallFile.replace(path, with: identifiers.flatMap { Array($0.utf8) + [UInt8(ascii: "\n")] })
     }
 }

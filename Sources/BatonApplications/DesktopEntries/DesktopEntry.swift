@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The group `Desktop Entry` of a desktop entry file.
 ///
 /// Source: Desktop Entry Specification 1.5, "Basic format of the file", "Possible value types", "Localized values for
@@ -85,13 +87,13 @@ struct DesktopEntry: Sendable {
 }
 
 /// In which languages the values of desktop entries are wanted.
-public struct DesktopLocale: Sendable, Hashable {
+package struct DesktopLocale: Sendable, Hashable {
     /// What stands in brackets behind a key, the best first.
     let suffixes: [String]
 
     /// - Parameter environment: the first of `LC_ALL`, `LC_MESSAGES`, `LANG` that is set counts, such as
     ///   `de_AT.UTF-8@euro`.
-    public init(environment: [String: String]) {
+    package init(environment: [String: String]) {
         let value = ["LC_ALL", "LC_MESSAGES", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty } ?? ""
         let atParts = value.split(separator: "@", maxSplits: 1)
         let modifier = atParts.count == 2 ? "@" + atParts[1] : nil

@@ -1,25 +1,27 @@
-public import SystemPackage
+// SPDX-License-Identifier: Apache-2.0
+
+package import SystemPackage
 
 /// The folders in which desktop entries live, the user's own first.
 ///
 /// Source: XDG Base Directory Specification 0.8; Desktop Entry Specification 1.5, "Desktop File ID".
-public struct DesktopEntryFolders: Sendable, Hashable {
+package struct DesktopEntryFolders: Sendable, Hashable {
     /// The most desktop entries that are looked at; a large desktop has some 500.
-    public static let fileBound = 4096
+    package static let fileBound = 4096
     /// How deep folders are searched.
     static let depthBound = 8
 
     private static let suffix = ".desktop"
 
     /// Folders named `applications`.
-    public let folders: [FilePath]
+    package let folders: [FilePath]
     let locale: DesktopLocale
     private let search: ExecutableSearch
 
     /// - Parameter environment: `XDG_DATA_HOME` (else `~/.local/share`) and `XDG_DATA_DIRS` (else
     ///   `/usr/local/share:/usr/share`); relative paths in them are passed over, as the specification wants it.
     ///   `LC_ALL` and its like, and `PATH`, likewise count.
-    public init(environment: [String: String]) {
+    package init(environment: [String: String]) {
         var bases: [String] = []
         if let home = environment["XDG_DATA_HOME"], home.hasPrefix("/") {
             bases.append(home)
@@ -51,7 +53,7 @@ public struct DesktopEntryFolders: Sendable, Hashable {
     /// What people call the application of a desktop entry.
     ///
     /// - Parameter id: such as `firefox.desktop`.
-    public func applicationName(ofEntry id: String) -> String? {
+    package func applicationName(ofEntry id: String) -> String? {
         guard let path = files().first(where: { $0.id == id })?.path,
             let bytes = try? SmallFile.read(path, limit: ManifestBounds.fileSize),
             let entry = try? DesktopEntry(bytes)

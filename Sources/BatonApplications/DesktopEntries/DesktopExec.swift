@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import SystemPackage
 
 /// The key `Exec` of a desktop entry, as words of a command that opens no file: what goes on comes from the node.

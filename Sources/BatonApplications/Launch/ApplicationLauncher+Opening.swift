@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
-public import SystemPackage
+package import SystemPackage
 
 extension ApplicationLauncher {
     /// How long `xdg-open` is watched. On a desktop it hands over and ends; elsewhere it may be the browser itself,
@@ -12,7 +14,7 @@ extension ApplicationLauncher {
     /// no program between here and the browser takes it for its own.
     ///
     /// - Parameter url: http or https, without a name or password before its host, which would hide where it leads.
-    public func open(url: String) async throws(LaunchError) {
+    package func open(url: String) async throws(LaunchError) {
         try await open(Self.pageAddress(url))
     }
 
@@ -52,7 +54,7 @@ extension ApplicationLauncher {
     /// Not one that desktops would start: it has come from elsewhere, under whatever name.
     ///
     /// - Parameter file: absolute.
-    public func open(file: FilePath) async throws(LaunchError) {
+    package func open(file: FilePath) async throws(LaunchError) {
         guard file.isAbsolute, let status = try? file.stat() else {
             throw LaunchError(.notOpenable, "there is no \(file)")
         }
@@ -72,8 +74,8 @@ extension ApplicationLauncher {
     /// Whether what opens a file that has no execute bit would run it: an entry of the desktop, or what there may be an
     /// interpreter for.
     ///
-    /// `xdg-mime` answers as `xdg-open` decides, which looks at the first bytes where the name says nothing; the name is
-    /// asked as well, since each desktop has an order of its own.
+    /// `xdg-mime` answers as `xdg-open` decides, which looks at the first bytes where the name says nothing; the name
+    /// is asked as well, since each desktop has an order of its own.
     ///
     /// - Throws: where it is there and gives no answer, and `xdg-open` would decide alone.
     private func wouldStart(_ file: FilePath) async throws(LaunchError) -> Bool {
@@ -109,7 +111,7 @@ extension ApplicationLauncher {
     ]
 
     /// What people call the browser that ``open(url:)`` opens; `nil` where the desktop does not say.
-    public func defaultBrowserName() async -> String? {
+    package func defaultBrowserName() async -> String? {
         let questions = [
             ("xdg-settings", ["get", "default-web-browser"]),
             ("xdg-mime", ["query", "default", "x-scheme-handler/https"]),

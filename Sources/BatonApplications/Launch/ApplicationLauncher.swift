@@ -1,12 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import SystemPackage
 
 /// Starts applications, and opens addresses and files with what the desktop has for them.
 ///
 /// What it starts outlives the process that started it, has no part in its descriptors, its terminal or its signals,
 /// and no shell sees its arguments.
-public struct ApplicationLauncher: Sendable {
+package struct ApplicationLauncher: Sendable {
     /// A process that was started here, or a unit that the service manager runs.
-    public enum Place: Sendable, Hashable {
+    package enum Place: Sendable, Hashable {
         /// The name of the unit of the user's service manager.
         case unit(String)
         /// The process id.
@@ -14,7 +16,7 @@ public struct ApplicationLauncher: Sendable {
     }
 
     /// How a process ended.
-    public enum Ending: Sendable, Hashable {
+    package enum Ending: Sendable, Hashable {
         case exited(Int32)
         case signalled(Int32)
     }
@@ -32,7 +34,7 @@ public struct ApplicationLauncher: Sendable {
     /// - Parameters:
     ///   - environment: that of this process. Applications get it without what belongs to a service.
     ///   - usesServiceManager: whether the user's service manager, where there is one, runs what is launched.
-    public init(environment: [String: String], usesServiceManager: Bool = true) {
+    package init(environment: [String: String], usesServiceManager: Bool = true) {
         self.init(environment: environment, usesServiceManager: usesServiceManager, answerTime: .seconds(2))
     }
 
@@ -44,15 +46,15 @@ public struct ApplicationLauncher: Sendable {
         search = ExecutableSearch(environment: environment)
     }
 
-    /// Starts an application in the user's home folder: as a unit of the user's service manager where that answers, else
-    /// as a process in a session of its own.
+    /// Starts an application in the user's home folder: as a unit of the user's service manager where that answers,
+    /// else as a process in a session of its own.
     ///
     /// - Parameters:
     ///   - additions: to the environment, such as `BATON_ACTIVITY_TYPE`.
     ///   - onEnd: told once when a ``Place/process(_:)`` has ended; never of a ``Place/unit(_:)``, which the manager
     ///     watches.
     /// - Returns: where it runs, once its program has been executed.
-    public func launch(
+    package func launch(
         _ manifest: ApplicationManifest, adding additions: [String: String] = [:],
         onEnd: @escaping @Sendable (Ending) -> Void = { _ in }
     ) async throws(LaunchError) -> Place {
@@ -73,7 +75,7 @@ public struct ApplicationLauncher: Sendable {
     /// Whether an application could be started now, as far as can be told without starting it.
     ///
     /// - Throws: what ``launch(_:adding:onEnd:)`` would.
-    public func check(_ manifest: ApplicationManifest) throws(LaunchError) {
+    package func check(_ manifest: ApplicationManifest) throws(LaunchError) {
         _ = try resolve(manifest)
     }
 

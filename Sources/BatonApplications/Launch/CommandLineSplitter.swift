@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Splits a command line into arguments by a shell's rules for quotes, without a shell: nothing is expanded.
 ///
 /// Spaces, tabs and line ends separate. Between single quotes everything stands for itself; between double quotes a
 /// backslash makes `"`, `\`, `$` and a backquote stand for themselves; elsewhere it does so for any character.
-public enum CommandLineSplitter {
+package enum CommandLineSplitter {
     /// Why a line cannot be split.
-    public enum Problem: Error, Sendable, Equatable {
+    package enum Problem: Error, Sendable, Equatable {
         case empty
         case openQuote(Character)
         case trailingBackslash
@@ -12,7 +14,7 @@ public enum CommandLineSplitter {
         /// What is wrong, as a sentence.
         ///
         /// - Parameter subject: what was split, such as `the command of --serve`.
-        public func sentence(about subject: String) -> String {
+        package func sentence(about subject: String) -> String {
             switch self {
             case .empty: "\(subject) is empty; name a program, such as \"tail -f log.txt\""
             case .openQuote(let quote): "\(subject) has a \(quote) that is not closed"
@@ -22,7 +24,7 @@ public enum CommandLineSplitter {
     }
 
     /// The arguments of a line, at least one, the first not empty.
-    public static func split(_ line: String) throws(Problem) -> [String] {
+    package static func split(_ line: String) throws(Problem) -> [String] {
         var arguments: [String] = []
         var current: String?
         var rest = line.unicodeScalars.makeIterator()

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What an application that the node starts gets as its environment.
 enum LaunchEnvironment {
     /// What belongs to the node's own conversation with the service manager, and would make another program take part

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import SystemPackage
 
 /// Applications as transient units of the user's systemd: they live on when the node is stopped, and their output goes

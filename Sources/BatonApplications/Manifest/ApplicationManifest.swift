@@ -1,12 +1,14 @@
-public import SystemPackage
+// SPDX-License-Identifier: Apache-2.0
+
+package import SystemPackage
 
 /// What an installed application says about itself: who it is, which activities it continues, and how it is started.
 ///
 /// It comes from a file that `baton applications register` wrote, or from a desktop entry with `X-Baton-` keys; every
 /// value has been checked against ``ManifestBounds``.
-public struct ApplicationManifest: Sendable, Hashable {
+package struct ApplicationManifest: Sendable, Hashable {
     /// Where a manifest was read.
-    public enum Source: Sendable, Hashable {
+    package enum Source: Sendable, Hashable {
         /// Registered by the user; the file that the registration was made from, as far as it is known.
         case registered(from: FilePath?)
         /// A desktop entry.
@@ -14,33 +16,33 @@ public struct ApplicationManifest: Sendable, Hashable {
     }
 
     /// Reverse DNS, such as `org.example.shopsnap`.
-    public let identifier: String
+    package let identifier: String
     /// What people call it.
-    public let name: String
+    package let name: String
     /// The label under which applications share activities; empty: of no team.
-    public let team: String
+    package let team: String
     /// Every type that it continues, those of its documents among them; each once, in the order in which they were
     /// declared.
-    public let activityTypes: [String]
+    package let activityTypes: [String]
     /// The kinds of documents whose editing it continues.
-    public let documentTypes: [DocumentType]
+    package let documentTypes: [DocumentType]
     /// The hosts whose web pages it wants to open.
-    public let associatedDomains: [AssociatedDomain]
+    package let associatedDomains: [AssociatedDomain]
     /// Which versions of which types it reads.
-    public let readableVersions: ReadableVersions
+    package let readableVersions: ReadableVersions
     /// The program and its arguments; empty where it can continue activities only while it runs.
-    public let command: [String]
+    package let command: [String]
     /// Whether the command wants a terminal of its own to run in.
-    public let needsTerminal: Bool
+    package let needsTerminal: Bool
     /// The desktop entry that belongs to it, such as `org.example.shopsnap.desktop`.
-    public let desktopEntry: String?
-    public let source: Source
+    package let desktopEntry: String?
+    package let source: Source
 
     /// Checks a manifest.
     ///
     /// - Parameter activityTypes: without those of `documentTypes`, which are added.
     /// - Throws: ``ApplicationManifestError`` for the first value that does not do.
-    public init(
+    package init(
         identifier: String, name: String, team: String = "", activityTypes: [String] = [],
         documentTypes: [DocumentType] = [], associatedDomains: [AssociatedDomain] = [],
         readableVersions: ReadableVersions = ReadableVersions(), command: [String] = [], needsTerminal: Bool = false,
@@ -75,21 +77,21 @@ public struct ApplicationManifest: Sendable, Hashable {
     }
 
     /// Whether it reads a version of an activity type's content; see ``ReadableVersions/reads(version:of:)``.
-    public func reads(version: UInt32, of type: String) -> Bool {
+    package func reads(version: UInt32, of type: String) -> Bool {
         readableVersions.reads(version: version, of: type)
     }
 }
 
 /// A kind of document whose editing an application continues: an entry of `CFBundleDocumentTypes`.
-public struct DocumentType: Sendable, Hashable {
+package struct DocumentType: Sendable, Hashable {
     /// The type of the activity that editing such a document is (`NSUbiquitousDocumentUserActivityType`).
-    public let activityType: String
+    package let activityType: String
     /// File name extensions without the dot, in lower case (`CFBundleTypeExtensions`).
-    public let fileExtensions: [String]
+    package let fileExtensions: [String]
     /// Uniform type identifiers (`LSItemContentTypes`).
-    public let contentTypes: [String]
+    package let contentTypes: [String]
 
-    public init(activityType: String, fileExtensions: [String] = [], contentTypes: [String] = []) {
+    package init(activityType: String, fileExtensions: [String] = [], contentTypes: [String] = []) {
         self.activityType = activityType
         self.fileExtensions = fileExtensions.map { $0.lowercased() }
         self.contentTypes = contentTypes

@@ -1,36 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import SystemPackage
 
 /// Why something is no manifest of an application, as a sentence about it that begins with a small letter.
-public struct ApplicationManifestError: Error, Sendable, Hashable, CustomStringConvertible {
+package struct ApplicationManifestError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kinds of faults.
-    public struct Code: RawRepresentable, Sendable, Hashable {
-        public let rawValue: String
+    package struct Code: RawRepresentable, Sendable, Hashable {
+        package let rawValue: String
 
-        public init(rawValue: String) {
+        package init(rawValue: String) {
             self.rawValue = rawValue
         }
 
         /// Something that has to be there is not.
-        public static let missing = Code(rawValue: "missing")
+        package static let missing = Code(rawValue: "missing")
         /// Something has not the form that it has to have.
-        public static let malformed = Code(rawValue: "malformed")
+        package static let malformed = Code(rawValue: "malformed")
         /// Something is over one of ``ManifestBounds``.
-        public static let tooLarge = Code(rawValue: "tooLarge")
+        package static let tooLarge = Code(rawValue: "tooLarge")
         /// A build variable such as `$(PRODUCT_NAME)` has no value.
-        public static let unresolved = Code(rawValue: "unresolved")
+        package static let unresolved = Code(rawValue: "unresolved")
     }
 
-    public let code: Code
+    package let code: Code
     /// What is wrong, and what to do about it where that is not plain. Parts of the file may stand in it as they are:
     /// escape it before a terminal sees it.
-    public let problem: String
+    package let problem: String
 
-    public init(_ code: Code, _ problem: String) {
+    package init(_ code: Code, _ problem: String) {
         self.code = code
         self.problem = problem
     }
 
-    public var description: String { problem }
+    package var description: String { problem }
 
     static func missing(_ problem: String) -> Self { Self(.missing, problem) }
     static func malformed(_ problem: String) -> Self { Self(.malformed, problem) }

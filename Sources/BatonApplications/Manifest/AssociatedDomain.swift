@@ -1,24 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A host whose web pages an application wants to open: an entry of `com.apple.developer.associated-domains` for the
 /// service `activitycontinuation`. Which pages those are, `BatonWeb` tells.
 ///
 /// Source: Apple's documentation, *Associated Domains Entitlement* and *Configuring an associated domain*.
-public struct AssociatedDomain: Sendable, Hashable, CustomStringConvertible {
+package struct AssociatedDomain: Sendable, Hashable, CustomStringConvertible {
     /// The service that Handoff is; entries of others (`applinks`, `webcredentials`, `appclips`) are not for us.
-    public static let service = "activitycontinuation"
+    package static let service = "activitycontinuation"
 
     /// In lower case, without `*.`.
-    public let host: String
+    package let host: String
     /// Whether it stands for every host beneath ``host``, which then itself is not meant.
-    public let isWildcard: Bool
+    package let isWildcard: Bool
     /// `nil`: the scheme's own.
-    public let port: UInt16?
+    package let port: UInt16?
 
     /// Reads an entry of the entitlement, such as `activitycontinuation:*.example.org?mode=developer`.
     ///
     /// What stands behind `?` says where Apple's devices look for the site's file, and is of no account here.
     ///
     /// - Returns: `nil` for another service.
-    public static func entry(_ text: String) throws(ApplicationManifestError) -> AssociatedDomain? {
+    package static func entry(_ text: String) throws(ApplicationManifestError) -> AssociatedDomain? {
         guard let colon = text.firstIndex(of: ":") else {
             throw .malformed("the associated domain \"\(text)\" has no service: write \(service):\(text)")
         }
@@ -27,7 +29,7 @@ public struct AssociatedDomain: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Reads `example.org`, `*.example.org` or `example.org:8443`.
-    public init(_ text: String) throws(ApplicationManifestError) {
+    package init(_ text: String) throws(ApplicationManifestError) {
         func malformed() -> ApplicationManifestError {
             .malformed("\"\(text)\" is no domain: write example.org, or *.example.org for every host beneath it")
         }
@@ -53,7 +55,7 @@ public struct AssociatedDomain: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// As it is written, without the service.
-    public var description: String { (isWildcard ? "*." : "") + host + (port.map { ":\($0)" } ?? "") }
+    package var description: String { (isWildcard ? "*." : "") + host + (port.map { ":\($0)" } ?? "") }
 
     /// RFC 1123, 2.1; an international name comes in its ASCII form (`xn--`).
     private static func isLabel(_ label: Substring) -> Bool {

@@ -1,43 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How large a manifest, and the file that it is in, may be. What is larger is refused with a sentence.
 ///
 /// Together they keep a manifest in memory below 512 KiB, and a common one below 4.
-public enum ManifestBounds {
+package enum ManifestBounds {
     /// Bytes of a file that is read: an `Info.plist`, its entitlements, a desktop entry, a registered manifest.
-    public static let fileSize = 256 << 10
+    package static let fileSize = 256 << 10
     /// Bytes of an identifier, so that a file can be named after it.
-    public static let identifier = 200
+    package static let identifier = 200
     /// Bytes of a name.
-    public static let name = 255
+    package static let name = 255
     /// Bytes of a team.
-    public static let team = 255
+    package static let team = 255
     /// Bytes of an activity type; activities have the same.
-    public static let typeName = 96
+    package static let typeName = 96
     /// Activity types, and document types as well.
-    public static let types = 128
+    package static let types = 128
     /// Extensions, and content types as well, of one document type.
-    public static let documentKinds = 64
+    package static let documentKinds = 64
     /// Bytes of an extension or a content type.
-    public static let documentKind = 255
+    package static let documentKind = 255
     /// Associated domains.
-    public static let associatedDomains = 32
+    package static let associatedDomains = 32
     /// Words of the command that starts it.
-    public static let words = 128
+    package static let words = 128
     /// Bytes of the command that starts it.
-    public static let command = 16 << 10
+    package static let command = 16 << 10
     /// Bytes of the id of a desktop entry.
-    public static let desktopEntry = 255
+    package static let desktopEntry = 255
 }
 
 /// Names that are written in reverse DNS style.
-public enum DottedName {
+package enum DottedName {
     /// Whether a text can be the type of an activity: 1 to 96 bytes of ASCII letters, digits, `.`, `-` and `_`.
-    public static func isActivityType(_ text: String) -> Bool {
+    package static func isActivityType(_ text: String) -> Bool {
         (1...ManifestBounds.typeName).contains(text.utf8.count) && isPlain(text)
     }
 
     /// Whether a text can be the identifier of an application: 1 to 200 bytes of the same, the first not a dot, so that
     /// it can name a file.
-    public static func isIdentifier(_ text: String) -> Bool {
+    package static func isIdentifier(_ text: String) -> Bool {
         (1...ManifestBounds.identifier).contains(text.utf8.count) && isPlain(text) && !text.hasPrefix(".")
     }
 

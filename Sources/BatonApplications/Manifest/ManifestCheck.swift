@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What every manifest has to fulfil, whichever file it comes from.
 enum ManifestCheck {
     static func identifier(_ text: String) throws(ApplicationManifestError) {

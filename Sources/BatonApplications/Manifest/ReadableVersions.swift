@@ -1,9 +1,11 @@
-/// Which versions of activity types' contents an application reads.
-public struct ReadableVersions: Sendable, Hashable {
-    /// By type, oldest to newest. A type that is not named is read in every version.
-    public let statements: [String: ClosedRange<UInt32>]
+// SPDX-License-Identifier: Apache-2.0
 
-    public init(_ statements: [String: ClosedRange<UInt32>] = [:]) {
+/// Which versions of activity types' contents an application reads.
+package struct ReadableVersions: Sendable, Hashable {
+    /// By type, oldest to newest. A type that is not named is read in every version.
+    package let statements: [String: ClosedRange<UInt32>]
+
+    package init(_ statements: [String: ClosedRange<UInt32>] = [:]) {
         self.statements = statements
     }
 
@@ -11,7 +13,7 @@ public struct ReadableVersions: Sendable, Hashable {
     ///
     /// - Parameter version: as the origin's application states it; one that states none, 0, is always read, since
     ///   nobody can tell.
-    public func reads(version: UInt32, of type: String) -> Bool {
+    package func reads(version: UInt32, of type: String) -> Bool {
         guard version != 0, let range = statements[type] else { return true }
         return range.contains(version)
     }

@@ -1,19 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Crypto
 
 /// Tells teams apart in an announcement without naming them: 8 bytes.
 ///
 /// A label for routing and no secret: it hides nothing from who guesses the team.
-public struct TeamTag: Sendable, Hashable {
+package struct TeamTag: Sendable, Hashable {
     /// How many bytes a tag has.
-    public static let count = 8
+    package static let count = 8
 
     /// The tag of applications that have no team, which go together.
-    public static let none = TeamTag(bytes: [UInt8](repeating: 0, count: count))
+    package static let none = TeamTag(bytes: [UInt8](repeating: 0, count: count))
 
-    public let bytes: [UInt8]
+    package let bytes: [UInt8]
 
     /// The tag of a team: the first 8 bytes of SHA-256("baton-team/1" || the team's UTF-8), and 8 zeros of none.
-    public init(of team: String) {
+    package init(of team: String) {
         guard !team.isEmpty else {
             self = .none
             return
@@ -28,7 +30,7 @@ public struct TeamTag: Sendable, Hashable {
     ///
     /// - Parameter bytes: 8; none at all are those of no team.
     /// - Returns: `nil` for any other number of bytes.
-    public init?(_ bytes: some Collection<UInt8>) {
+    package init?(_ bytes: some Collection<UInt8>) {
         guard !bytes.isEmpty else {
             self = .none
             return

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The values of build variables, which stand in the property lists of a project as `$(NAME)` or `${NAME}` and are
 /// replaced when Xcode builds it.
 ///
 /// Modifiers stand behind the name: `$(PRODUCT_NAME:rfc1034identifier)`; several apply in turn. A value may hold
 /// variables itself, and so may a name: `$(SUFFIX_$(CONFIGURATION))`.
-public struct BuildVariables: Sendable, Hashable {
+package struct BuildVariables: Sendable, Hashable {
     /// How deep variables may stand in one another; what goes deeper refers to itself.
     static let depthBound = 16
     /// The most bytes that a text may become.
@@ -16,14 +18,14 @@ public struct BuildVariables: Sendable, Hashable {
 
     private var values: [String: String]
 
-    public init(_ values: [String: String] = [:]) {
+    package init(_ values: [String: String] = [:]) {
         self.values = values
     }
 
     /// Reads `NAME=VALUE`.
     ///
     /// - Returns: `nil` where that is not the form.
-    public static func assignment(_ text: String) -> (name: String, value: String)? {
+    package static func assignment(_ text: String) -> (name: String, value: String)? {
         guard let equals = text.firstIndex(of: "=") else { return nil }
         let name = text[..<equals]
         guard !name.isEmpty, name.allSatisfy(isNameCharacter), !(name.first?.isNumber ?? true) else { return nil }

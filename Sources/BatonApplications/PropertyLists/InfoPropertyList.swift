@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FoundationEssentials
-public import SystemPackage
+package import SystemPackage
 
 /// An application's `Info.plist`, as it is in the source of a project for Apple's devices or as it is built into one,
 /// in XML or binary.
@@ -18,14 +20,14 @@ public import SystemPackage
 /// Entitlements give `com.apple.developer.associated-domains` and `com.apple.developer.team-identifier`. Foundation's
 /// small part (`FoundationEssentials`) reads property lists, and only the command does: the node reads what
 /// ``ApplicationRegistry`` keeps.
-public struct InfoPropertyList: Sendable {
+package struct InfoPropertyList: Sendable {
     private let content: Content
     private let entitlements: Entitlements?
 
     /// Reads an `Info.plist`, and the entitlements of the same application.
     ///
     /// - Parameter entitlements: a property list (`.entitlements`).
-    public init(_ bytes: [UInt8], entitlements: [UInt8]? = nil) throws(ApplicationManifestError) {
+    package init(_ bytes: [UInt8], entitlements: [UInt8]? = nil) throws(ApplicationManifestError) {
         content = try Self.decode(bytes, "it")
         self.entitlements = try entitlements.map { (bytes) throws(ApplicationManifestError) in
             try Self.decode(bytes, "the file of entitlements")
@@ -33,7 +35,7 @@ public struct InfoPropertyList: Sendable {
     }
 
     /// Reads the files; blocks.
-    public init(reading path: FilePath, entitlements: FilePath? = nil) throws(ApplicationManifestError) {
+    package init(reading path: FilePath, entitlements: FilePath? = nil) throws(ApplicationManifestError) {
         let info = try Self.read(path, "it")
         let rights = try entitlements.map { (path) throws(ApplicationManifestError) in
             try Self.read(path, "the file of entitlements")
@@ -49,7 +51,7 @@ public struct InfoPropertyList: Sendable {
     ///   - variables: build variables. Where a team is known, `AppIdentifierPrefix`, `TeamIdentifierPrefix` and
     ///     `DEVELOPMENT_TEAM` have values by themselves.
     ///   - source: the file, for the record.
-    public func manifest(
+    package func manifest(
         command: [String]? = nil, team: String? = nil, variables: BuildVariables = BuildVariables(), source: FilePath?
     ) throws(ApplicationManifestError) -> ApplicationManifest {
         var variables = variables

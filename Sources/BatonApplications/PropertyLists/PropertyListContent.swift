@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension InfoPropertyList {
     /// What counts of an `Info.plist`; whatever else is in it may be of any kind.
     struct Content: Decodable, Sendable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How deep a property list goes, found without recursion before Foundation decodes it with some.
 ///
 /// XML in UTF-8 and binary are known; lists of the old style and other encodings are none.

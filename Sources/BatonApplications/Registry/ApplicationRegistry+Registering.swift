@@ -1,4 +1,6 @@
-public import SystemPackage
+// SPDX-License-Identifier: Apache-2.0
+
+package import SystemPackage
 
 extension ApplicationRegistry {
     private static let suffix = ".json"
@@ -15,7 +17,7 @@ extension ApplicationRegistry {
     ///
     /// - Returns: whether the identifier is new.
     @discardableResult
-    public func register(_ manifest: ApplicationManifest) throws(ApplicationRegistryError) -> Bool {
+    package func register(_ manifest: ApplicationManifest) throws(ApplicationRegistryError) -> Bool {
         let name = Self.fileName(of: manifest.identifier)
         let path = folder.appending(name)
         let bytes: [UInt8]
@@ -45,7 +47,7 @@ extension ApplicationRegistry {
     ///
     /// - Returns: `false` where none of the identifier is registered.
     @discardableResult
-    public func remove(_ identifier: String) throws(ApplicationRegistryError) -> Bool {
+    package func remove(_ identifier: String) throws(ApplicationRegistryError) -> Bool {
         guard DottedName.isIdentifier(identifier) else { return false }
         let path = folder.appending(Self.fileName(of: identifier))
         do throws(Errno) {
@@ -59,7 +61,7 @@ extension ApplicationRegistry {
 }
 
 /// Why the registry could not be changed.
-public enum ApplicationRegistryError: Error, Sendable, Hashable, CustomStringConvertible {
+package enum ApplicationRegistryError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The manifest cannot be kept.
     case unusable(ApplicationManifestError)
     /// ``ApplicationRegistry/applicationBound`` applications are registered.
@@ -67,7 +69,7 @@ public enum ApplicationRegistryError: Error, Sendable, Hashable, CustomStringCon
     /// The system refused a file or folder.
     case system(Errno, FilePath)
 
-    public var description: String {
+    package var description: String {
         switch self {
         case .unusable(let error): "the manifest cannot be kept: \(error.problem)"
         case .full(let folder):

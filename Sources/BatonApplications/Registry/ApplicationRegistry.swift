@@ -1,17 +1,20 @@
-public import SystemPackage
+// SPDX-License-Identifier: Apache-2.0
+
+package import SystemPackage
 
 /// The applications that are installed on this device: those that the user registered, and those whose desktop entries
 /// say so.
 ///
 /// Everything here blocks on the disk; a value belongs to one task at a time, such as an actor on a thread for files.
 /// What has changed on disk is seen at the next question: files are looked at (`stat`) each time and read only when
-/// they changed, at most four times ``applicationBound`` registered ones and ``DesktopEntryFolders/fileBound`` desktop entries.
-public struct ApplicationRegistry: Sendable {
+/// they changed, at most four times ``applicationBound`` registered ones and ``DesktopEntryFolders/fileBound`` desktop
+/// entries.
+package struct ApplicationRegistry: Sendable {
     /// The most applications that are registered, and the most that are known in all: 256.
-    public static let applicationBound = 256
+    package static let applicationBound = 256
 
     /// Where registered manifests are, `IDENTIFIER.json` each.
-    public let folder: FilePath
+    package let folder: FilePath
     private let desktopEntries: DesktopEntryFolders
     private var registered: [FilePath: Cached<ApplicationManifest>] = [:]
     private var desktop: [FilePath: Cached<DesktopApplication?>] = [:]
@@ -19,14 +22,14 @@ public struct ApplicationRegistry: Sendable {
     /// - Parameters:
     ///   - configurationFolder: Baton's own.
     ///   - desktopEntries: where desktop entries are.
-    public init(configurationFolder: FilePath, desktopEntries: DesktopEntryFolders) {
+    package init(configurationFolder: FilePath, desktopEntries: DesktopEntryFolders) {
         folder = configurationFolder.appending("applications")
         self.desktopEntries = desktopEntries
     }
 
     /// What is installed now, by name. A registered application takes the place of a desktop entry with the same
     /// identifier; of two desktop entries the one in the earlier folder counts.
-    public mutating func installed() -> InstalledApplications {
+    package mutating func installed() -> InstalledApplications {
         var result = InstalledApplications(applications: [], problems: [])
         var seen: Set<String> = []
         func add(_ manifest: ApplicationManifest, at path: FilePath) {

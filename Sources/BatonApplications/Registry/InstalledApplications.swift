@@ -1,23 +1,25 @@
-public import SystemPackage
+// SPDX-License-Identifier: Apache-2.0
+
+package import SystemPackage
 
 /// What ``ApplicationRegistry/installed()`` found.
-public struct InstalledApplications: Sendable, Hashable {
+package struct InstalledApplications: Sendable, Hashable {
     /// A file that was passed over.
-    public struct Problem: Sendable, Hashable, CustomStringConvertible {
-        public let path: FilePath
+    package struct Problem: Sendable, Hashable, CustomStringConvertible {
+        package let path: FilePath
         /// A clause about the file. Parts of the file may stand in it as they are: escape it before a terminal sees it.
-        public let reason: String
+        package let reason: String
 
-        public var description: String { "\(path): \(reason)" }
+        package var description: String { "\(path): \(reason)" }
     }
 
     /// By name.
-    public internal(set) var applications: [ApplicationManifest]
+    package internal(set) var applications: [ApplicationManifest]
     /// What could not be used; the others are not affected.
-    public internal(set) var problems: [Problem]
+    package internal(set) var problems: [Problem]
 
     /// The application of an identifier.
-    public subscript(identifier: String) -> ApplicationManifest? {
+    package subscript(identifier: String) -> ApplicationManifest? {
         applications.first { $0.identifier == identifier }
     }
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Baton
 import BatonEventLoop
 import BatonMessages
@@ -5,8 +7,8 @@ import BatonProtocol
 import BatonTransport
 import Glibc
 
-/// What ^C does to `baton accept`: from the moment that the node is asked it cancels the handoff, and before that it ends
-/// the command.
+/// What ^C does to `baton accept`: from the moment that the node is asked it cancels the handoff, and before that it
+/// ends the command.
 ///
 /// Not SIGHUP: a terminal that dies ends the command and not the handoff, which the node goes on with.
 final class AcceptInterruption: Sendable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Baton
 import BatonApplications
 import BatonMessages
@@ -8,8 +10,8 @@ import SystemPackage
 struct AcceptedOpening {
     let isJSON: Bool
 
-    /// Opens a web page in the browser, and a document where that is wanted. Says what is opened, or why nothing is: what
-    /// was accepted is here in any case.
+    /// Opens a web page in the browser, and a document where that is wanted. Says what is opened, or why nothing is:
+    /// what was accepted is here in any case.
     func open(_ outcome: AcceptRun.Outcome, documents: Bool) async {
         guard !outcome.continued.hasApplication else { return }
         let launcher = ApplicationLauncher(environment: ProcessInfo.processInfo.environment)

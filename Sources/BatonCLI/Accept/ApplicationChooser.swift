@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonMessages
 
 /// Which of several applications continues an activity: the user says.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Baton
 
 /// Bytes of a document that a user asks for: `START-END`, both counted from 0 and END left out, `START-` to its end.

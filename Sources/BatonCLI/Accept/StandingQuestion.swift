@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Baton
 import BatonMessages
 
-/// Which of several applications opens a web page: the user is asked while the handoff is followed, which may end before
-/// there is an answer.
+/// Which of several applications opens a web page: the user is asked while the handoff is followed, which may end
+/// before there is an answer.
 actor StandingQuestion {
     private var isOpen = false
     /// Why there was no answer, for which the handoff was cancelled.

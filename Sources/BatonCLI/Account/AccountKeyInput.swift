@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 import SystemPackage
 
@@ -14,8 +16,8 @@ enum AccountKeyInput {
         }
     }
 
-    /// The same of a key that has to be the account's of this device, and what this device has of the account then: while
-    /// somebody was asked, and typed, its node may have taken lists over.
+    /// The same of a key that has to be the account's of this device, and what this device has of the account then:
+    /// while somebody was asked, and typed, its node may have taken lists over.
     static func read(
         from file: String?, of store: AccountStore
     ) async throws -> (secrets: AccountSecrets, account: Account) {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Lines of a stream of bytes, each at most ``bound`` bytes; what is longer is passed over to its end.
 struct BridgeLines {
     /// The most bytes of a line without its end: a user info of 48 KB as JSON, or 96 KiB of a stream as Base64.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 import BatonMessages
 
@@ -34,8 +36,8 @@ extension KnownDevice {
     }
 }
 
-/// What keeps one device from being taken for another that a person means. Every program has all of it: only the tests of
-/// attacks, inside this package, leave one out, to see that nothing else stands in the way.
+/// What keeps one device from being taken for another that a person means. Every program has all of it: only the tests
+/// of attacks, inside this package, leave one out, to see that nothing else stands in the way.
 struct DeviceChecks: OptionSet {
     let rawValue: UInt8
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import ArgumentParser
 import Baton
 import BatonAccount
@@ -71,8 +73,8 @@ enum DeviceRendering {
             """
     }
 
-    /// What is to be said of devices that are not here and do not know the revocation list; nil where there are none, or
-    /// no list.
+    /// What is to be said of devices that are not here and do not know the revocation list; nil where there are none,
+    /// or no list.
     static func unmet(_ devices: [WireDevice], hasList: Bool) -> String? {
         let names = devices.filter { !$0.knows && !$0.present }.map { SafeText.escaped($0.name) }
         guard hasList, !names.isEmpty else { return nil }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import ArgumentParser
 import Baton
 import BatonAccount
@@ -116,8 +118,8 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
         }
     }
 
-    /// The node that is to take the list; nil only where none runs. One that runs and is not reached would neither see nor
-    /// keep what is written beside it.
+    /// The node that is to take the list; nil only where none runs. One that runs and is not reached would neither see
+    /// nor keep what is written beside it.
     private static func node(of home: Home, _ store: AccountStore) async throws -> NodeClient? {
         do {
             return try await NodeClient.connect(to: home)

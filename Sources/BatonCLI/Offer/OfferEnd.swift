@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 
-/// What ends an offer: a signal, or the first device that has it whole. It withdraws what stands, or what stands next; while
-/// a node is waited for, nothing does.
+/// What ends an offer: a signal, or the first device that has it whole. It withdraws what stands, or what stands next;
+/// while a node is waited for, nothing does.
 final class OfferEnd: Sendable {
     private struct State {
         var hasCome = false

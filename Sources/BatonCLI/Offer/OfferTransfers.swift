@@ -1,15 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Baton
 import BatonMessages
 import BatonProtocol
 
 /// The transfers of one offer that are under way, each with a name of its own.
 ///
-/// A value. Several devices may have one name, and one device may take an offer over more than once: only the number of the
-/// claim tells them apart.
+/// A value. Several devices may have one name, and one device may take an offer over more than once: only the number of
+/// the claim tells them apart.
 struct OfferTransfers {
-    /// Transfers that are known: 128, as many as a node has claims. Nodes that ran before this command was updated may never
-    /// tell the end of one that failed and went on; where there are more, that of which nothing was heard for longest is
-    /// forgotten.
+    /// Transfers that are known: 128, as many as a node has claims. Nodes that ran before this command was updated may
+    /// never tell the end of one that failed and went on; where there are more, that of which nothing was heard for
+    /// longest is forgotten.
     static let bound = 128
 
     private struct Key: Equatable {
@@ -26,8 +28,8 @@ struct OfferTransfers {
     /// The one that was heard of last is the last.
     private var transfers: [(key: Key, name: String, told: ProgressMembers)] = []
 
-    /// What a transfer is called until it ends, safe to show: as its device, or as “ubuntu (2)” where another one is called
-    /// so.
+    /// What a transfer is called until it ends, safe to show: as its device, or as “ubuntu (2)” where another one is
+    /// called so.
     ///
     /// - Parameter claim: its number; 0 from a node that tells none.
     /// - Returns: its name, and that of the one that is forgotten for it.

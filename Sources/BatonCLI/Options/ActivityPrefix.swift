@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The beginning of an activity's id, as a person types it: 1 to 32 hexadecimal digits.
 struct ActivityPrefix: Sendable, Equatable {
     /// Lower case.

@@ -1,12 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import ArgumentParser
 import Glibc
 import SystemPackage
 
 /// The arguments of the process as texts that lose nothing.
 ///
-/// A file's name is bytes, and need not be UTF-8. The argument parser knows texts alone, in which such bytes are repaired,
-/// that is, lost. So each byte that is no UTF-8 goes through it as a character of its own: U+10FF00 and the byte. An
-/// argument that has such a character itself is taken for bytes as well, so that no two arguments make one text.
+/// A file's name is bytes, and need not be UTF-8. The argument parser knows texts alone, in which such bytes are
+/// repaired, that is, lost. So each byte that is no UTF-8 goes through it as a character of its own: U+10FF00 and the
+/// byte. An argument that has such a character itself is taken for bytes as well, so that no two arguments make one
+/// text.
 enum RawArguments {
     private static let first: UInt32 = 0x10FF00
 
@@ -66,7 +69,8 @@ enum RawArguments {
 struct PathArgument: ExpressibleByArgument, Sendable {
     let path: FilePath
 
-    /// - Returns: nil for an empty one, as a variable of a shell that is not set makes it: no path, and not this folder.
+    /// - Returns: nil for an empty one, as a variable of a shell that is not set makes it: no path, and not this
+    ///   folder.
     init?(argument: String) {
         guard !argument.isEmpty else { return nil }
         path = FilePath(bytes: RawArguments.bytes(of: argument))

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Baton
 
 /// One event of a long command as one line of JSON: `event` and `time` first.

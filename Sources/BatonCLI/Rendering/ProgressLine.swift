@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -5,8 +7,8 @@ import BatonProtocol
 import Glibc
 import SystemPackage
 
-/// How far transfers are, on standard error: a line for each that redraws itself on a terminal, and plain lines every few
-/// seconds elsewhere.
+/// How far transfers are, on standard error: a line for each that redraws itself on a terminal, and plain lines every
+/// few seconds elsewhere.
 actor ProgressLine {
     /// A terminal's line is drawn anew at most this often: 10 times a second.
     static let redrawInterval = Duration.milliseconds(100)

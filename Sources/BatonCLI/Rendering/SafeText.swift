@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 
 /// Names and titles that came from elsewhere, made safe to show: what a terminal would act on, or would hide, is
 /// escaped.
 enum SafeText {
-    /// How a text is shown. Every program escapes: only the tests of attacks show one as it came, to see what that does.
+    /// How a text is shown. Every program escapes: only the tests of attacks show one as it came, to see what that
+    /// does.
     enum Form {
         case escaped, asItCame
     }

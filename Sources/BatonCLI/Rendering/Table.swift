@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Rows in aligned columns that fit a width: the columns that may shrink give way, the widest first.
 struct Table {
     struct Column {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonApplications
 
 /// The command behind `--serve`: arguments, without a shell unless one was asked for.

@@ -1,6 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Logging
 
-/// The log of a command that runs for long: one line an entry, on standard error. The journal adds the time; so do terminals that want it.
+/// The log of a command that runs for long: one line an entry, on standard error. The journal adds the time; so do
+/// terminals that want it.
 struct ErrorOutputLog: LogHandler {
     var metadata: Logger.Metadata = [:]
     var logLevel: Logger.Level

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// What systemd is told, as sd_notify(3) describes: one datagram to the socket that `NOTIFY_SOCKET` names.

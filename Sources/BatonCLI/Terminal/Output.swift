@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 import SystemPackage
 
@@ -26,13 +28,14 @@ enum Output {
         }
     }
 
-    /// Sees that what is printed once, and kept nowhere, is not lost: where nobody reads any more the write fails from here
-    /// on, and does not end the process (signal(7)).
+    /// Sees that what is printed once, and kept nowhere, is not lost: where nobody reads any more the write fails from
+    /// here on, and does not end the process (signal(7)).
     ///
     /// - Throws: ``CommandError`` where standard output is closed or leads to `/dev/null`.
     static func requireReader(of what: String) throws(CommandError) {
         signal(SIGPIPE, SIG_IGN)
-        // A descriptor that was closed leads there by now: see ``BatonCommand/main()``. The device may have another name.
+        // A descriptor that was closed leads there by now: see ``BatonCommand/main()``. The device may have another
+        // name.
         let null = try? FilePath("/dev/null").stat()
         guard let output = try? FileDescriptor.standardOutput.stat(),
             output.type != null?.type || output.specialDeviceID != null?.specialDeviceID

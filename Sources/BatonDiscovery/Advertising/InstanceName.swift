@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The names under which service instances are registered: random, of one length, and telling nothing.
 enum InstanceName {
     /// Characters of a name: 60 random bits, so that two devices never meet by chance. A fixed length, because a

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A TXT record, and what is said in its place while changes are rationed. One of the two is ever sent.
 struct PublishedRecord {
     private let settled: [UInt8]

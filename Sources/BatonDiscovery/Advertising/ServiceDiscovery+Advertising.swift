@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 
 /// One registered instance of this device.
@@ -7,8 +9,8 @@ struct Registration {
     var isEstablished = false
 }
 
-/// What has become of the period that the published record is of. It gets one name: two names with one record, or with two
-/// that share what is drawn for a period, are known to be of one device.
+/// What has become of the period that the published record is of. It gets one name: two names with one record, or with
+/// two that share what is drawn for a period, are known to be of one device.
 enum NamePeriod {
     /// No name was registered in it.
     case unnamed
@@ -32,9 +34,9 @@ extension ServiceDiscovery {
     /// While a name follows another, under the next one alone: a record that is seen under both ties them together for
     /// whoever has captured no more than the two periods.
     ///
-    /// Nothing while the owner is asked for another period: the name of one that is over may be that of its successor. And
-    /// nothing while the responder still asks whether somebody has the name: a record that changes meanwhile is in its own
-    /// questions twice, which Avahi 0.8 takes for somebody else's now and then, and calls the name "name #2".
+    /// Nothing while the owner is asked for another period: the name of one that is over may be that of its successor.
+    /// And nothing while the responder still asks whether somebody has the name: a record that changes meanwhile is in
+    /// its own questions twice, which Avahi 0.8 takes for somebody else's now and then, and calls the name "name #2".
     func sendIfDue() {
         guard let latest = successor ?? current, latest.isEstablished, period != .over else { return }
         if pacer.takeIfDue(now: Self.now), let text = chosenText() {

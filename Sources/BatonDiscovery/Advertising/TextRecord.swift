@@ -1,16 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The bytes of a DNS TXT record: strings of at most 255 bytes, each behind its length (RFC 1035, section 3.3.14).
-public enum TextRecord {
+package enum TextRecord {
     /// The most bytes that a record may have here: 1200.
     ///
     /// A record that does not fit into one packet beside the rest is accepted by Avahi, reported as registered, and
     /// never seen by anyone.
-    public static let maximumLength = 1200
+    package static let maximumLength = 1200
 
     /// Makes a record of strings, in order.
     ///
     /// - Throws: ``DiscoveryError/stringTooLong`` for a string of more than 255 bytes (or an empty one, which
     ///   RFC 6763, section 6.1, forbids), ``DiscoveryError/recordTooLong`` for more than ``maximumLength`` in all.
-    public static func encode(_ strings: [[UInt8]]) throws(DiscoveryError) -> [UInt8] {
+    package static func encode(_ strings: [[UInt8]]) throws(DiscoveryError) -> [UInt8] {
         var record: [UInt8] = []
         for string in strings {
             guard let length = UInt8(exactly: string.count), length > 0 else { throw .stringTooLong }
@@ -24,7 +26,7 @@ public enum TextRecord {
 
     /// The strings of a record from the network; nil when its lengths do not add up or it is longer than
     /// ``maximumLength``. Empty strings are left out, as RFC 6763, section 6.1, asks.
-    public static func decode(_ record: [UInt8]) -> [[UInt8]]? {
+    package static func decode(_ record: [UInt8]) -> [[UInt8]]? {
         guard record.count <= maximumLength else { return nil }
         var strings: [[UInt8]] = []
         var rest = record[...]
@@ -38,7 +40,7 @@ public enum TextRecord {
 }
 
 /// What a caller of discovery can do wrong.
-public enum DiscoveryError: Error, Hashable {
+package enum DiscoveryError: Error, Hashable {
     /// A string of a TXT record is empty or has more than 255 bytes.
     case stringTooLong
     /// A TXT record has more than ``TextRecord/maximumLength`` bytes.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Decides when a changed TXT record may be sent. A value without a clock: the caller says what time it is.
 ///
 /// Each update of a TXT record is multicast to the whole link, so it is rationed as macOS's responder rations it:

@@ -1,13 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Decides which of the instances on the network are worth one of the few queries. A value without a clock.
 ///
 /// A query costs a thread, five descriptors and one of the 256 connections that D-Bus gives a user, and anybody on the
 /// link can announce instances. So queries are of two kinds. The *kept* ones belong to instances that somebody who can
-/// read them (the node) has asked to keep. The *probes* find that out, and hear what is only worth following: each has a turn, after which it makes room for
-/// whoever waits, newest first, because what has just appeared is most likely what a user is looking for; every fourth
-/// place goes to the one that waits longest, so that a flood of new instances starves nobody. A turn is over when the
-/// instance was heard and is only worth following, and after a while in any case; such a probe stays while nobody waits. An
-/// instance that was rejected is not looked at again for a while. Where a crowd was never looked at, as when a node starts
-/// in the middle of a flood, first turns are short.
+/// read them (the node) has asked to keep. The *probes* find that out, and hear what is only worth following: each has
+/// a turn, after which it makes room for whoever waits, newest first, because what has just appeared is most likely
+/// what a user is looking for; every fourth place goes to the one that waits longest, so that a flood of new instances
+/// starves nobody. A turn is over when the instance was heard and is only worth following, and after a while in any
+/// case; such a probe stays while nobody waits. An instance that was rejected is not looked at again for a while. Where
+/// a crowd was never looked at, as when a node starts in the middle of a flood, first turns are short.
 ///
 /// The owner feeds events in, and asks ``nextAction(now:)`` until it is nil after each of them and at each
 /// ``deadline(now:)``. Times are durations since any fixed moment, and must not go back.
@@ -22,22 +24,24 @@ struct QueryBudget {
         var turn: Duration? = .milliseconds(300)
         /// How many that were never looked at are a crowd.
         var crowd = 64
-        /// How long a first turn lasts while there is a crowd. Of 1,500 that come at once the last one then has it within
-        /// 8 s, though none of them says anything. The responder, which hears a device's record together with its name, tells
-        /// it in a few milliseconds; one that it has to ask for, which takes longer than this, comes with a later turn.
+        /// How long a first turn lasts while there is a crowd. Of 1,500 that come at once the last one then has it
+        /// within 8 s, though none of them says anything. The responder, which hears a device's record together with
+        /// its name, tells it in a few milliseconds; one that it has to ask for, which takes longer than this, comes
+        /// with a later turn.
         var firstTurn: Duration = .milliseconds(75)
         /// How long a rejected instance is left alone.
         var rejection: Duration = .seconds(600)
         /// Rejections remembered for instances that went away, some 100 bytes each.
         var rejections = 4096
-        /// Instances tracked at once, some 200 bytes each: Avahi itself remembers no more than 4,096 records of a link. It
-        /// shows each of them once, so that one that is forgotten is not found under that name. Beyond it the one that
-        /// waits longest is, of those that were looked at in vain while there are any.
+        /// Instances tracked at once, some 200 bytes each: Avahi itself remembers no more than 4,096 records of a link.
+        /// It shows each of them once, so that one that is forgotten is not found under that name. Beyond it the one
+        /// that waits longest is, of those that were looked at in vain while there are any.
         var tracked = 4096
         /// The pause before the second try; it doubles up to ``longestPause``.
         var firstPause: Duration = .seconds(1)
         var longestPause: Duration = .seconds(60)
-        /// The longest pause between two turns of an instance that is followed: 500 clones then take 17 queries a second.
+        /// The longest pause between two turns of an instance that is followed: 500 clones then take 17 queries a
+        /// second.
         var longestFollowingPause: Duration = .seconds(30)
     }
 
@@ -120,7 +124,8 @@ struct QueryBudget {
 
     // MARK: - Events
 
-    /// An instance is on the network. Returns the name of an instance that is forgotten for it, when there are too many.
+    /// An instance is on the network. Returns the name of an instance that is forgotten for it, when there are too
+    /// many.
     mutating func appear(_ name: String, now: Duration) -> String? {
         guard instances[name] == nil else { return nil }
         var forgotten: String?
@@ -258,8 +263,8 @@ struct QueryBudget {
 
     // MARK: - Choosing
 
-    /// What one look at all instances shows. One, and without a copy of any: in a flood there are thousands, and hundreds of
-    /// decisions a second (some 50 µs each with as many as are tracked).
+    /// What one look at all instances shows. One, and without a copy of any: in a flood there are thousands, and
+    /// hundreds of decisions a second (some 50 µs each with as many as are tracked).
     private struct Survey {
         var kept = 0
         var probing = 0

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Makes one record of the many answers that a query gives for one instance. A pure value.
 ///
 /// Avahi reports each TXT record once per interface and per address family, adds the new text a second before it takes

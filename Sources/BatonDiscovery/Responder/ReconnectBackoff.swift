@@ -1,5 +1,7 @@
-/// How long to wait before the responder is tried again: 1 s, doubling up to 5 s: the devices around are found within ten, however
-/// long it was away, and one local connection in 5 s costs nothing. A value without a clock.
+// SPDX-License-Identifier: Apache-2.0
+
+/// How long to wait before the responder is tried again: 1 s, doubling up to 5 s: the devices around are found within
+/// ten, however long it was away, and one local connection in 5 s costs nothing. A value without a clock.
 struct ReconnectBackoff {
     static let shortest: Duration = .seconds(1)
     static let longest: Duration = .seconds(5)

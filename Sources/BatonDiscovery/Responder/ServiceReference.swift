@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CDNSSD
 import Glibc
 
@@ -58,8 +60,8 @@ final class ServiceReference {
 
     /// Registers an instance in the responder's default domain.
     ///
-    /// Its SRV record names a host that nobody can look up, and not this one: the host's name would tell two periods, and
-    /// two networks, that they are of the same machine.
+    /// Its SRV record names a host that nobody can look up, and not this one: the host's name would tell two periods,
+    /// and two networks, that they are of the same machine.
     static func register(
         name: String, type: String, port: UInt16, text: [UInt8]
     ) throws(ResponderFault) -> ServiceReference {

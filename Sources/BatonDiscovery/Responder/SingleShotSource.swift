@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import Glibc
 
 /// Tells once when a descriptor that belongs to somebody else becomes readable, and again each time it is armed.
 ///
-/// Once, because the reaction happens on another thread: a level-triggered source would fire without end until then.
-/// It watches a duplicate of the descriptor, which it owns, so that a `DNSServiceRef` may close the original at any time.
+/// Once, because the reaction happens on another thread: a level-triggered source would fire without end until then. It
+/// watches a duplicate of the descriptor, which it owns, so that a `DNSServiceRef` may close the original at any time.
 ///
 /// All methods may be called from anywhere.
 final class SingleShotSource: Sendable {

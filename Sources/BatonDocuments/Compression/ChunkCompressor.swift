@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CZstd
 
 /// Compresses chunks, each into a Zstandard frame of its own (RFC 8878), at level 1, that tells its content's size and
@@ -5,16 +7,16 @@ import CZstd
 ///
 /// Owns one context of libzstd, used again for every chunk: 570 KiB after the first one of 1 MiB, and no allocation
 /// from then on. One owner at a time.
-public struct ChunkCompressor: ~Copyable {
+package struct ChunkCompressor: ~Copyable {
     /// The level: the fastest of the ordinary ones, since a chunk is compressed while the link waits for it.
-    public static let level: Int32 = 1
+    package static let level: Int32 = 1
 
     private let context: OpaquePointer
 
     /// A compressor.
     ///
     /// - Throws: `noMemory`.
-    public init() throws(CompressionError) {
+    package init() throws(CompressionError) {
         guard let context = ZSTD_createCCtx() else { throw .noMemory }
         self.context = context
         // The window is no larger than the content, whose size the context knows with each call.
@@ -33,7 +35,7 @@ public struct ChunkCompressor: ~Copyable {
     /// - Parameter room: where to write to. It need not be larger than the chunk.
     /// - Returns: bytes written; nil where the frame would not be a sixteenth less than the content, or not fit: send
     ///   that plain.
-    public mutating func compress(
+    package mutating func compress(
         _ content: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer
     ) -> Int? {
         let limit = min(room.count, content.count - content.count / 16 - MemoryLayout<UInt32>.size)

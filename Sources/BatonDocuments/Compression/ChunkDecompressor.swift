@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CZstd
 
 /// Makes chunks of the frames that ``ChunkCompressor`` makes, and refuses everything else.
@@ -5,17 +7,17 @@ import CZstd
 /// The content is written straight to its place, whose size is the chunk's: no frame can make more of it, and there is
 /// no window beside it. Owns one context of libzstd, used again for every chunk: 94 KiB, and no allocation after the
 /// first. One owner at a time.
-public struct ChunkDecompressor: ~Copyable {
+package struct ChunkDecompressor: ~Copyable {
     /// The largest window that a frame may ask for: a chunk. (libzstd's own limit, `ZSTD_d_windowLogMax`, is only for
     /// its streaming interface, which is not used.)
-    public static let windowLimit = UInt64(ChunkLayout.chunkSize)
+    package static let windowLimit = UInt64(ChunkLayout.chunkSize)
 
     private let context: OpaquePointer
 
     /// A decompressor.
     ///
     /// - Throws: `noMemory`.
-    public init() throws(CompressionError) {
+    package init() throws(CompressionError) {
         guard let context = ZSTD_createDCtx() else { throw .noMemory }
         self.context = context
     }
@@ -31,7 +33,7 @@ public struct ChunkDecompressor: ~Copyable {
     ///
     /// - Throws: what is wrong with the frame. What `content` holds is then undefined; the decompressor is as good as
     ///   before.
-    public mutating func decompress(
+    package mutating func decompress(
         _ frame: UnsafeRawBufferPointer, into content: UnsafeMutableRawBufferPointer
     ) throws(CompressionError) {
         try Self.checkHeader(frame)

@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonProtocol
 import Glibc
 
 /// What the link and the compressor took for the last chunks: sums in which a chunk counts for less and less.
 ///
-/// Sums and not averages of single chunks, because waiting comes in lumps: a window of credit, then nothing for a while.
+/// Sums and not averages of single chunks, because waiting comes in lumps: a window of credit, then nothing for a
+/// while.
 struct CompressionCosts: Sendable {
     /// After this time a chunk counts for 1/e of what it did, in seconds.
     static let memory = 0.2

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Why a compressed chunk was refused.
 ///
 /// Each is the fault of the peer, or damage on the way.
-public enum CompressionError: Error, Sendable, Hashable {
+package enum CompressionError: Error, Sendable, Hashable {
     /// The bytes do not begin with a Zstandard frame: something else, a skippable frame, a format from before 1.0.
     case notFrame
     /// The frame needs a dictionary, or a window larger than a chunk.

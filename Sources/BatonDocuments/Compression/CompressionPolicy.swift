@@ -1,4 +1,6 @@
-public import BatonProtocol
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonProtocol
 
 /// Decides, chunk by chunk, whether compressing is worth its time.
 ///
@@ -6,32 +8,32 @@ public import BatonProtocol
 /// measured, none is assumed:
 ///
 /// - The document begins plain. While the link makes the sender wait for 30 % of the time or more, one chunk is tried
-///   (the *probe*): at once the first time, then every 0.25 s, or after 50 times of what it took where that is longer, so
-///   that probing costs 2 % at the most, and of a folder no file that shrinks is missed because the one before did not. A
-///   link that nobody waits for is never probed.
+///   (the *probe*): at once the first time, then every 0.25 s, or after 50 times of what it took where that is longer,
+///   so that probing costs 2 % at the most, and of a folder no file that shrinks is missed because the one before did
+///   not. A link that nobody waits for is never probed.
 /// - A chunk pays when the compressor's time and the link's time for what is left are together at most 85 % of the
 ///   link's time for the plain chunk. Then chunks are compressed until that rises above 95 %, taken over the last 0.2 s
 ///   or so: content that does not shrink is sent plain again within a second (or after one chunk, on a link where that
-///   takes longer). So compressing is given up before it has cost more than it had saved just before, and what alternates
-///   may be tried again as soon as anything else.
+///   takes longer). So compressing is given up before it has cost more than it had saved just before, and what
+///   alternates may be tried again as soon as anything else.
 /// - Where compressing leaves the link without work, it can no longer be told how fast the link is. So it is *measured*
 ///   with plain chunks, for 0.1 s (or four chunks, where they take longer), at most every 5 s and for 2 % of the time.
 ///
 /// A pure value: time comes in with every call, on a monotonic clock. One for each stream of chunks.
-public struct CompressionPolicy: Sendable {
+package struct CompressionPolicy: Sendable {
     /// What became of a chunk.
-    public struct Outcome: Sendable, Hashable {
+    package struct Outcome: Sendable, Hashable {
         /// Bytes of the chunk's content, or of what is sent for it where the compressor is not asked.
-        public let contentSize: Int
+        package let contentSize: Int
         /// Bytes that were sent for it.
-        public let wireSize: Int
+        package let wireSize: Int
         /// How long the compressor took; nil where it was not asked. Its failure (sent plain) counts with its time.
-        public let compressing: Duration?
+        package let compressing: Duration?
         /// How long the sender waited, since the outcome before, because the link took no more.
-        public let waiting: Duration
+        package let waiting: Duration
 
         /// An outcome with these measures.
-        public init(contentSize: Int, wireSize: Int, compressing: Duration?, waiting: Duration) {
+        package init(contentSize: Int, wireSize: Int, compressing: Duration?, waiting: Duration) {
             self.contentSize = contentSize
             self.wireSize = wireSize
             self.compressing = compressing
@@ -40,9 +42,9 @@ public struct CompressionPolicy: Sendable {
     }
 
     /// The least time between two probes.
-    public static let probeInterval: Duration = .milliseconds(250)
+    package static let probeInterval: Duration = .milliseconds(250)
     /// The least time between two measurements of the link.
-    public static let measurementInterval: Duration = .seconds(5)
+    package static let measurementInterval: Duration = .seconds(5)
     /// How long a probe may be on its way before it counts as lost.
     static let lostProbe: Duration = .seconds(5)
     /// Probing and measuring take at most one part in so many of the time.
@@ -70,13 +72,13 @@ public struct CompressionPolicy: Sendable {
     private var costs: CompressionCosts
 
     /// A policy for chunks that begin now.
-    public init(now: Instant) {
+    package init(now: Instant) {
         mode = .plain(nextProbe: now)
         costs = CompressionCosts(now: now)
     }
 
     /// Whether chunks are compressed at present (a probe does not count).
-    public var isCompressing: Bool {
+    package var isCompressing: Bool {
         switch mode {
         case .compressing: true
         case .plain, .probing, .measuring: false
@@ -86,7 +88,7 @@ public struct CompressionPolicy: Sendable {
     /// Whether to try to compress the next chunk. Ask once for each, and tell the outcome with `record`.
     ///
     /// Chunks may be asked for before the outcomes of earlier ones are told.
-    public mutating func shouldCompress(now: Instant) -> Bool {
+    package mutating func shouldCompress(now: Instant) -> Bool {
         switch mode {
         case .compressing:
             return true
@@ -105,7 +107,7 @@ public struct CompressionPolicy: Sendable {
     /// Takes note of what became of a chunk. `now` is when the link had taken it.
     ///
     /// Tell of every chunk, so that the link's work is known: of one that was not asked for (zeros, a delta) as well.
-    public mutating func record(_ outcome: Outcome, now: Instant) {
+    package mutating func record(_ outcome: Outcome, now: Instant) {
         costs.add(outcome, now: now)
         switch mode {
         case .plain:

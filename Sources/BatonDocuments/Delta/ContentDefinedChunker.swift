@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Cuts a stream of bytes into pieces at places that the content alone decides, so that an insertion moves the cuts
 /// behind it along with the bytes, and all pieces but those around it stay what they were.
 ///
@@ -15,24 +17,24 @@
 /// where the piece began.)
 ///
 /// A pure value of a few words; one for each stream. Bytes may come in slices of any size.
-public struct ContentDefinedChunker: Sendable, Hashable {
+package struct ContentDefinedChunker: Sendable, Hashable {
     /// How many bytes decide a cut.
     static let window = 64
 
     /// How large pieces are.
-    public let size: PieceSize
+    package let size: PieceSize
     /// Bytes of the piece that is under way. At the end of the file they are its last piece.
-    public private(set) var pieceLength = 0
+    package private(set) var pieceLength = 0
 
     private var hash: UInt64 = 0
 
     /// A chunker at the start of a file.
-    public init(size: PieceSize) {
+    package init(size: PieceSize) {
         self.size = size
     }
 
     /// Begins a new piece, as at the start of a file.
-    public mutating func reset() {
+    package mutating func reset() {
         pieceLength = 0
         hash = 0
     }
@@ -41,7 +43,7 @@ public struct ContentDefinedChunker: Sendable, Hashable {
     ///
     /// - Returns: how many of the bytes belong to that piece, which ends with them (1 or more); the next byte begins a
     ///   new one. Nil when all were taken and the piece goes on.
-    public mutating func nextCut(in bytes: UnsafeRawBufferPointer) -> Int? {
+    package mutating func nextCut(in bytes: UnsafeRawBufferPointer) -> Int? {
         guard let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) else { return nil }
         let before = pieceLength
         let end = min(bytes.count, size.maximum - before)

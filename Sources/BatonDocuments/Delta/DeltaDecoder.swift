@@ -1,13 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Takes a delta apart into its operations, each checked before it is handed out.
 ///
 /// The operations together make exactly the chunk: copies lie within the files, literals within the delta. What they
-/// make is to be compared with the ``ContentDigest``. A value that borrows the delta's bytes: use it while they are there.
-public struct DeltaDecoder {
+/// make is to be compared with the ``ContentDigest``. A value that borrows the delta's bytes: use it while they are
+/// there.
+package struct DeltaDecoder {
     /// The most operations of a chunk: 1024. Pieces are 4 KiB or more but for those at a chunk's ends, so that 260 are
     /// enough; without a bound, a chunk could be put together from a million single bytes, each read on its own.
-    public static let operationLimit = 1024
+    package static let operationLimit = 1024
     /// What the operations of a chunk may take more than its content: 64 KiB.
-    public static let overhead = 64 << 10
+    package static let overhead = 64 << 10
 
     private let bytes: UnsafeRawBufferPointer
     private let basisSizes: [UInt64]
@@ -21,7 +24,7 @@ public struct DeltaDecoder {
     ///   - bytes: the operations, without the digest that follows them.
     ///   - contentSize: bytes of the chunk.
     ///   - basisSizes: bytes of each file that signatures were made of, as many of them as can be read now.
-    public init(_ bytes: UnsafeRawBufferPointer, contentSize: Int, basisSizes: [UInt64]) {
+    package init(_ bytes: UnsafeRawBufferPointer, contentSize: Int, basisSizes: [UInt64]) {
         self.bytes = bytes
         self.basisSizes = basisSizes
         remaining = contentSize
@@ -30,7 +33,7 @@ public struct DeltaDecoder {
     /// The next operation; nil when the chunk is whole and the delta at its end.
     ///
     /// - Throws: what is wrong with it. The decoder is then of no more use.
-    public mutating func next() throws(DeltaError) -> DeltaOperation? {
+    package mutating func next() throws(DeltaError) -> DeltaOperation? {
         guard position < bytes.count else {
             guard remaining == 0 else { throw .incomplete }
             return nil

@@ -1,14 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Says of chunk after chunk of a file which bytes the other device has already.
 ///
 /// The file is cut into pieces by its content, whatever the chunks. A piece that crosses a chunk's end is decided by
 /// reading ahead to its end, once, and both chunks copy their part of it: a cut forced at each MiB would lose some 6 %
 /// of the file with pieces of 16 KiB. Every byte is cut and hashed once; only bytes read ahead are read twice.
 ///
-/// One encoder for the chunks of one file after the other, used by one owner at a time. It holds the piece that is under
-/// way (a few words) and a buffer of 64 KiB to read ahead.
-public struct DeltaEncoder: ~Copyable {
+/// One encoder for the chunks of one file after the other, used by one owner at a time. It holds the piece that is
+/// under way (a few words) and a buffer of 64 KiB to read ahead.
+package struct DeltaEncoder: ~Copyable {
     /// Bytes that are read ahead at once.
-    public static let aheadSize = 64 << 10
+    package static let aheadSize = 64 << 10
 
     private enum Carried {
         /// A piece began with the chunk's first byte.
@@ -25,7 +27,7 @@ public struct DeltaEncoder: ~Copyable {
     private var nextOffset: UInt64?
 
     /// An encoder at the start of a file.
-    public init(index: SignatureIndex) {
+    package init(index: SignatureIndex) {
         self.index = index
         chunker = ContentDefinedChunker(size: index.size)
     }
@@ -35,7 +37,7 @@ public struct DeltaEncoder: ~Copyable {
     }
 
     /// Begins another file: the next chunk is not a continuation, whatever its offset.
-    public mutating func beginFile() {
+    package mutating func beginFile() {
         nextOffset = nil
     }
 
@@ -53,7 +55,7 @@ public struct DeltaEncoder: ~Copyable {
     /// - Returns: bytes written; nil when they (with the length and the digest that go along) would not be an eighth
     ///   less than the content: send that plain.
     /// - Throws: what `read` throws. The next chunk begins new pieces then.
-    public mutating func encode<Failure: Error>(
+    package mutating func encode<Failure: Error>(
         _ chunk: UnsafeRawBufferPointer, at offset: UInt64, into room: UnsafeMutableRawBufferPointer,
         readingAhead read: (_ offset: UInt64, _ room: UnsafeMutableRawBufferPointer) throws(Failure) -> Int
     ) throws(Failure) -> Int? {

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What is wrong with signatures or with a delta that came from another device.
 ///
 /// Each is the fault of the peer and ends the request that they belong to, no more than that.
-public enum DeltaError: Error, Sendable, Hashable {
+package enum DeltaError: Error, Sendable, Hashable {
     /// A batch is no whole number of signatures.
     case truncatedSignature
     /// More than `PieceSignature.limit` signatures.

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How a stretch of a chunk's content is to be had.
 ///
 /// On the wire a number, `2 * length + 1` for a copy and `2 * length` for a literal; then for a copy the number of the
-/// file and the offset in it, for a literal its bytes. Numbers are LEB128 (DWARF 5, section 7.6: 7 bits a byte, the least
-/// first), in as few bytes as they fit in.
-public enum DeltaOperation {
+/// file and the offset in it, for a literal its bytes. Numbers are LEB128 (DWARF 5, section 7.6: 7 bits a byte, the
+/// least first), in as few bytes as they fit in.
+package enum DeltaOperation {
     /// `length` bytes at `offset` of the receiver's file number `basis`.
     case copy(basis: Int, offset: UInt64, length: Int)
     /// These bytes, on loan from the delta.

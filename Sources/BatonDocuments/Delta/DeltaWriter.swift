@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Writes the operations of one chunk, merging copies that continue each other and literals that touch.
 ///
 /// It gives up once the operations outgrow their room. Borrows both memories for the time of one call.

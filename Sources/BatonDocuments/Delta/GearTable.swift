@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The 256 numbers of the rolling hash: part of the wire format, since both devices have to cut alike.
 ///
 /// Number `n` is output `n + 1` of SplitMix64 (Steele, Lea, Flood: "Fast Splittable Pseudorandom Number Generators",

@@ -1,23 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Crypto
 
 /// What a device tells about a piece of a file that it has: enough for the other to recognise the same bytes.
 ///
 /// On the wire 20 bytes: the length (4 bytes, big endian), then the digest. The pieces of a file follow one another in
 /// its order without a gap, so that the offset is not told.
-public struct PieceSignature: Sendable, Hashable {
+package struct PieceSignature: Sendable, Hashable {
     /// The most signatures of one request, all files together: 65,536. What they take is documented at
     /// ``SignatureIndex``; with pieces of 4 MiB they are good for 256 GiB.
-    public static let limit = 1 << 16
+    package static let limit = 1 << 16
     /// Bytes of one signature on the wire.
-    public static let byteCount = 20
+    package static let byteCount = 20
 
     /// Bytes of the piece, 1 to `PieceSize.maximum`.
-    public let length: UInt32
+    package let length: UInt32
     /// The piece's digest.
-    public let digest: PieceDigest
+    package let digest: PieceDigest
 
     /// The signature of a piece of this length and digest.
-    public init(length: UInt32, digest: PieceDigest) {
+    package init(length: UInt32, digest: PieceDigest) {
         self.length = length
         self.digest = digest
     }
@@ -31,7 +33,7 @@ public struct PieceSignature: Sendable, Hashable {
     }
 
     /// Appends the 20 bytes of the wire form.
-    public func append(to batch: inout [UInt8]) {
+    package func append(to batch: inout [UInt8]) {
         withUnsafeBytes(of: length.bigEndian) { batch.append(contentsOf: $0) }
         withUnsafeBytes(of: digest.high.bigEndian) { batch.append(contentsOf: $0) }
         withUnsafeBytes(of: digest.low.bigEndian) { batch.append(contentsOf: $0) }
@@ -42,20 +44,20 @@ public struct PieceSignature: Sendable, Hashable {
 ///
 /// 128 bits find the piece; a pair of pieces with the same would take 2^64 attempts to make, and is noticed by the
 /// SHA-256 of the whole chunk (``ContentDigest``).
-public struct PieceDigest: Sendable, Hashable {
+package struct PieceDigest: Sendable, Hashable {
     /// The first 8 bytes, big endian.
-    public let high: UInt64
+    package let high: UInt64
     /// The next 8 bytes.
-    public let low: UInt64
+    package let low: UInt64
 
     /// The digest of these two halves.
-    public init(high: UInt64, low: UInt64) {
+    package init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
     }
 
     /// The digest of these bytes.
-    public init(of bytes: UnsafeRawBufferPointer) {
+    package init(of bytes: UnsafeRawBufferPointer) {
         var hash = PieceHash()
         hash.update(bytes)
         self = hash.finish()

@@ -1,20 +1,22 @@
-public import BatonEventLoop
-public import SystemPackage
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonEventLoop
+package import SystemPackage
 
 /// Cuts a file that comes in slices into pieces and tells their signatures, in order.
 ///
 /// A value that holds one hash and no content. After the last slice of a file comes `finish`, and then the next file.
-public struct SignatureBuilder {
+package struct SignatureBuilder {
     private var chunker: ContentDefinedChunker
     private var hash = PieceHash()
 
     /// A builder at the start of a file.
-    public init(size: PieceSize) {
+    package init(size: PieceSize) {
         chunker = ContentDefinedChunker(size: size)
     }
 
     /// Takes the next bytes of the file.
-    public mutating func receive(_ bytes: UnsafeRawBufferPointer, handle: (PieceSignature) -> Void) {
+    package mutating func receive(_ bytes: UnsafeRawBufferPointer, handle: (PieceSignature) -> Void) {
         var rest = bytes
         while !rest.isEmpty {
             let before = chunker.pieceLength
@@ -29,35 +31,35 @@ public struct SignatureBuilder {
     }
 
     /// Ends the file: its last piece is what is left, if anything is.
-    public mutating func finish(handle: (PieceSignature) -> Void) {
+    package mutating func finish(handle: (PieceSignature) -> Void) {
         guard chunker.pieceLength > 0 else { return }
         handle(PieceSignature(length: UInt32(chunker.pieceLength), digest: hash.finish()))
         chunker.reset()
     }
 
     /// Forgets the file that is under way.
-    public mutating func reset() {
+    package mutating func reset() {
         chunker.reset()
         _ = hash.finish()
     }
 }
 
-/// Reads what the other device may build upon (the *bases*: files, or stretches of them), and makes the wire form of its
-/// signatures.
+/// Reads what the other device may build upon (the *bases*: files, or stretches of them), and makes the wire form of
+/// its signatures.
 ///
 /// A step reads 256 KiB, so that the caller can give up, or send a batch, between two. Over all bases at most
 /// `PieceSignature.limit` signatures are made; what comes after is not offered. It blocks on the disk: call it from a
 /// thread that may. Owns the one buffer.
-public struct BasisReader: ~Copyable {
+package struct BasisReader: ~Copyable {
     /// Bytes read in one step.
-    public static let stepSize = 256 << 10
+    package static let stepSize = 256 << 10
     /// The most bytes that a step adds to a batch: pieces of 4 KiB or more, and the last one of the file.
-    public static let stepGrowth = (stepSize / PieceSize.smallest.minimum + 1) * PieceSignature.byteCount
+    package static let stepGrowth = (stepSize / PieceSize.smallest.minimum + 1) * PieceSignature.byteCount
 
     /// How many signatures were made so far, with those of ``count(others:)``.
-    public private(set) var signatureCount = 0
+    package private(set) var signatureCount = 0
     /// Whether the limit was reached before the end of a basis: its signatures are not all that it has.
-    public private(set) var hasLeftOut = false
+    package private(set) var hasLeftOut = false
 
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.stepSize, alignment: 4096)
     private var builder: SignatureBuilder
@@ -66,7 +68,7 @@ public struct BasisReader: ~Copyable {
     private var processorTime: UInt64 = 0
 
     /// A reader at the start of the first basis.
-    public init(size: PieceSize) {
+    package init(size: PieceSize) {
         builder = SignatureBuilder(size: size)
     }
 
@@ -79,7 +81,7 @@ public struct BasisReader: ~Copyable {
     /// - Parameter stretch: where the basis is in its file, the same for all of its steps.
     /// - Returns: false at the end of the basis (or when the limit is reached); the next call begins another one.
     /// - Throws: what reading failed with. What comes next is another basis then.
-    public mutating func step(
+    package mutating func step(
         in file: borrowing OwnedDescriptor, _ stretch: Range<UInt64>, appendingTo batch: inout [UInt8]
     ) throws(Errno) -> Bool {
         let room = UnsafeMutableRawBufferPointer(
@@ -114,16 +116,16 @@ public struct BasisReader: ~Copyable {
     }
 
     /// Signatures that were told without being made count as well.
-    public mutating func count(others: Int) { signatureCount += others }
+    package mutating func count(others: Int) { signatureCount += others }
 
     /// How long cutting and hashing took since this was asked last. What else a step takes is the disk's.
-    public mutating func takeProcessorTime() -> Duration {
+    package mutating func takeProcessorTime() -> Duration {
         defer { processorTime = 0 }
         return .nanoseconds(processorTime)
     }
 
     /// Leaves the rest of a basis out; the next call begins another one.
-    public mutating func skip() {
+    package mutating func skip() {
         builder.reset()
         offset = 0
     }

@@ -1,15 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The signatures of what the other device has, made to be looked up: which of its bytes are these?
 ///
 /// At most `PieceSignature.limit` entries of 32 bytes, and a table of 4 bytes for twice as many: ``memoryBound``, up to
-/// which it grows with what came. The other device chooses digests and lengths, so the place in the table depends on a random
-/// number of this process too (`Hasher`), and nobody can make all of them collide. A value; copies share their memory.
-public struct SignatureIndex: Sendable {
+/// which it grows with what came. The other device chooses digests and lengths, so the place in the table depends on a
+/// random number of this process too (`Hasher`), and nobody can make all of them collide. A value; copies share their
+/// memory.
+package struct SignatureIndex: Sendable {
     /// A run of bytes in one of the other device's files.
-    public struct Match: Sendable, Hashable {
+    package struct Match: Sendable, Hashable {
         /// The number of the file, counted from 0 in the order in which signatures came.
-        public let basis: Int
+        package let basis: Int
         /// Where the bytes begin in it.
-        public let offset: UInt64
+        package let offset: UInt64
     }
 
     private struct Entry: Sendable {
@@ -20,13 +23,13 @@ public struct SignatureIndex: Sendable {
     }
 
     /// The most bytes that an index takes: 2.5 MiB.
-    public static let memoryBound =
+    package static let memoryBound =
         PieceSignature.limit * (MemoryLayout<Entry>.stride + 2 * MemoryLayout<UInt32>.stride)
 
     /// How the other device cut its files.
-    public let size: PieceSize
+    package let size: PieceSize
     /// Signatures that came so far; the same piece twice counts twice.
-    public private(set) var signatureCount = 0
+    package private(set) var signatureCount = 0
 
     private var entries: [Entry] = []
     /// Numbers of entries, counted from 1; 0 is a free place. The size is a power of two.
@@ -37,12 +40,12 @@ public struct SignatureIndex: Sendable {
     private var isAtEnd = false
 
     /// An index of nothing.
-    public init(size: PieceSize) {
+    package init(size: PieceSize) {
         self.size = size
     }
 
     /// Whether nothing can be found.
-    public var isEmpty: Bool { entries.isEmpty }
+    package var isEmpty: Bool { entries.isEmpty }
 
     /// Bytes that the index takes on the heap.
     var memory: Int { entries.capacity * MemoryLayout<Entry>.stride + table.capacity * MemoryLayout<UInt32>.stride }
@@ -53,7 +56,7 @@ public struct SignatureIndex: Sendable {
     ///
     /// - Parameter basis: 0 at first, then the same as before or a larger one (a file without a piece may be left out).
     /// - Throws: what is wrong with them. The index is then of no more use.
-    public mutating func append(_ batch: UnsafeRawBufferPointer, basis: Int) throws(DeltaError) {
+    package mutating func append(_ batch: UnsafeRawBufferPointer, basis: Int) throws(DeltaError) {
         guard batch.count.isMultiple(of: PieceSignature.byteCount) else { throw .truncatedSignature }
         let count = batch.count / PieceSignature.byteCount
         guard count <= PieceSignature.limit - signatureCount else { throw .tooManySignatures }
@@ -71,7 +74,7 @@ public struct SignatureIndex: Sendable {
     }
 
     /// Where the other device has these bytes; nil where it has not.
-    public func match(_ digest: PieceDigest, length: Int) -> Match? {
+    package func match(_ digest: PieceDigest, length: Int) -> Match? {
         let number = table[place(of: digest, length)]
         guard number > 0 else { return nil }
         let entry = entries[Int(number) - 1]

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Which chunks of a document are there: rising ranges with gaps between them.
 ///
-/// A transfer fills it in order, so there is a range for each time that it was interrupted; damage of a journal, and what
-/// comes of it, can make more: at most one for every second chunk.
+/// A transfer fills it in order, so there is a range for each time that it was interrupted; damage of a journal, and
+/// what comes of it, can make more: at most one for every second chunk.
 struct ChunkSet: Sendable, Hashable {
     /// Rising, none empty, none touching the next.
     private(set) var ranges: [Range<UInt64>] = []
@@ -112,8 +114,8 @@ struct ChunkSet: Sendable, Hashable {
         return paths
     }
 
-    /// Which ranges have something of `chunks`: found without a look at the others, of which a folder can have one for each
-    /// second file.
+    /// Which ranges have something of `chunks`: found without a look at the others, of which a folder can have one for
+    /// each second file.
     private func indices(overlapping chunks: Range<UInt64>) -> Range<Int> {
         guard let last = chunks.last else { return 0..<0 }
         let end = position(of: last)

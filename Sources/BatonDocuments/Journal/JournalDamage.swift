@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Where a journal cannot be read, looked for before anything of it is believed.
 struct JournalDamage {
     /// Behind the last entry that was written: what is zero from there on is room that a power cut left empty.

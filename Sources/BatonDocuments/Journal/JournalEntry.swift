@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// An entry of a journal: kind, number and checksum, and a guard that is a checksum of these and of the entry's place.
 struct JournalEntry {
     enum Kind: UInt64 {

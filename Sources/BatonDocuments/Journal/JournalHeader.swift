@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import Glibc
 import SystemPackage
@@ -14,8 +16,8 @@ struct JournalHeader: Sendable {
     var identity = DocumentIdentity.unknown
 }
 
-/// One run of this system, from its start to its end, and of a file system in it, from its mounting on: what was written
-/// in it and is not on the disk yet, the kernel has.
+/// One run of this system, from its start to its end, and of a file system in it, from its mounting on: what was
+/// written in it and is not on the disk yet, the kernel has.
 struct BootID: Sendable, Hashable {
     /// As the kernel writes it: 36 characters, and the numbers of the mount and of the disk.
     let text: String
@@ -30,12 +32,12 @@ struct BootID: Sendable, Hashable {
         return BootID(text: text.isEmpty ? "unknown \(UInt64.random(in: 0 ... .max))" : text)
     }
 
-    /// The same of the file system that an open folder is on: a disk that was pulled out and put in again has lost what it
-    /// had not taken.
+    /// The same of the file system that an open folder is on: a disk that was pulled out and put in again has lost what
+    /// it had not taken.
     ///
-    /// Another mount namespace shows another number for the same mount. Before Linux 6.8 the number comes again, and the
-    /// disk's tells more: one that was put in again has another (`diskseq` of sysfs, since Linux 5.15). Where there is
-    /// neither, as on Btrfs, no two runs are the same.
+    /// Another mount namespace shows another number for the same mount. Before Linux 6.8 the number comes again, and
+    /// the disk's tells more: one that was put in again has another (`diskseq` of sysfs, since Linux 5.15). Where there
+    /// is neither, as on Btrfs, no two runs are the same.
     static func current(of folder: borrowing OwnedDescriptor) -> BootID {
         let (mount, disk) = (try? SystemCalls.mount(of: folder), disk(of: folder))
         guard let mount, mount.isUnique || disk != nil else {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What the entries of a journal say, taken one after the other.
 struct JournalReading {
     /// Chunks that are durable, as far as the entries so far say.
@@ -11,8 +13,8 @@ struct JournalReading {
     /// The entries before this one waited for a synchronisation of which nobody knows how it ended, or were damaged: 0
     /// where there is nothing of both.
     private(set) var doubted: UInt64
-    /// The last run of the system in which it was gone on with, and its first entry; nil where it is the one in which it was
-    /// begun.
+    /// The last run of the system in which it was gone on with, and its first entry; nil where it is the one in which
+    /// it was begun.
     private(set) var run: (checksum: ChunkChecksum, start: UInt64)?
     /// Files that have something of another version.
     private(set) var remnants = Set<UInt64>()

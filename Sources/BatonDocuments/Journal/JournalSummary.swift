@@ -1,5 +1,7 @@
-/// What stands first in a journal: enough to tell whether the unfinished document is the one that is looked for, without
-/// reading what it consists of, which can be 100,000 entries.
+// SPDX-License-Identifier: Apache-2.0
+
+/// What stands first in a journal: enough to tell whether the unfinished document is the one that is looked for,
+/// without reading what it consists of, which can be 100,000 entries.
 struct JournalSummary: Sendable, Hashable {
     /// The most bytes of it.
     static let limit = 4096
@@ -26,8 +28,8 @@ struct JournalSummary: Sendable, Hashable {
         treeChecksum = tree.withUnsafeBytes { ChunkChecksum(of: $0) }
     }
 
-    /// Whether it is of the document of another one, as far as a summary tells: of the same version where it is surely not
-    /// the same document.
+    /// Whether it is of the document of another one, as far as a summary tells: of the same version where it is surely
+    /// not the same document.
     func mayBe(_ other: JournalSummary) -> Bool {
         guard origin == other.origin, label == other.label, isFolder == other.isFolder else { return false }
         let hasSameTree = treeSize == other.treeSize && treeChecksum == other.treeChecksum

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import Glibc
 import SystemPackage
@@ -107,8 +109,9 @@ extension Errno {
     /// Whether what the node wrote down is gone, or something else has its name.
     var saysGone: Bool { self == .noSuchFileOrDirectory || self == .tooManySymbolicLinkLevels }
 
-    /// The same, or the disk has damaged it; a network drive says that as well of what it cannot reach, so that it counts
-    /// only where somebody waits. Every other error says nothing of it: a disk that does not answer now may answer later.
+    /// The same, or the disk has damaged it; a network drive says that as well of what it cannot reach, so that it
+    /// counts only where somebody waits. Every other error says nothing of it: a disk that does not answer now may
+    /// answer later.
     var saysLost: Bool { saysGone || self == .ioError }
 
     /// Whether who asks again soon is likely to be answered.

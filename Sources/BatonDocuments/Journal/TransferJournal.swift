@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import CLinux
 import Glibc
@@ -5,15 +7,15 @@ import SystemPackage
 
 /// Which chunks of an unfinished document are verified and written: an append-only file in the node's state folder.
 ///
-/// After the header it has an entry of 40 bytes for each verified chunk, written after the chunk was, and now and then a
-/// *mark*: the entries before this number were synchronised with the disk. A process that is killed takes nothing
+/// After the header it has an entry of 40 bytes for each verified chunk, written after the chunk was, and now and then
+/// a *mark*: the entries before this number were synchronised with the disk. A process that is killed takes nothing
 /// away that it has written, so within one run of the system every entry counts. After a power cut those count that a
 /// mark covers; the chunks of the others are read again and compared (``Content/unsure``). What is not there any more
 /// keeps its entry, so a mark of a later run covers the entries of that run alone. An entry says where these begin
-/// (``beginRun()``): what was looked at in a run and said again counts as long as that lasts. What is found to be gone gets
-/// an entry that says so, durably. Each entry guards itself. A damaged header costs the document. A damaged entry may have taken
-/// back what those before it say: their chunks are read again and compared, and its own has to come again
-/// (``JournalDamage``).
+/// (``beginRun()``): what was looked at in a run and said again counts as long as that lasts. What is found to be gone
+/// gets an entry that says so, durably. Each entry guards itself. A damaged header costs the document. A damaged entry
+/// may have taken back what those before it say: their chunks are read again and compared, and its own has to come
+/// again (``JournalDamage``).
 ///
 /// A disk that fails says so once: what it was given before may be gone although it can still be read, from memory, and
 /// the next synchronisation ends well. So when one has failed, an entry says that of those before it only what a mark
@@ -32,12 +34,12 @@ final class TransferJournal {
     private static let spareCount: UInt64 = 64
 
     static let magic: [UInt8] = Array("baton journal 3\n".utf8)
-    /// The most room that is reserved for entries, in bytes: 16 MiB. A device says of a document with holes that it is of
-    /// any size.
+    /// The most room that is reserved for entries, in bytes: 16 MiB. A device says of a document with holes that it is
+    /// of any size.
     static let reserveLimit: UInt64 = 16 << 20
 
-    /// Magic, the summary's length and its checksum. Then come the summary, which has the length and the checksum of the
-    /// tree, the tree, and the entries.
+    /// Magic, the summary's length and its checksum. Then come the summary, which has the length and the checksum of
+    /// the tree, the tree, and the entries.
     static let prefixSize = 16 + 8 + 16
 
     /// What a journal says.
@@ -61,8 +63,8 @@ final class TransferJournal {
     private var end: UInt64
     /// Entries that are written, counted from the header on.
     private(set) var entryCount: UInt64
-    /// The entries before this one are of another run of the system, or of before the disk failed: no mark can vouch for
-    /// them.
+    /// The entries before this one are of another run of the system, or of before the disk failed: no mark can vouch
+    /// for them.
     private var markStart: UInt64
     /// The present run of the system, where nothing of it is written yet that has been gone on with in this one.
     private var run: BootID?
@@ -102,9 +104,9 @@ final class TransferJournal {
         return journal
     }
 
-    /// Reserves the room of entries: the document's own is reserved as well, and goes on coming when the disk is full. For
-    /// each chunk there are at most two more, of a synchronisation. At most half of what is free is reserved, which others
-    /// need as well; beyond it, and where that does not go, they take what there is.
+    /// Reserves the room of entries: the document's own is reserved as well, and goes on coming when the disk is full.
+    /// For each chunk there are at most two more, of a synchronisation. At most half of what is free is reserved, which
+    /// others need as well; beyond it, and where that does not go, they take what there is.
     func reserve() {
         let number = file.rawValue
         let (size, limit) = (UInt64(JournalEntry.size), Self.reserveLimit)
@@ -114,8 +116,8 @@ final class TransferJournal {
         _ = try? SystemCalls.kernel { baton_reserve(number, Int64(end), Int64(wanted)) }
     }
 
-    /// Gives back what of that was not needed: what is behind the end of the file, where there may be entries that a full disk
-    /// took before it took no more.
+    /// Gives back what of that was not needed: what is behind the end of the file, where there may be entries that a
+    /// full disk took before it took no more.
     func giveBack() {
         let number = file.rawValue
         guard let size = try? SystemCalls.status(of: file).st_size else { return }
@@ -191,8 +193,8 @@ final class TransferJournal {
         append(JournalEntry(kind: .chunk, number: chunk, checksum: checksum))
     }
 
-    /// Takes note that what comes from now on is of the present run of the system. What is said before counts no more for
-    /// having been there in an earlier one.
+    /// Takes note that what comes from now on is of the present run of the system. What is said before counts no more
+    /// for having been there in an earlier one.
     func beginRun() {
         guard let run = run.take() else { return }
         append(JournalEntry(kind: .run, number: 0, checksum: run.checksum))
@@ -206,8 +208,8 @@ final class TransferJournal {
         append(JournalEntry(kind: .mark, number: count, checksum: ChunkChecksum(high: 0, low: markStart)))
     }
 
-    /// Writes down that a synchronisation of what the first `count` entries are of begins. A mark says that it has ended
-    /// well, ``distrust()`` that it has failed.
+    /// Writes down that a synchronisation of what the first `count` entries are of begins. A mark says that it has
+    /// ended well, ``distrust()`` that it has failed.
     ///
     /// - Returns: whether that is written.
     func attempt(_ count: UInt64) -> Bool {
@@ -233,8 +235,8 @@ final class TransferJournal {
         append(JournalEntry(kind: .loss, number: chunk))
     }
 
-    /// Writes down, durably, that the disk has failed: of all that came so far only what a mark covers counts from now on,
-    /// and no later mark covers more of it. Where that cannot be written, the journal is made to say nothing.
+    /// Writes down, durably, that the disk has failed: of all that came so far only what a mark covers counts from now
+    /// on, and no later mark covers more of it. Where that cannot be written, the journal is made to say nothing.
     ///
     /// - Returns: whether it is of use still.
     func distrust() -> Bool {
@@ -250,8 +252,8 @@ final class TransferJournal {
         }
     }
 
-    /// What its entries speak of that are flushed, as long as the system runs. How synchronisations have ended since it was
-    /// opened is known here, and what was unsure then counts where it was said again.
+    /// What its entries speak of that are flushed, as long as the system runs. How synchronisations have ended since it
+    /// was opened is known here, and what was unsure then counts where it was said again.
     func verified() throws(Errno) -> ChunkSet {
         let count = (end - start) / UInt64(JournalEntry.size)
         return try Self.readEntries(of: file, from: start, count: count, chunkCount)

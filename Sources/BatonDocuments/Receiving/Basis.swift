@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import CLinux
 import Glibc
@@ -25,8 +27,8 @@ final class BasisFile: Sendable {
     let version: FileVersion
     /// Which file it is, as long as the file system does not forget it.
     let number: Number
-    /// Whether any edit since then gives it another version: not where it had changed just before, since both may have the
-    /// same time.
+    /// Whether any edit since then gives it another version: not where it had changed just before, since both may have
+    /// the same time.
     let isSettled: Bool
 
     /// - Parameters:

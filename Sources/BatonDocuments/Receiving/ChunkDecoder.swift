@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import SystemPackage
 
 /// Makes the content of chunks that came encoded.
@@ -12,7 +14,8 @@ struct ChunkDecoder: ~Copyable {
     /// Fills `content` from what came.
     ///
     /// - Returns: whether that went well: not where it is built upon nothing but remnants, and they were written over.
-    /// - Throws: `badRecord` for what makes no chunk of this size; `basisChanged`, also where an older copy cannot be read.
+    /// - Throws: `badRecord` for what makes no chunk of this size; `basisChanged`, also where an older copy cannot be
+    ///   read.
     mutating func decode(
         _ encoding: ChunkRecord.Encoding, _ payload: UnsafeRawBufferPointer,
         into content: UnsafeMutableRawBufferPointer, from bases: Bases

@@ -1,16 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import CLinux
 import Glibc
-public import SystemPackage
+package import SystemPackage
 
 /// The folder that a document is received into, held open: names are looked up in this folder and in no other, whatever
 /// happens to its path meanwhile.
 ///
 /// It is opened when the user says yes, before the other device hears of it. Who puts a link in its place afterwards
 /// diverts nothing.
-public final class DestinationFolder: Sendable {
+package final class DestinationFolder: Sendable {
     /// The path the user gave.
-    public let path: FilePath
+    package let path: FilePath
     /// Where the folder is, absolute and without links, as far as the kernel can tell.
     let resolvedPath: FilePath
 
@@ -32,8 +34,8 @@ public final class DestinationFolder: Sendable {
     /// See ``FileSystem/number``.
     let fileSystem: UInt64?
 
-    /// The present run of the system. Where nothing tells it, it lasts as long as this folder is open, and with it its file
-    /// system mounted: attempts of one handoff are of the same.
+    /// The present run of the system. Where nothing tells it, it lasts as long as this folder is open, and with it its
+    /// file system mounted: attempts of one handoff are of the same.
     let run: BootID
 
     let file: OwnedDescriptor
@@ -42,7 +44,7 @@ public final class DestinationFolder: Sendable {
     /// Opens the folder, on a thread that may block. Links in the path are followed: it is the user's own.
     ///
     /// - Throws: `destinationMissing`, `destinationNotWritable`, `systemUnsuitable`, `busy`.
-    public static func open(_ path: FilePath) async throws(DocumentError) -> DestinationFolder {
+    package static func open(_ path: FilePath) async throws(DocumentError) -> DestinationFolder {
         try await open(path, checks: .all)
     }
 
@@ -107,7 +109,7 @@ public final class DestinationFolder: Sendable {
     }
 
     /// Whether two were the same folder when they were opened, by whatever path.
-    public func isSame(as other: DestinationFolder) -> Bool { resolvedPath == other.resolvedPath }
+    package func isSame(as other: DestinationFolder) -> Bool { resolvedPath == other.resolvedPath }
 
     /// What the kernel says to a call that receiving needs; nil when it has it.
     private static func refusal(of call: NeededCall, in folder: borrowing OwnedDescriptor) -> Errno? {
@@ -138,9 +140,9 @@ public final class DestinationFolder: Sendable {
         try Landlock.confineThread(receivingIn: file, recordingIn: records, readingIn: copies, version: landlock)
     }
 
-    /// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs and overlays take RENAME_NOREPLACE since Linux 3.15 or their birth. The call
-    /// itself may be missing all the same, where a container's filter forbids it: no file is called "", and only who has
-    /// the call says that.
+    /// ext2 to ext4, XFS, Btrfs, F2FS, tmpfs and overlays take RENAME_NOREPLACE since Linux 3.15 or their birth. The
+    /// call itself may be missing all the same, where a container's filter forbids it: no file is called "", and only
+    /// who has the call says that.
     private static func isKnownToName(_ file: borrowing OwnedDescriptor) -> Bool {
         let known: [UInt32] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0x0102_1994, 0x794C_7630]
         return known.contains(baton_file_system(file.rawValue))
@@ -210,7 +212,8 @@ public final class DestinationFolder: Sendable {
         if let lookFailure, lookFailure.look == look { throw lookFailure.error }
     }
 
-    /// Opens a file of this folder again that an earlier transfer has begun: a regular file of this inode, of this user.
+    /// Opens a file of this folder again that an earlier transfer has begun: a regular file of this inode, of this
+    /// user.
     ///
     /// - Returns: nil when there is none.
     func reopenFile(_ name: [UInt8], inode: UInt64, for label: DocumentLabel) throws(DocumentError) -> OwnedDescriptor?
@@ -308,7 +311,8 @@ public final class DestinationFolder: Sendable {
         }
     }
 
-    /// Whether a name in the folder is certainly gone, or something else's: a disk that does not answer has lost nothing.
+    /// Whether a name in the folder is certainly gone, or something else's: a disk that does not answer has lost
+    /// nothing.
     func hasLost(_ name: [UInt8], inode: UInt64) -> Bool {
         let terminated = name.map { CChar(bitPattern: $0) } + [0]
         do {

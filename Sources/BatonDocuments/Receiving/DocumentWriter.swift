@@ -1,6 +1,8 @@
-public import BatonEventLoop
-public import BatonProtocol
-public import SystemPackage
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonEventLoop
+package import BatonProtocol
+package import SystemPackage
 
 /// Receives a document into a folder: verifies every chunk, and puts the document in place only when it is whole.
 ///
@@ -9,25 +11,25 @@ public import SystemPackage
 /// write share that thread, because a checksum takes a fifth of the time of a write from cache. Until ``commit()``, the
 /// folder holds a hidden part only. A transfer that ends before leaves it with a journal of what is there, and the next
 /// writer of the same version of the document goes on with it.
-public actor DocumentWriter {
+package actor DocumentWriter {
     /// The most ranges that are asked for at once: 1024.
-    public static let rangeLimit = 1024
+    package static let rangeLimit = 1024
 
     /// What is there.
-    public struct Progress: Sendable, Hashable {
+    package struct Progress: Sendable, Hashable {
         /// Bytes of the document that are verified and written.
-        public let verifiedByteCount: UInt64
+        package let verifiedByteCount: UInt64
         /// Bytes of these that a transfer goes on with if this one ends now: all of them, unless the state folder has
         /// no room to write down that they are there.
-        public let keptByteCount: UInt64
+        package let keptByteCount: UInt64
         /// What the sender said last that it waits for.
-        public let sender: Bottleneck
+        package let sender: Bottleneck
         /// Bytes, from the next one on, to where a record begins.
-        public let bytesToNextRecord: Int
+        package let bytesToNextRecord: Int
         /// How long the disk took so far.
-        public let diskTime: Duration
+        package let diskTime: Duration
         /// How long comparing, decompressing and assembling took so far.
-        public let processorTime: Duration
+        package let processorTime: Duration
     }
 
     private enum State {
@@ -39,14 +41,14 @@ public actor DocumentWriter {
     }
 
     /// What is received.
-    public nonisolated let tree: DocumentTree
+    package nonisolated let tree: DocumentTree
 
     private nonisolated let executor: BlockingExecutor
     private var state = State.idle
     private var hasBegun = false
 
     /// The writer's own thread.
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     /// Makes everything ready to receive a document, before a byte of it is asked for.
     ///
@@ -64,7 +66,7 @@ public actor DocumentWriter {
     /// - Throws: `destinationExists`, `destinationMissing`, `destinationNotWritable`, `destinationUnsuitable`,
     ///   `destinationFull`, `badName`, `tooLarge`, `stateUnavailable`, `busy`, `notConfinable`, `writeFailed`; what
     ///   opening a copy throws.
-    public static func create(
+    package static func create(
         _ tree: DocumentTree, from origin: String, in folder: DestinationFolder, ledger: PartFileLedger,
         against copies: [FilePath] = [], requiringCopies: Bool = true, sharedCopy: FilePath? = nil,
         identity: DocumentIdentity = .unknown, executor: BlockingExecutor? = nil
@@ -89,7 +91,7 @@ public actor DocumentWriter {
 
     /// Whether it has ended because a chunk was not what was to come of the copies that it was built from: one of them
     /// has changed, or the other device has guessed what is in it.
-    public var hasMisbuilt: Bool {
+    package var hasMisbuilt: Bool {
         switch state {
         case .ended(let error, _): error.code == .basisChanged
         case .idle, .receiving, .committed: false
@@ -98,26 +100,26 @@ public actor DocumentWriter {
 
     /// Whether the document has changed since a part of it came: what came is of another version, and built upon. Not
     /// for documents of which their origin does not say which they are.
-    public func hasChanged() throws(DocumentError) -> Bool { try current().hasChanged }
+    package func hasChanged() throws(DocumentError) -> Bool { try current().hasChanged }
 
     /// What has not come yet, rising, at most ``rangeLimit`` ranges of it; none when all is there.
-    public func missing() throws(DocumentError) -> [Range<UInt64>] { try current().missing() }
+    package func missing() throws(DocumentError) -> [Range<UInt64>] { try current().missing() }
 
     /// How far it is.
-    public func progress() throws(DocumentError) -> Progress { try current().progress() }
+    package func progress() throws(DocumentError) -> Progress { try current().progress() }
 
     /// How large the pieces are of which the other device is told (``nextSignatures()``); nil where this device has
     /// nothing to build upon.
-    public func pieceSize() throws(DocumentError) -> PieceSize? { try current().pieceSize() }
+    package func pieceSize() throws(DocumentError) -> PieceSize? { try current().pieceSize() }
 
     /// What tells the other device which bytes of older copies are here; nil when all is told. After that it is told
     /// again, because each request has to be.
-    public func nextSignatures() throws(DocumentError) -> SignatureBatch? { try current().nextSignatures() }
+    package func nextSignatures() throws(DocumentError) -> SignatureBatch? { try current().nextSignatures() }
 
     /// The records of these chunks come next.
     ///
     /// - Throws: `badRange` for chunks that the document has not.
-    public func begin(_ ranges: [Range<UInt64>]) throws(DocumentError) {
+    package func begin(_ ranges: [Range<UInt64>]) throws(DocumentError) {
         try current().begin(ranges)
         hasBegun = true
     }
@@ -130,7 +132,7 @@ public actor DocumentWriter {
     /// - Throws: `checksumMismatch`, `badRecord`, `excess`, `destinationFull`, `writeFailed`, ...; the transfer has
     ///   ended then, and every later call throws the same. `cancelled` after ``commit()`` or ``end()``.
     @discardableResult
-    public func write(_ bytes: Buffer) throws(DocumentError) -> Progress {
+    package func write(_ bytes: Buffer) throws(DocumentError) -> Progress {
         precondition(hasBegun, "nobody has said which chunks these bytes are of: call begin(_:) first")
         return try ending { (reception) throws(DocumentError) in try reception.write(bytes) }
     }
@@ -138,7 +140,7 @@ public actor DocumentWriter {
     /// The records that were begun have ended.
     ///
     /// - Throws: `incomplete` when something of them is missing. The transfer has ended then.
-    public func finish() throws(DocumentError) {
+    package func finish() throws(DocumentError) {
         try ending { (reception) throws(DocumentError) in try reception.finish() }
     }
 
@@ -148,7 +150,7 @@ public actor DocumentWriter {
     /// - Throws: `cancelled` when the task is cancelled before it is in place, `incomplete` when bytes are missing,
     ///   `destinationExists` when somebody made something of that name meanwhile, `writeFailed`, `destinationFull`,
     ///   ...; the transfer has ended then.
-    public func commit() throws(DocumentError) -> FilePath {
+    package func commit() throws(DocumentError) -> FilePath {
         let path = try ending { (reception) throws(DocumentError) in try reception.commit() }
         state = .committed
         return path
@@ -159,7 +161,7 @@ public actor DocumentWriter {
     ///
     /// - Returns: bytes that are kept: what such a transfer begins with.
     @discardableResult
-    public func end() -> UInt64 {
+    package func end() -> UInt64 {
         switch state {
         case .receiving(let reception):
             let kept = reception.end()

@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import Glibc
 import SystemPackage
 
 /// The last steps of a part folder: everything that is no content.
 ///
-/// Files and folders first, then the links, so that none is there while files are opened; times of folders last, because
-/// every entry that is made changes them.
+/// Files and folders first, then the links, so that none is there while files are opened; times of folders last,
+/// because every entry that is made changes them.
 struct FolderFinishing {
     private let part: PartFolder
     private let tree: DocumentTree

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import Glibc
 import SystemPackage
@@ -7,8 +9,8 @@ import SystemPackage
 ///
 /// It holds two descriptors however deep the folder is. Every call blocks on the disk.
 enum FolderRemoval {
-    /// The most names that one removal takes away: ten times what a document can have. Somebody who makes files as fast as
-    /// they are removed would keep it busy for ever.
+    /// The most names that one removal takes away: ten times what a document can have. Somebody who makes files as fast
+    /// as they are removed would keep it busy for ever.
     static let nameLimit = 10 * DocumentTree.entryLimit
 
     /// Which folder one was, so that the way up is known to lead back to it.

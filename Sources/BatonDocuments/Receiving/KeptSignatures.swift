@@ -1,27 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import Glibc
 import SystemPackage
 
-/// The signatures of what a document is built upon, kept beside the journal of its part: a transfer that goes on tells them
-/// again, and reads none of it.
+/// The signatures of what a document is built upon, kept beside the journal of its part: a transfer that goes on tells
+/// them again, and reads none of it.
 ///
-/// They count for a file as long as it is in the state in which they were made, so they are made of files alone on which
-/// an edit shows (``BasisFile/isSettled``). Nothing is believed because of them: what is copied from a basis is compared with
-/// the SHA-256 of the chunk (``ChunkDecoder``), so that wrong ones cost an attempt, and are removed then.
+/// They count for a file as long as it is in the state in which they were made, so they are made of files alone on
+/// which an edit shows (``BasisFile/isSettled``). Nothing is believed because of them: what is copied from a basis is
+/// compared with the SHA-256 of the chunk (``ChunkDecoder``), so that wrong ones cost an attempt, and are removed then.
 ///
-/// The file has a checksum and is not synchronised. One that is damaged, cut short, too long or of another version of the
-/// format is as good as none.
+/// The file has a checksum and is not synchronised. One that is damaged, cut short, too long or of another version of
+/// the format is as good as none.
 struct KeptSignatures {
     /// A stretch of a file in one state.
     struct Basis: Hashable {
         let version: FileVersion
-        /// The file, which the version does not say where its number is not kept: others of its size may have its times. It
-        /// may have another number then, and is read again.
+        /// The file, which the version does not say where its number is not kept: others of its size may have its
+        /// times. It may have another number then, and is read again.
         let number: BasisFile.Number
         let stretch: Range<UInt64>
     }
 
-    /// The most bytes of the file: 5.25 MiB and a few, of 65,536 bases with one signature each; of a single one 1.25 MiB.
+    /// The most bytes of the file: 5.25 MiB and a few, of 65,536 bases with one signature each; of a single one 1.25
+    /// MiB.
     static let sizeLimit = headSize + 24 + PieceSignature.limit * (64 + PieceSignature.byteCount)
 
     private static let magic: [UInt8] = Array("baton pieces 2 \n".utf8)

@@ -1,15 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import CLinux
-public import SystemPackage
+package import SystemPackage
 
 /// What a thread may still do to files once it has confined itself: the kernel's Landlock, which binds one thread and
 /// cannot be taken back.
 ///
 /// It stands behind everything that the code does by itself (one component of a name, `openat2` beneath one folder, no
 /// links): should any of that be wrong, the kernel still lets the thread reach nothing else.
-public enum Landlock {
+package enum Landlock {
     /// Whether this kernel can confine a thread.
-    public enum Support: Sendable, Hashable {
+    package enum Support: Sendable, Hashable {
         /// It can; the number is the version of its interface, 1 to 7 as of Linux 6.18.
         case version(Int)
         /// It was built without, is older than Linux 5.13, or has it switched off.
@@ -53,7 +55,7 @@ public enum Landlock {
     private static let scopes: UInt64 = 0b11
 
     /// What this kernel can do.
-    public static var support: Support {
+    package static var support: Support {
         do {
             return .version(Int(try SystemCalls.kernel { baton_landlock_version() }))
         } catch {

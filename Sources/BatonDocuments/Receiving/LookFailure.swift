@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import SystemPackage
 
 /// A look at what an earlier transfer left that a disk is said not to answer: for tests.

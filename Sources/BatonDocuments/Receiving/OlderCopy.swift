@@ -1,15 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import Glibc
-public import SystemPackage
+package import SystemPackage
 
-/// What this device has of an earlier state of a document, for it to be built upon: a file, or a folder in which each file
-/// is looked up under the path that it has in the document.
-public final class OlderCopy: Sendable {
+/// What this device has of an earlier state of a document, for it to be built upon: a file, or a folder in which each
+/// file is looked up under the path that it has in the document.
+package final class OlderCopy: Sendable {
     /// How many copies a document can be built upon: 16.
-    public static let limit = 16
-    /// Of a copy that no user has named, files of fewer bytes are not built upon: 1 MiB. The other device hears digests of
-    /// what is built upon, and what short files hold could be guessed by them.
-    public static let leastSharedSize: UInt64 = 1 << 20
+    package static let limit = 16
+    /// Of a copy that no user has named, files of fewer bytes are not built upon: 1 MiB. The other device hears digests
+    /// of what is built upon, and what short files hold could be guessed by them.
+    package static let leastSharedSize: UInt64 = 1 << 20
 
     enum Content: Sendable {
         case file(BasisFile)
@@ -23,7 +25,7 @@ public final class OlderCopy: Sendable {
     /// Opens a copy that the user names, whose links are followed. Blocking.
     ///
     /// - Throws: `missing`, `unreadable`, `notRegularFile`, ...
-    public convenience init(opening path: FilePath) throws(DocumentError) {
+    package convenience init(opening path: FilePath) throws(DocumentError) {
         try self.init(opening: path, keepsInodes: nil)
     }
 

@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import CLinux
 import SystemPackage
 
 /// What a document is written to until it is whole: a hidden file or folder beside its destination.
 ///
-/// Belongs to one thread; every call blocks on the disk. It is over with ``place()``, ``discard()`` or ``keep()``; dropped
-/// before, it is discarded.
+/// Belongs to one thread; every call blocks on the disk. It is over with ``place()``, ``discard()`` or ``keep()``;
+/// dropped before, it is discarded.
 protocol Part: AnyObject {
     /// Where it is, and who remembers it.
     var record: PartFileRecord { get }
@@ -39,8 +41,8 @@ protocol Part: AnyObject {
     /// Has the next read of these bytes come from the disk, as far as they are on their way to it no more.
     func leaveCache(_ range: Range<UInt64>, ofFile file: Int)
 
-    /// Whether a file of which something has come has its size still, and no second name: somebody may have cut or removed it
-    /// since.
+    /// Whether a file of which something has come has its size still, and no second name: somebody may have cut or
+    /// removed it since.
     ///
     /// - Throws: `writeFailed`, ...: the disk does not answer, and nobody knows.
     func isThere(file: Int) throws(DocumentError) -> Bool
@@ -64,8 +66,8 @@ protocol Part: AnyObject {
 
     /// Makes durable all that was written.
     ///
-    /// - Throws: `destinationFull`, `writeFailed`, ... What was written since it last went well may be gone then, although
-    ///   it can still be read and the next call goes well: Linux tells an error of writing back once.
+    /// - Throws: `destinationFull`, `writeFailed`, ... What was written since it last went well may be gone then,
+    ///   although it can still be read and the next call goes well: Linux tells an error of writing back once.
     func synchronize() throws(DocumentError)
 
     /// Gives what is prepared and durable its name, never in the place of something else.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import SystemPackage
 
 extension PartContent {
@@ -35,8 +37,8 @@ extension PartContent {
         self.init(of: tree, in: part, journal, remnants: [0], at: place)
     }
 
-    /// Has a journal of a document in the place of the one of another version, durably: the old one would vouch for what is
-    /// written from now on.
+    /// Has a journal of a document in the place of the one of another version, durably: the old one would vouch for
+    /// what is written from now on.
     private static func replaceJournal(
         of stale: UnfinishedDocument, _ header: JournalHeader, verified: ChunkSet, remnants: Set<Int>,
         at place: PartPlace
@@ -53,9 +55,9 @@ extension PartContent {
         return journal
     }
 
-    /// Goes on with the folder of another version: files of the same version are left. The others are put aside, for the
-    /// new ones to be built upon, or where there is no room for both written over. Those that have another path now are put
-    /// aside in any case.
+    /// Goes on with the folder of another version: files of the same version are left. The others are put aside, for
+    /// the new ones to be built upon, or where there is no room for both written over. Those that have another path now
+    /// are put aside in any case.
     ///
     /// - Parameter isCancelled: whether nobody waits for it any more: is asked before each chunk that has to be read.
     /// - Returns: nil when there is nothing to go on with; what is there stays then.
@@ -112,7 +114,8 @@ extension PartContent {
         }
         do {
             _ = before.journal.attempt(before.journal.entryCount)
-            // What is said of these chunks has to hold after a power cut as well: no checksum of them is known any more.
+            // What is said of these chunks has to hold after a power cut as well: no checksum of them is known any
+            // more.
             try folder.synchronize()
             // The old journal is what there is until the new one is in its place.
             before.journal.endAttempt()

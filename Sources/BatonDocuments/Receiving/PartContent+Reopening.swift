@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import SystemPackage
 
 /// How a part and its journal are opened that an earlier transfer has left.

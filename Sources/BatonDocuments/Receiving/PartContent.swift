@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonProtocol
 import Glibc
@@ -15,7 +17,8 @@ final class PartContent {
     /// Blocks of zeros of a file with holes that are not written: 4 KiB, of which most file systems make holes.
     private static let holeSize = 4 << 10
 
-    /// The most room that a part takes of which nothing has come: 1 MiB. FAT, for one, gives nothing back of what was reserved.
+    /// The most room that a part takes of which nothing has come: 1 MiB. FAT, for one, gives nothing back of what was
+    /// reserved.
     private static let emptySize = UInt64(ChunkLayout.chunkSize)
 
     /// Chunks that are verified and written.
@@ -84,8 +87,8 @@ final class PartContent {
     ///
     /// - Parameter isCancelled: whether nobody waits for it any more: is asked before each chunk that has to be read.
     /// - Returns: nil when there is nothing to go on with; what is there stays then.
-    /// - Throws: `destinationFull` where its room was given back and is not there any more, `cancelled`, `writeFailed`, `busy`,
-    ///   ... where the disk does not answer; it stays as well.
+    /// - Throws: `destinationFull` where its room was given back and is not there any more, `cancelled`, `writeFailed`,
+    ///   `busy`, ... where the disk does not answer; it stays as well.
     convenience init?(
         reopening unfinished: UnfinishedDocument, at place: PartPlace, unless isCancelled: () -> Bool = { false }
     ) throws(DocumentError) {
@@ -153,11 +156,11 @@ final class PartContent {
         }
     }
 
-    /// Whether the disk itself has failed, so that what it says of the bytes before is not asked for. That is so only of a
-    /// single file without holes; of anything else the disk is asked.
+    /// Whether the disk itself has failed, so that what it says of the bytes before is not asked for. That is so only
+    /// of a single file without holes; of anything else the disk is asked.
     ///
-    /// Of such a file every error says so but that it is too large, and a lack of room where none was reserved and there is
-    /// none now. (A loop device on a full file system takes half a write, and says all.)
+    /// Of such a file every error says so but that it is too large, and a lack of room where none was reserved and
+    /// there is none now. (A loop device on a full file system takes half a write, and says all.)
     private func isByTheDisk(_ error: DocumentError) -> Bool {
         guard let file = tree[0].file, !file.isSparse, error.code != .tooLarge else { return false }
         guard error.code == .destinationFull, !part.hasReservedRoom else { return true }
@@ -193,7 +196,8 @@ final class PartContent {
 
     /// Writes down what has come, and sees to it that it becomes durable now and then.
     ///
-    /// - Throws: `destinationFull`, `writeFailed`, ...: the disk has failed, and what it may have lost is not there any more.
+    /// - Throws: `destinationFull`, `writeFailed`, ...: the disk has failed, and what it may have lost is not there any
+    ///   more.
     func note() throws(DocumentError) {
         do {
             try journal.note()
@@ -246,8 +250,8 @@ final class PartContent {
 
     /// Ends it: keeps the part when something of it is there that the journal knows, and removes it when not.
     ///
-    /// - Parameter keepsEmpty: keeps it all the same, as far as there is a journal and it takes no room, for what is kept
-    ///   beside that.
+    /// - Parameter keepsEmpty: keeps it all the same, as far as there is a journal and it takes no room, for what is
+    ///   kept beside that.
     /// - Returns: bytes that are kept.
     func end(keepingEmpty keepsEmpty: Bool = false) -> UInt64 {
         guard case .receiving = state else { return 0 }
@@ -313,8 +317,8 @@ final class PartContent {
         journal.writeLosses()
     }
 
-    /// Reads chunks that may be there, and keeps those that are: what cannot be read is not, nor what only the memory has of
-    /// a disk that did not take it. None of them is read another time in this run of the system.
+    /// Reads chunks that may be there, and keeps those that are: what cannot be read is not, nor what only the memory
+    /// has of a disk that did not take it. None of them is read another time in this run of the system.
     ///
     /// - Throws: `cancelled`, and that nobody knows of one.
     private func compare(

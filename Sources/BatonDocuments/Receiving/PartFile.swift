@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import CLinux
 import Glibc
 import SystemPackage
 
-/// The file that a document of one file is written to until it is whole: hidden, beside its destination, and gone unless
-/// it is committed or kept.
+/// The file that a document of one file is written to until it is whole: hidden, beside its destination, and gone
+/// unless it is committed or kept.
 ///
 /// Belongs to the thread that made it. Every call blocks on the disk, `deinit` as well.
 final class PartFile: Part {
@@ -41,8 +43,8 @@ final class PartFile: Part {
     /// - Parameters:
     ///   - entry: what it is to become.
     ///   - place: where it is made.
-    /// - Throws: `destinationExists`, `destinationNotWritable`, `destinationFull`, `badName`, `tooLarge`, ... Nothing is
-    ///   left behind then.
+    /// - Throws: `destinationExists`, `destinationNotWritable`, `destinationFull`, `badName`, `tooLarge`, ... Nothing
+    ///   is left behind then.
     convenience init(
         for label: DocumentLabel, _ entry: DocumentEntry.File, modified: FileIdentity.Time? = nil,
         at place: PartPlace
@@ -59,8 +61,8 @@ final class PartFile: Part {
     /// Opens the part file of an earlier transfer, to go on with it. What it has is left alone.
     ///
     /// - Parameter isOfOtherVersion: it may have another size, and gets this one.
-    /// - Throws: `incomplete` where it is not what was recorded, `destinationFull`, ...; what stands there stays then, and the
-    ///   ledger's record is the caller's still.
+    /// - Throws: `incomplete` where it is not what was recorded, `destinationFull`, ...; what stands there stays then,
+    ///   and the ledger's record is the caller's still.
     convenience init(
         reopening record: PartFileRecord, for label: DocumentLabel, _ entry: DocumentEntry.File,
         modified: FileIdentity.Time? = nil, isOfOtherVersion: Bool = false, at place: PartPlace
@@ -149,8 +151,8 @@ final class PartFile: Part {
     func isThere(file _: Int) -> Bool { true }
 
     func descriptorToSynchronize() throws(DocumentError) -> DescriptorToSynchronize {
-        // Opened anew: Linux tells an error of writing back once for each opening, and ``synchronize()`` has to hear of it
-        // too.
+        // Opened anew: Linux tells an error of writing back once for each opening, and ``synchronize()`` has to hear of
+        // it too.
         guard let file = try folder.reopenFile(record.name, inode: record.inode, for: label) else {
             throw DocumentError(.writeFailed, label.description, underlyingError: .staleNFSFileHandle)
         }

@@ -1,32 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import CLinux
 import Glibc
 import Synchronization
-public import SystemPackage
+package import SystemPackage
 
-/// The documents that were begun and not finished, so that a transfer goes on with them, and that a node that was killed
-/// removes at its next start what no transfer can go on with.
+/// The documents that were begun and not finished, so that a transfer goes on with them, and that a node that was
+/// killed removes at its next start what no transfer can go on with.
 ///
-/// Each part has one small record in a folder of the node's state: folder, name, inode and file system. The record is made
-/// before the part and removed after it. A record is trusted only as far as it fits: only what has that
-/// name *and* inode, in that folder, is removed; and what has gone from there is forgotten only where the folder is on that
-/// file system, and not on the one below the mount point of a disk that is not mounted. Beside it is the part's journal
+/// Each part has one small record in a folder of the node's state: folder, name, inode and file system. The record is
+/// made before the part and removed after it. A record is trusted only as far as it fits: only what has that name *and*
+/// inode, in that folder, is removed; and what has gone from there is forgotten only where the folder is on that file
+/// system, and not on the one below the mount point of a disk that is not mounted. Beside it is the part's journal
 /// (``TransferJournal``), from the moment on that it is received, and what was told of that which it is built upon
 /// (``KeptSignatures``).
 ///
 /// One process at a time may use a state folder (the node's own lock sees to that). Safe to use from any thread; every
 /// operation blocks on the disk.
-public final class PartFileLedger: Sendable {
+package final class PartFileLedger: Sendable {
     /// How many records there can be: 256. It bounds the folder, and the transfers that one node writes at once.
-    public static let recordLimit = 256
+    package static let recordLimit = 256
     /// An unfinished document is kept for this long: 7 days.
-    public static let unfinishedLifetime: Duration = .seconds(7 * 24 * 3600)
+    package static let unfinishedLifetime: Duration = .seconds(7 * 24 * 3600)
     /// How many unfinished documents are kept; beyond it the oldest goes at the next start: 64.
-    public static let unfinishedLimit = 64
-    /// How many unfinished documents of one device are kept when another one of it is begun; beyond it the oldest goes: 16.
-    public static let unfinishedLimitOfDevice = 16
-    /// Records of folders that cannot be reached (a disk that is not plugged in or not mounted) are kept this long: 30 days.
-    public static let unreachableLifetime: Duration = .seconds(30 * 24 * 3600)
+    package static let unfinishedLimit = 64
+    /// How many unfinished documents of one device are kept when another one of it is begun; beyond it the oldest goes:
+    /// 16.
+    package static let unfinishedLimitOfDevice = 16
+    /// Records of folders that cannot be reached (a disk that is not plugged in or not mounted) are kept this long: 30
+    /// days.
+    package static let unreachableLifetime: Duration = .seconds(30 * 24 * 3600)
 
     private let folder: FilePath
     private let names = Mutex(Set<String>())
@@ -34,7 +38,7 @@ public final class PartFileLedger: Sendable {
     /// The ledger in `stateFolder`, which is made (0700) if need be; its parent has to exist.
     ///
     /// - Throws: `stateUnavailable`.
-    public init(stateFolder: FilePath) throws(DocumentError) {
+    package init(stateFolder: FilePath) throws(DocumentError) {
         folder = stateFolder
         do {
             try SystemCalls.call { stateFolder.withPlatformString { mkdir($0, 0o700) } }
@@ -48,16 +52,18 @@ public final class PartFileLedger: Sendable {
         }
     }
 
-    /// Removes the parts that an earlier run left behind and no transfer can go on with: without a journal, of documents
-    /// of more than ``unfinishedLifetime`` ago, and beyond ``unfinishedLimit``. Call it once, before the first transfer.
+    /// Removes the parts that an earlier run left behind and no transfer can go on with: without a journal, of
+    /// documents of more than ``unfinishedLifetime`` ago, and beyond ``unfinishedLimit``. Call it once, before the
+    /// first transfer.
     ///
     /// What does not fit its record is left alone and forgotten; a folder that cannot be reached, or whose disk is not
-    /// mounted, is tried again at the next start, and so is what is written down of a part and cannot be read at the moment.
+    /// mounted, is tried again at the next start, and so is what is written down of a part and cannot be read at the
+    /// moment.
     ///
     /// - Returns: how many parts were removed.
     /// - Throws: `stateUnavailable`.
     @discardableResult
-    public func removeLeftovers() throws(DocumentError) -> Int {
+    package func removeLeftovers() throws(DocumentError) -> Int {
         var removed = 0
         var kept: [(name: String, age: Duration)] = []
         for name in try recordNames() where !isInUse(name) {
@@ -90,8 +96,8 @@ public final class PartFileLedger: Sendable {
         }
     }
 
-    /// Unfinished documents that nobody goes on with at this moment, the newest first. What cannot be read of one is passed
-    /// over, unless that may pass: a document that is there would be received anew.
+    /// Unfinished documents that nobody goes on with at this moment, the newest first. What cannot be read of one is
+    /// passed over, unless that may pass: a document that is there would be received anew.
     ///
     /// - Parameters:
     ///   - isWanted: whether one is looked for. What the others consist of is not read.
@@ -121,8 +127,8 @@ public final class PartFileLedger: Sendable {
         }
     }
 
-    /// Removes the oldest of what is unfinished of a device, beyond ``unfinishedLimitOfDevice``: it can begin as many as it
-    /// likes where its user accepts them by a rule.
+    /// Removes the oldest of what is unfinished of a device, beyond ``unfinishedLimitOfDevice``: it can begin as many
+    /// as it likes where its user accepts them by a rule.
     ///
     /// - Parameter isSpared: what is about to be gone on with.
     func removeExcess(
@@ -260,8 +266,8 @@ public final class PartFileLedger: Sendable {
     }
 
     private func forget(_ name: String) {
-        // A record that stays is looked at again at the next start, and fits nothing then. It is the last to go, because
-        // what is beside it is found by it.
+        // A record that stays is looked at again at the next start, and fits nothing then. It is the last to go,
+        // because what is beside it is found by it.
         let journal = journal(ofRecord: name)
         let signatures = path(PartFileRecord.signaturesSuffix, besideRecord: name)
         for file in [signatures, TransferJournal.asidePath(of: journal), journal, folder.appending(name)] {

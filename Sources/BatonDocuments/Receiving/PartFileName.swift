@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 import SystemPackage
 
@@ -28,8 +30,8 @@ enum PartFileName {
 }
 
 extension PartFileName {
-    /// What the folder in a part folder is called that files of another version are put aside in. The part's random letters
-    /// are in it, which no other device knows: no entry of a document has this name.
+    /// What the folder in a part folder is called that files of another version are put aside in. The part's random
+    /// letters are in it, which no other device knows: no entry of a document has this name.
     static func aside(of name: [UInt8]) -> [UInt8] {
         [UInt8(ascii: ".")] + name.dropLast(suffix.utf8.count).suffix(8) + Array(".baton-aside".utf8)
     }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import CLinux
 import Glibc
@@ -14,8 +16,8 @@ final class RecordFolder: Sendable {
 
 /// One line of the ledger: which unfinished file is whose.
 ///
-/// On disk: folder, name, inode (20 decimal digits) and file system, each ended by a NUL byte, in a file that is named after
-/// the part file's random tag. A record that was cut short by a crash does not parse and names nothing.
+/// On disk: folder, name, inode (20 decimal digits) and file system, each ended by a NUL byte, in a file that is named
+/// after the part file's random tag. A record that was cut short by a crash does not parse and names nothing.
 struct PartFileRecord: Equatable {
     static let suffix = ".part-record"
     static let journalSuffix = ".journal"
@@ -43,9 +45,9 @@ struct PartFileRecord: Equatable {
     let tag: String
     /// The part file's inode, or 0 as long as it was not made yet.
     var inode: UInt64
-    /// The file system of the folder (``FileSystem/number``): the folder that a disk is mounted on is there without it as
-    /// well, and has nothing in it. Nil where nobody can tell it from another one: the number of a device is the next one's
-    /// that is plugged in.
+    /// The file system of the folder (``FileSystem/number``): the folder that a disk is mounted on is there without it
+    /// as well, and has nothing in it. Nil where nobody can tell it from another one: the number of a device is the
+    /// next one's that is plugged in.
     let fileSystem: UInt64?
 
     var recordName: String { tag + Self.suffix }
@@ -102,8 +104,8 @@ struct PartFileRecord: Equatable {
         }
     }
 
-    /// The record with the number that its part has now, where the file system does not keep numbers: what has its (random)
-    /// name there is taken for it if it is this user's and has no other name.
+    /// The record with the number that its part has now, where the file system does not keep numbers: what has its
+    /// (random) name there is taken for it if it is this user's and has no other name.
     func renumbered(in folder: borrowing OwnedDescriptor, keepsInodes: Bool) -> PartFileRecord {
         guard
             !keepsInodes, inode != 0, let status = try? SystemCalls.status(ofName: name, in: folder),

@@ -1,15 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import Crypto
 import Glibc
 import SystemPackage
 
-/// Files of a part folder whose source has changed. They are put aside in it until the document is whole, because most of
-/// their bytes are those of the new ones: what is the same is copied from there, and does not cross again.
+/// Files of a part folder whose source has changed. They are put aside in it until the document is whole, because most
+/// of their bytes are those of the new ones: what is the same is copied from there, and does not cross again.
 extension PartFolder {
     /// Puts aside what has come of a file, if anything has: then it is not there any more.
     ///
-    /// Two states of a file are kept: the first one, of which most had come as a rule, and the last one. Where the kernel
-    /// moves nothing between folders, as one with the first version of Landlock, a file is written over, or removed.
+    /// Two states of a file are kept: the first one, of which most had come as a rule, and the last one. Where the
+    /// kernel moves nothing between folders, as one with the first version of Landlock, a file is written over, or
+    /// removed.
     ///
     /// - Returns: whether it is to be written over: nothing has changed then.
     func putAside(file index: Int) throws(DocumentError) -> Bool {
@@ -46,8 +49,8 @@ extension PartFolder {
         }
     }
 
-    /// Puts aside what has a path that the document has not any more; where the kernel moves nothing between folders it goes
-    /// with everything else of that kind.
+    /// Puts aside what has a path that the document has not any more; where the kernel moves nothing between folders it
+    /// goes with everything else of that kind.
     ///
     /// - Parameter aside: what it is called there.
     func putAside(
@@ -58,8 +61,8 @@ extension PartFolder {
         } catch .improperLink {}
     }
 
-    /// Removes what was put aside where without that there is no room for what has not come: all of it, because a document
-    /// that is built upon nothing is better than none.
+    /// Removes what was put aside where without that there is no room for what has not come: all of it, because a
+    /// document that is built upon nothing is better than none.
     ///
     /// - Parameter isLacking: whether something of a file has not come.
     func makeRoom(lacking isLacking: (Int) -> Bool) {
@@ -88,7 +91,8 @@ extension PartFolder {
         return wanted <= free
     }
 
-    /// Whether a file can be written where another version of it stands: it has something in it, and is this user's alone.
+    /// Whether a file can be written where another version of it stands: it has something in it, and is this user's
+    /// alone.
     func isRewritable(file index: Int) -> Bool {
         let path = tree.entry(ofFile: index).path
         guard

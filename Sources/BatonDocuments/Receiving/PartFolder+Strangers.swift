@@ -1,14 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import Glibc
 import SystemPackage
 
-/// What an earlier transfer has left in a part folder and the document has no more: the source may have changed between.
+/// What an earlier transfer has left in a part folder and the document has no more: the source may have changed
+/// between.
 extension PartFolder {
     /// Removes what is no entry of the document, and what is of another kind. Links go in any case: they are made last.
     ///
-    /// In the folder of this very version a file goes as well that has a second name, which a snapshot or a deduplicator
-    /// may have given it: it cannot be written to, and what the other name leads to stays. That of another version is put
-    /// aside later (``putAside(file:)``).
+    /// In the folder of this very version a file goes as well that has a second name, which a snapshot or a
+    /// deduplicator may have given it: it cannot be written to, and what the other name leads to stays. That of another
+    /// version is put aside later (``putAside(file:)``).
     ///
     /// - Parameter kept: paths of files that are put aside instead; nil in the folder of this version.
     func removeStrangers(keeping kept: Set<[UInt8]>?) throws(DocumentError) {

@@ -1,14 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import CLinux
 import Glibc
 import SystemPackage
 
-/// The folder that a document of many files is written to until it is whole: hidden, beside its destination, and for this
-/// user alone.
+/// The folder that a document of many files is written to until it is whole: hidden, beside its destination, and for
+/// this user alone.
 ///
 /// It stays where it is until it is committed or discarded, also when this object goes. Belongs to the thread that made
-/// it. Every call blocks on the disk. At most four descriptors are open: the folder, the one that was written to last, a
-/// file in it, and for a moment another.
+/// it. Every call blocks on the disk. At most four descriptors are open: the folder, the one that was written to last,
+/// a file in it, and for a moment another.
 final class PartFolder {
     /// What the document consists of.
     let tree: DocumentTree
@@ -35,8 +37,8 @@ final class PartFolder {
     /// - Parameters:
     ///   - name: what it is called until it is whole (``PartFileName``).
     ///   - umask: the permission bits that the user does not want.
-    /// - Throws: `destinationExists`, `destinationNotWritable`, `destinationFull`, `destinationUnsuitable`, `badName`, ...
-    ///   Nothing is left behind then.
+    /// - Throws: `destinationExists`, `destinationNotWritable`, `destinationFull`, `destinationUnsuitable`, `badName`,
+    ///   ... Nothing is left behind then.
     convenience init(
         creating tree: DocumentTree, named name: [UInt8], in destination: DestinationFolder,
         umask: mode_t = ProcessUmask.current
@@ -59,8 +61,9 @@ final class PartFolder {
 
     /// Opens the folder of an earlier transfer, and removes from it what the document, as it is now, has not.
     ///
-    /// - Parameter kept: of the folder of another version, paths of files that have something in them: those that the document
-    ///   has not any more are put aside instead, because it may have them under another path. Nil for this version.
+    /// - Parameter kept: of the folder of another version, paths of files that have something in them: those that the
+    ///   document has not any more are put aside instead, because it may have them under another path. Nil for this
+    ///   version.
     /// - Throws: `incomplete` where there is no such folder any more, or something in it that cannot be removed.
     convenience init(
         reopening tree: DocumentTree, named name: [UInt8], inode: UInt64, in destination: DestinationFolder,
@@ -200,8 +203,8 @@ final class PartFolder {
     /// Makes sure that everything is there, and gives it permissions, times and links.
     ///
     /// - Parameter isCancelled: is asked before each entry: there can be 100,000.
-    /// - Throws: `cancelled`, `incomplete` where a file is missing or too short, `destinationUnsuitable` where two entries
-    ///   have become one, ... The folder is still there then, to be prepared again or discarded.
+    /// - Throws: `cancelled`, `incomplete` where a file is missing or too short, `destinationUnsuitable` where two
+    ///   entries have become one, ... The folder is still there then, to be prepared again or discarded.
     func prepare(unless isCancelled: () -> Bool = { false }) throws(DocumentError) {
         current = nil
         parent = nil

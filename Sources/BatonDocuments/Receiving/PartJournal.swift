@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import SystemPackage
 
@@ -8,13 +10,13 @@ import SystemPackage
 final class PartJournal {
     private let part: any Part
     private let place: PartPlace
-    /// Nil where it could not be made: then a transfer that is interrupted begins anew. What a full disk does not take of
-    /// it waits, and is written when there is room.
+    /// Nil where it could not be made: then a transfer that is interrupted begins anew. What a full disk does not take
+    /// of it waits, and is written when there is room.
     private var journal: TransferJournal?
     /// Nil until the first mark is due: most documents are on the disk before.
     private var marker: DiskMarker?
-    /// What the next mark is made through. It was opened before what that is to cover was written: Linux tells an error of
-    /// writing back to openings of before it, and to a later one only as long as nobody else has heard of it.
+    /// What the next mark is made through. It was opened before what that is to cover was written: Linux tells an error
+    /// of writing back to openings of before it, and to a later one only as long as nobody else has heard of it.
     private var witness: DescriptorToSynchronize?
     private var unmarkedByteCount: UInt64 = 0
     private let now: () -> UInt64
@@ -88,8 +90,8 @@ final class PartJournal {
         return journal.isFlushed ? chunks : verified()
     }
 
-    /// The part is about to be synchronised, by somebody else: ``distrust()``, ``endSynchronisation()`` or the end of the
-    /// part follow.
+    /// The part is about to be synchronised, by somebody else: ``distrust()``, ``endSynchronisation()`` or the end of
+    /// the part follow.
     func expectSynchronisation() {
         guard let journal else { return }
         // One that cannot be written says no more than before.

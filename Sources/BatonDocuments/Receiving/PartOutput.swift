@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import CLinux
 import SystemPackage
@@ -9,13 +11,13 @@ import SystemPackage
 /// the last `fsync` to do but the file's metadata and the disk's own cache, for which it still has to be called.
 ///
 /// Only chunks that are whole go past the cache, and only in files of ``directSize`` or more: a smaller document is
-/// looked at as soon as it has come, and is still in memory then. Everything else (a file's last chunk, a file with holes,
-/// a file system that takes no direct writes or does not say so) goes through the cache as ever. One descriptor does
-/// both: the flag of its opening is changed where need be, which is twice for a file. Who reads the same bytes later, by
-/// whatever descriptor, reads what was written: the kernel writes out and drops what the page cache has of a range before
-/// and after a direct write to it (`generic_file_direct_write`, `iomap_dio_rw`). What open(2) warns of, a direct and a
-/// cached access to the same bytes at the same time, does not happen: one thread writes to a part, a chunk is read only
-/// when it is verified, and nobody maps a part into memory.
+/// looked at as soon as it has come, and is still in memory then. Everything else (a file's last chunk, a file with
+/// holes, a file system that takes no direct writes or does not say so) goes through the cache as ever. One descriptor
+/// does both: the flag of its opening is changed where need be, which is twice for a file. Who reads the same bytes
+/// later, by whatever descriptor, reads what was written: the kernel writes out and drops what the page cache has of a
+/// range before and after a direct write to it (`generic_file_direct_write`, `iomap_dio_rw`). What open(2) warns of, a
+/// direct and a cached access to the same bytes at the same time, does not happen: one thread writes to a part, a chunk
+/// is read only when it is verified, and nobody maps a part into memory.
 struct PartOutput {
     /// Files from this size on are written past the page cache: 32 MiB.
     static let directSize: UInt64 = 32 << 20

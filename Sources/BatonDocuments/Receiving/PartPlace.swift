@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 import SystemPackage
 
@@ -11,8 +13,8 @@ struct PartPlace: Sendable {
     /// The folder of the ledger. A confined thread cannot open it.
     let records: RecordFolder
 
-    /// Makes durable who a part is of, and that it, its record and its journal have names: what a journal vouches for is of
-    /// no use where a power cut takes these away.
+    /// Makes durable who a part is of, and that it, its record and its journal have names: what a journal vouches for
+    /// is of no use where a power cut takes these away.
     ///
     /// - Throws: `stateUnavailable`, `busy`; what the disk of the destination says: `writeFailed`, ...
     func synchronize(_ record: PartFileRecord) throws(DocumentError) {

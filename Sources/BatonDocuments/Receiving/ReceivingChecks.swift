@@ -1,5 +1,7 @@
-/// What receiving looks at before it believes another device, or its own folder. Every program checks all of it: only the
-/// tests of attacks, inside this package, leave one out, to see that nothing else stands in the way.
+// SPDX-License-Identifier: Apache-2.0
+
+/// What receiving looks at before it believes another device, or its own folder. Every program checks all of it: only
+/// the tests of attacks, inside this package, leave one out, to see that nothing else stands in the way.
 package struct ReceivingChecks: OptionSet, Sendable {
     package let rawValue: UInt16
 

@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonProtocol
 import Glibc
 import SystemPackage
 
-/// What touches the disk while a document is received, on a thread of its own that can reach the destination and nothing
-/// else.
+/// What touches the disk while a document is received, on a thread of its own that can reach the destination and
+/// nothing else.
 ///
 /// The thread confines itself (``Landlock``) before it makes the part, and with that before the other device is
 /// asked for a byte. Every call waits for the thread, so it is made where blocking is allowed; ``endLater()`` alone
@@ -27,8 +29,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
     /// Makes the thread, confines it, and makes the part on it, or opens the one of an earlier transfer.
     ///
     /// - Throws: `busy` where there is no thread, descriptor or memory to be had, `stateUnavailable`, `notConfinable`,
-    ///   `cancelled` where the task that calls it is cancelled while it looks at what came before, and what making the part
-    ///   throws.
+    ///   `cancelled` where the task that calls it is cancelled while it looks at what came before, and what making the
+    ///   part throws.
     init(
         of tree: DocumentTree, from origin: String, in folder: DestinationFolder, ledger: PartFileLedger,
         against copies: [OlderCopy] = [], identity: DocumentIdentity = .unknown
@@ -111,8 +113,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         return content
     }
 
-    /// Whether a part is there. Where somebody removed it it is forgotten, and not where its disk is not mounted. What has its
-    /// name and is not it may be it later: it is left, and what it was is not built upon.
+    /// Whether a part is there. Where somebody removed it it is forgotten, and not where its disk is not mounted. What
+    /// has its name and is not it may be it later: it is left, and what it was is not built upon.
     ///
     /// - Throws: that nobody knows.
     private func isThere(_ unfinished: UnfinishedDocument, at place: PartPlace) throws(DocumentError) -> Bool {
@@ -122,7 +124,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         return false
     }
 
-    /// The part of an earlier transfer, whose room has gone to something else: what there is of others makes room for it.
+    /// The part of an earlier transfer, whose room has gone to something else: what there is of others makes room for
+    /// it.
     ///
     /// - Throws: `destinationFull` where there is none even so; everything stays then.
     private func content(
@@ -203,7 +206,8 @@ final class Reception: @unchecked Sendable {  // reason: after `init`, all that 
         try thread.perform { () throws(DocumentError) in self.bases.pieceSize }
     }
 
-    /// What tells another device which bytes of older copies are here; nil when all is told. After that it is told again.
+    /// What tells another device which bytes of older copies are here; nil when all is told. After that it is told
+    /// again.
     func nextSignatures() throws(DocumentError) -> SignatureBatch? {
         try thread.perform { () throws(DocumentError) in self.bases.nextSignatures() }
     }

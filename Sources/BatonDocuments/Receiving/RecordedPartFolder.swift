@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import CLinux
 import Glibc
@@ -14,7 +16,8 @@ final class RecordedPartFolder: Part {
 
     /// Makes the folder.
     ///
-    /// - Throws: what making it throws. Nothing is left behind then, or its record as well, so that the next start removes it.
+    /// - Throws: what making it throws. Nothing is left behind then, or its record as well, so that the next start
+    ///   removes it.
     init(creating tree: DocumentTree, at place: PartPlace) throws(DocumentError) {
         var record = PartFileRecord(of: tree.label, in: place.folder)
         // First without an inode, so that no moment exists in which the folder has no record.

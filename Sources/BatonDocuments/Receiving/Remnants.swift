@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What another version of a document has left in files of its part, where there was no room for both: the document is
 /// written over it chunk by chunk, and built upon what of it still stands.
 ///
-/// The chunk that was written over last is held in memory: an insertion moves what follows, and the next chunk then begins
-/// with its end. What was written over before that is gone, and what had to be built upon it comes again. 1 MiB, made when
-/// first needed. Belongs to the thread of the part.
+/// The chunk that was written over last is held in memory: an insertion moves what follows, and the next chunk then
+/// begins with its end. What was written over before that is gone, and what had to be built upon it comes again. 1 MiB,
+/// made when first needed. Belongs to the thread of the part.
 final class Remnants {
     /// How many requests may ask again for what could not be built, before the rest comes as it is: 2.
     static let attemptLimit = 2

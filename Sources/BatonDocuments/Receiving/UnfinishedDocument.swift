@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 import SystemPackage
 
@@ -17,7 +19,8 @@ struct UnfinishedDocument: Sendable {
 
     /// Bytes that are in it, or may be; blocks. What was written over a third version has something in all of it.
     ///
-    /// - Throws: `stateUnavailable`, `busy`: nobody knows. One of which that is taken for nothing may be given up for others.
+    /// - Throws: `stateUnavailable`, `busy`: nobody knows. One of which that is taken for nothing may be given up for
+    ///   others.
     func fullness(at place: PartPlace) throws(DocumentError) -> UInt64 {
         let content: TransferJournal.Content
         do throws(DocumentError) {
@@ -35,8 +38,8 @@ struct UnfinishedDocument: Sendable {
 }
 
 extension [UnfinishedDocument] {
-    /// The one in which most is first, then the others as they were, the newest first: that may be nearer to what the document
-    /// is now.
+    /// The one in which most is first, then the others as they were, the newest first: that may be nearer to what the
+    /// document is now.
     ///
     /// - Throws: that nobody knows how much is in one.
     func fullestFirst(at place: PartPlace) throws(DocumentError) -> [UnfinishedDocument] {
@@ -48,16 +51,16 @@ extension [UnfinishedDocument] {
 }
 
 extension DestinationFolder {
-    /// Whether a file would have room beside the part of another version of it. Of one with holes nobody knows what comes: as
-    /// much as of the other, as a rule.
+    /// Whether a file would have room beside the part of another version of it. Of one with holes nobody knows what
+    /// comes: as much as of the other, as a rule.
     func hasRoom(for tree: DocumentTree, beside stale: UnfinishedDocument) -> Bool {
         guard let file = tree[0].file, let free = freeByteCount else { return true }
         guard file.isSparse else { return file.size <= free }
         return min(file.size, byteCount(of: stale)) <= free
     }
 
-    /// Whether a file would have room in the place of parts: where not, nothing is given up for it. Of one with holes nobody
-    /// knows.
+    /// Whether a file would have room in the place of parts: where not, nothing is given up for it. Of one with holes
+    /// nobody knows.
     func hasRoom(for tree: DocumentTree, inPlaceOf stale: [UnfinishedDocument]) -> Bool {
         guard let file = tree[0].file, !file.isSparse, let free = freeByteCount else { return true }
         let given = stale.reduce(UInt64(0)) { $0.addingReportingOverflow(byteCount(of: $1)).partialValue }
@@ -72,11 +75,11 @@ extension DestinationFolder {
 }
 
 extension PartFileLedger {
-    /// What is unfinished of a document, whatever its version: of the same device, the same name and the same folder, the
-    /// newest first. Of the device's other documents the oldest go (``unfinishedLimitOfDevice``).
+    /// What is unfinished of a document, whatever its version: of the same device, the same name and the same folder,
+    /// the newest first. Of the device's other documents the oldest go (``unfinishedLimitOfDevice``).
     ///
-    /// Another document of that name is left to who goes on with it, unless its version is the same: then it has the same
-    /// bytes.
+    /// Another document of that name is left to who goes on with it, unless its version is the same: then it has the
+    /// same bytes.
     ///
     /// - Parameter header: what is to be received.
     /// - Throws: `busy`, `stateUnavailable`: what there is cannot be read at the moment.
@@ -95,8 +98,8 @@ extension PartFileLedger {
 }
 
 extension DocumentTree {
-    /// Whether another document has the same entries, and every file the same version: then it has the same bytes. Where it
-    /// has holes is no part of that.
+    /// Whether another document has the same entries, and every file the same version: then it has the same bytes.
+    /// Where it has holes is no part of that.
     func isSameVersion(as other: DocumentTree) -> Bool {
         guard label == other.label, entryCount == other.entryCount else { return false }
         return (0..<entryCount).allSatisfy { index in

@@ -1,16 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CXXHash
 
 /// The XXH3-128 checksum of a chunk (seed 0, default secret).
 ///
 /// It finds damage by disks, memory and mistakes; against people there is TLS.
-public struct ChunkChecksum: Sendable, Hashable {
+package struct ChunkChecksum: Sendable, Hashable {
     /// The checksum's more significant half: the first 8 bytes on the wire.
-    public let high: UInt64
+    package let high: UInt64
     /// The less significant half: the last 8 bytes.
-    public let low: UInt64
+    package let low: UInt64
 
     /// The checksum of these bytes: about 20 µs for 1 MiB in cache.
-    public init(of bytes: UnsafeRawBufferPointer) {
+    package init(of bytes: UnsafeRawBufferPointer) {
         self.init { baton_xxh3_128(bytes.baseAddress, bytes.count, $0) }
     }
 
@@ -21,7 +23,7 @@ public struct ChunkChecksum: Sendable, Hashable {
     }
 
     /// The checksum that stands at `bytes` in its canonical form (big endian). There have to be 16 bytes.
-    public init(canonical bytes: UnsafeRawBufferPointer) {
+    package init(canonical bytes: UnsafeRawBufferPointer) {
         high = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 0, as: UInt64.self))
         low = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
     }
@@ -35,7 +37,7 @@ public struct ChunkChecksum: Sendable, Hashable {
     }
 
     /// Writes the canonical form to the first 16 bytes of `bytes`.
-    public func write(to bytes: UnsafeMutableRawBufferPointer) {
+    package func write(to bytes: UnsafeMutableRawBufferPointer) {
         bytes.storeBytes(of: high.bigEndian, toByteOffset: 0, as: UInt64.self)
         bytes.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt64.self)
     }

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a chunk looks like on the wire: a header, its content in one of several encodings, and the content's checksum.
 ///
 /// See "Chunk record" in the wire specification.
-public enum ChunkRecord {
+package enum ChunkRecord {
     /// How the content is said.
-    public enum Encoding: UInt8, Sendable, Hashable, CaseIterable {
+    package enum Encoding: UInt8, Sendable, Hashable, CaseIterable {
         /// The content itself; how many bytes follows from the layout.
         case plain = 0
         /// Nothing: every byte of the content is zero.
@@ -15,22 +17,22 @@ public enum ChunkRecord {
     }
 
     /// Bytes before the content: its encoding, and what the sender waits for.
-    public static let headerSize = 2
+    package static let headerSize = 2
     /// Bytes of the length that stands before an encoded content.
-    public static let lengthSize = 4
+    package static let lengthSize = 4
     /// Bytes of the checksum that follows.
-    public static let checksumSize = 16
+    package static let checksumSize = 16
     /// Bytes of the record of a whole chunk that comes plain, which most are.
-    public static let plainSize = headerSize + ChunkLayout.chunkSize + checksumSize
+    package static let plainSize = headerSize + ChunkLayout.chunkSize + checksumSize
     /// Bytes of the largest record: what a buffer needs to hold one. What is encoded is never larger than the content.
-    public static let capacity = size(ofContent: ChunkLayout.chunkSize)
+    package static let capacity = size(ofContent: ChunkLayout.chunkSize)
 
     /// Bytes that a record of so much content takes at the most.
-    public static func size(ofContent size: Int) -> Int { headerSize + lengthSize + size + checksumSize }
+    package static func size(ofContent size: Int) -> Int { headerSize + lengthSize + size + checksumSize }
 }
 
 /// What a transfer waits for most: the part of it that would have to be faster.
-public enum Bottleneck: UInt8, Sendable, Hashable, CaseIterable {
+package enum Bottleneck: UInt8, Sendable, Hashable, CaseIterable {
     /// Not known yet.
     case unknown = 0
     /// The network between the devices.

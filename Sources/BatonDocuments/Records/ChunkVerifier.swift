@@ -1,12 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CXXHash
 
 /// Takes a stream of chunk records apart, in slices of any size, and compares every checksum.
 ///
-/// What comes plain is handed on as it comes, and never copied. What comes encoded is gathered first and decoded at once:
-/// that takes up to 2 MiB, from the first such record on. One owner; not shared between threads.
-public struct ChunkVerifier: ~Copyable {
+/// What comes plain is handed on as it comes, and never copied. What comes encoded is gathered first and decoded at
+/// once: that takes up to 2 MiB, from the first such record on. One owner; not shared between threads.
+package struct ChunkVerifier: ~Copyable {
     /// What was found in a slice, in order.
-    public enum Event {
+    package enum Event {
         /// Content of a chunk from `offset` on, not verified yet. The bytes are on loan for the call.
         case content(chunk: UInt64, offset: Int, bytes: UnsafeRawBufferPointer)
         /// A chunk whose every byte is zero, not verified yet.
@@ -15,9 +17,9 @@ public struct ChunkVerifier: ~Copyable {
         case verified(chunk: UInt64, checksum: ChunkChecksum)
     }
 
-    /// Makes content of an encoded chunk: fills `content`, whose size is the chunk's, from `payload`. Where that returns `false`
-    /// nothing is told of the chunk: it has to come again.
-    public typealias Decoder = (
+    /// Makes content of an encoded chunk: fills `content`, whose size is the chunk's, from `payload`. Where that
+    /// returns `false` nothing is told of the chunk: it has to come again.
+    package typealias Decoder = (
         _ encoding: ChunkRecord.Encoding, _ payload: UnsafeRawBufferPointer,
         _ content: UnsafeMutableRawBufferPointer
     ) throws(DocumentError) -> Bool
@@ -34,15 +36,15 @@ public struct ChunkVerifier: ~Copyable {
     }
 
     /// How the document is cut.
-    public let layout: ChunkLayout
+    package let layout: ChunkLayout
     /// Chunks found intact so far.
-    public private(set) var verifiedChunkCount: UInt64 = 0
+    package private(set) var verifiedChunkCount: UInt64 = 0
     /// Bytes of the document in them.
-    public private(set) var verifiedByteCount: UInt64 = 0
+    package private(set) var verifiedByteCount: UInt64 = 0
     /// Records that have ended.
     private var recordCount: UInt64 = 0
     /// What the sender said last that it waits for.
-    public private(set) var senderBottleneck = Bottleneck.unknown
+    package private(set) var senderBottleneck = Bottleneck.unknown
 
     /// Whether checksums are compared: see ``ReceivingChecks``.
     private let comparesChecksums: Bool
@@ -61,7 +63,7 @@ public struct ChunkVerifier: ~Copyable {
     /// A verifier of the records of `ranges`, one range after the other; nil when the document has no such chunks.
     ///
     /// - Parameter label: the document's name, for the errors.
-    public init?(layout: ChunkLayout, ranges: [Range<UInt64>], label: DocumentLabel) {
+    package init?(layout: ChunkLayout, ranges: [Range<UInt64>], label: DocumentLabel) {
         self.init(layout: layout, ranges: ranges, label: label, checks: .all)
     }
 
@@ -93,7 +95,7 @@ public struct ChunkVerifier: ~Copyable {
     }
 
     /// Whether every chunk has come and is intact.
-    public var isComplete: Bool {
+    package var isComplete: Bool {
         if case .complete = phase { true } else { false }
     }
 
@@ -101,10 +103,10 @@ public struct ChunkVerifier: ~Copyable {
     ///
     /// - Parameter decode: what makes content of what comes encoded; refuses it by default, for a receiver that has not
     ///   asked for it.
-    /// - Throws: `checksumMismatch`; `badRecord` for a record that is none; `excess` when bytes come after the last one;
-    ///   what `decode` and `handle` throw. After an error the verifier is of no more use: every later call throws
+    /// - Throws: `checksumMismatch`; `badRecord` for a record that is none; `excess` when bytes come after the last
+    ///   one; what `decode` and `handle` throw. After an error the verifier is of no more use: every later call throws
     ///   `cancelled`.
-    public mutating func receive(
+    package mutating func receive(
         _ bytes: UnsafeRawBufferPointer, decode: Decoder? = nil, handle: (Event) throws(DocumentError) -> Void
     ) throws(DocumentError) {
         var taken = 0
@@ -117,7 +119,7 @@ public struct ChunkVerifier: ~Copyable {
     /// The same, to the end of the next record and no further.
     ///
     /// - Returns: how many bytes were taken: all, or up to the end of a record.
-    public mutating func receiveRecord(
+    package mutating func receiveRecord(
         _ bytes: UnsafeRawBufferPointer, decode: Decoder? = nil, handle: (Event) throws(DocumentError) -> Void
     ) throws(DocumentError) -> Int {
         var rest = bytes[...]
@@ -136,7 +138,7 @@ public struct ChunkVerifier: ~Copyable {
     /// Call it at the stream's end.
     ///
     /// - Throws: `incomplete` when something is missing.
-    public func finish() throws(DocumentError) {
+    package func finish() throws(DocumentError) {
         guard isComplete || !requiresAll else { throw DocumentError(.incomplete, subject) }
     }
 

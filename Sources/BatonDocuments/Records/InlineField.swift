@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The bytes of a record's field as they arrive, without an allocation: at most 16.
 struct InlineField {
     private var storage: (UInt64, UInt64) = (0, 0)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Checksums of chunks that are all zeros: that of a whole chunk is computed once.
 final class ZeroChecksum {
     private var whole: ChunkChecksum?

@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonProtocol
 
 /// Makes the records of chunks, each in the encoding that says it shortest without costing more time than it saves.
 ///
-/// Content is read straight to where it is sent from. An encoding is tried aside, in room of 1 MiB that is made when first
-/// needed, and takes the content's place where it is smaller. Where there is both an older copy and a receiver that takes
-/// what is compressed, there are two such rooms, and the smaller of two encodings is sent.
+/// Content is read straight to where it is sent from. An encoding is tried aside, in room of 1 MiB that is made when
+/// first needed, and takes the content's place where it is smaller. Where there is both an older copy and a receiver
+/// that takes what is compressed, there are two such rooms, and the smaller of two encodings is sent.
 struct ChunkEncoder: ~Copyable {
     /// Where the time went.
     var times = DocumentReader.Times()

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import CLinux
 import Glibc
@@ -5,9 +7,9 @@ import SystemPackage
 
 /// The files of a scanned document, to be opened one by one.
 ///
-/// The folder is held open: what is beneath it is what is sent, whatever happens to its path. A document that is one file
-/// is opened by its path each time, so that a file that took its place shows. Every call blocks on the disk; safe to use
-/// from any thread.
+/// The folder is held open: what is beneath it is what is sent, whatever happens to its path. A document that is one
+/// file is opened by its path each time, so that a file that took its place shows. Every call blocks on the disk; safe
+/// to use from any thread.
 final class DocumentFiles: Sendable {
     private enum Root: ~Copyable, Sendable {
         case file
@@ -22,7 +24,8 @@ final class DocumentFiles: Sendable {
 
     /// Opens the folder of a document, where it is one.
     ///
-    /// - Throws: `unreadable`, `sourceChanged` where it is no folder any more, or not there: another may be about to come.
+    /// - Throws: `unreadable`, `sourceChanged` where it is no folder any more, or not there: another may be about to
+    ///   come.
     init(_ document: ScannedDocument) throws(DocumentError) {
         tree = document.tree
         path = document.path
@@ -64,8 +67,9 @@ final class DocumentFiles: Sendable {
     }
 
     /// Makes sure that all of a folder is as it was offered: every file, one without bytes as well, and every folder,
-    /// whose time tells that something has come, gone or got another name in it; and the folder itself, in whose place another
-    /// one may stand. Then it is walked again, because what came and went, such as the lock of an editor, is no change.
+    /// whose time tells that something has come, gone or got another name in it; and the folder itself, in whose place
+    /// another one may stand. Then it is walked again, because what came and went, such as the lock of an editor, is no
+    /// change.
     ///
     /// - Throws: `sourceChanged`; `unreadable`, `readFailed`, `busy`, `cancelled`: nobody knows whether it is.
     func requireUnchangedFolder() throws(DocumentError) {
@@ -92,8 +96,8 @@ final class DocumentFiles: Sendable {
         }
     }
 
-    /// Makes sure, right after a folder was walked, that nothing has come or gone since: its folders are walked one after the
-    /// other, and what is moved from one to another meanwhile may have been found in neither.
+    /// Makes sure, right after a folder was walked, that nothing has come or gone since: its folders are walked one
+    /// after the other, and what is moved from one to another meanwhile may have been found in neither.
     ///
     /// - Throws: `sourceChanged`; it is to be walked again then. `unreadable`, `readFailed`, `busy`.
     func requireUntouchedFolder() throws(DocumentError) {
@@ -102,7 +106,8 @@ final class DocumentFiles: Sendable {
 
     /// Whether something may have come or gone in a folder, or another one stands in its place.
     ///
-    /// - Throws: `sourceChanged` where a file is another one now, or something is not there; `unreadable`, `readFailed`, `busy`.
+    /// - Throws: `sourceChanged` where a file is another one now, or something is not there; `unreadable`,
+    ///   `readFailed`, `busy`.
     private func wasTouched() throws(DocumentError) -> Bool {
         switch root {
         case .file: return false

@@ -1,5 +1,7 @@
-public import BatonEventLoop
-public import BatonProtocol
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonEventLoop
+package import BatonProtocol
 import Glibc
 import SystemPackage
 
@@ -8,9 +10,9 @@ import SystemPackage
 /// It runs on a thread of its own (`BlockingExecutor`), never on an event loop. Disk and network overlap when the
 /// caller asks for the next chunks while the stream still sends the last ones: two buffers per transfer do.
 ///
-/// Each file is compared with what was offered when it is opened and after every chunk, and a whole folder before its last
-/// chunk; a chunk is handed out only when nothing has changed.
-public actor DocumentReader {
+/// Each file is compared with what was offered when it is opened and after every chunk, and a whole folder before its
+/// last chunk; a chunk is handed out only when nothing has changed.
+package actor DocumentReader {
     private enum State {
         case reading
         case ended
@@ -18,40 +20,40 @@ public actor DocumentReader {
     }
 
     /// What the receiver takes besides plain content.
-    public struct Encodings: Sendable {
+    package struct Encodings: Sendable {
         /// Bytes that it has already; nil when it has told none.
-        public var signatures: SignatureIndex?
+        package var signatures: SignatureIndex?
         /// Whether it takes compressed chunks.
-        public var takesCompressed: Bool
+        package var takesCompressed: Bool
 
         /// Plain content alone by default.
-        public init(signatures: SignatureIndex? = nil, takesCompressed: Bool = false) {
+        package init(signatures: SignatureIndex? = nil, takesCompressed: Bool = false) {
             self.signatures = signatures
             self.takesCompressed = takesCompressed
         }
     }
 
     /// Chunks that were read, as records back to back.
-    public struct Records: Sendable {
+    package struct Records: Sendable {
         /// The records: the caller's, to be given back with `BufferPool.release` when they were sent.
-        public let buffer: Buffer
+        package let buffer: Buffer
         /// Bytes of the document in them.
-        public let contentByteCount: UInt64
+        package let contentByteCount: UInt64
     }
 
     /// Where the time of reading went.
-    public struct Times: Sendable, Hashable {
+    package struct Times: Sendable, Hashable {
         /// Opening and reading files.
-        public var disk = Duration.zero
+        package var disk = Duration.zero
         /// Comparing, compressing and checking.
-        public var processor = Duration.zero
+        package var processor = Duration.zero
 
         /// No time.
-        public init() {}
+        package init() {}
     }
 
     /// What is read.
-    public nonisolated let document: ScannedDocument
+    package nonisolated let document: ScannedDocument
 
     private nonisolated let executor: BlockingExecutor
     private let pool: BufferPool
@@ -63,20 +65,20 @@ public actor DocumentReader {
     private var state = State.reading
 
     /// The reader's own thread.
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     /// Opens a document for reading.
     ///
     /// - Parameters:
     ///   - document: what was scanned when it was offered or last saved.
     ///   - ranges: which chunks, one range after the other; all by default.
-    ///   - isExcerpt: somebody looks at these chunks alone: what else changes in the folder is none of their concern. They
-    ///     are all that is missing of the document by default.
+    ///   - isExcerpt: somebody looks at these chunks alone: what else changes in the folder is none of their concern.
+    ///     They are all that is missing of the document by default.
     ///   - pool: where the buffers come from. They need `ChunkRecord.capacity`.
     ///   - executor: the thread that blocks; one of its own by default.
-    /// - Throws: `unreadable`, `readFailed`; `sourceChanged` when the document is another one now, or not there; `badRange`,
-    ///   `busy`.
-    public static func open(
+    /// - Throws: `unreadable`, `readFailed`; `sourceChanged` when the document is another one now, or not there;
+    ///   `badRange`, `busy`.
+    package static func open(
         _ document: ScannedDocument, ranges: [Range<UInt64>]? = nil, isExcerpt: Bool = false,
         pool: BufferPool, executor: BlockingExecutor? = nil
     ) async throws(DocumentError) -> DocumentReader {
@@ -112,9 +114,9 @@ public actor DocumentReader {
     /// - Parameters:
     ///   - bottleneck: what the transfer waits for at this device, for the receiver to know.
     ///   - linkWait: how long the network has waited for the last records to go, which tells whether compressing pays.
-    /// - Throws: `sourceChanged`, `unreadable`, `readFailed`, `cancelled`, `busy`. After `sourceChanged` and `readFailed` every
-    ///   later call throws the same, and the file is closed.
-    public func next(
+    /// - Throws: `sourceChanged`, `unreadable`, `readFailed`, `cancelled`, `busy`. After `sourceChanged` and
+    ///   `readFailed` every later call throws the same, and the file is closed.
+    package func next(
         telling bottleneck: Bottleneck = .unknown, linkWait: Duration = .zero
     ) async throws(DocumentError) -> Records? {
         guard try hasMore() else { return nil }
@@ -136,7 +138,7 @@ public actor DocumentReader {
     /// Whether there are chunks that have not been read.
     ///
     /// - Throws: what reading has failed with.
-    public func hasMore() throws(DocumentError) -> Bool {
+    package func hasMore() throws(DocumentError) -> Bool {
         switch state {
         case .reading: return !remaining.isEmpty
         case .ended: return false
@@ -147,7 +149,7 @@ public actor DocumentReader {
     /// As ``next(telling:linkWait:)``, into an empty buffer that the caller has; only where there is more.
     ///
     /// - Returns: bytes of the document in it.
-    public func read(
+    package func read(
         into buffer: Buffer, telling bottleneck: Bottleneck, linkWait: Duration
     ) throws(DocumentError) -> UInt64 {
         do throws(DocumentError) {
@@ -160,18 +162,18 @@ public actor DocumentReader {
         }
     }
 
-    /// Bytes of a document that is one file, as they are, into an empty buffer with room for them: for whoever reads it on
-    /// this device.
+    /// Bytes of a document that is one file, as they are, into an empty buffer with room for them: for whoever reads it
+    /// on this device.
     ///
     /// - Throws: `sourceChanged`, `readFailed`.
-    public func readContent(_ bytes: Range<UInt64>, into buffer: Buffer) throws(DocumentError) {
+    package func readContent(_ bytes: Range<UInt64>, into buffer: Buffer) throws(DocumentError) {
         let content = UnsafeMutableRawBufferPointer(rebasing: buffer.writable[..<bytes.count])
         try file(0).read(into: content, at: bytes.lowerBound)
         buffer.count = content.count
     }
 
     /// The receiver takes these from the next chunk on.
-    public func take(_ encodings: Encodings) {
+    package func take(_ encodings: Encodings) {
         encoder = ChunkEncoder(encodings)
     }
 
@@ -181,10 +183,10 @@ public actor DocumentReader {
     }
 
     /// Where the time went so far.
-    public var times: Times { encoder.times }
+    package var times: Times { encoder.times }
 
     /// Closes the file; ``next(telling:linkWait:)`` returns nil from then on. Dropping the reader closes it as well.
-    public func close() {
+    package func close() {
         current = nil
         remaining = []
         state = .ended
@@ -204,8 +206,8 @@ public actor DocumentReader {
         while let range = remaining.first {
             let place = document.tree.layout.place(of: range.lowerBound)
             let file = try file(place.file)
-            // Of a hole nothing but its record goes along. Asked once: it may be filled at any moment, and what is read then
-            // would need the room.
+            // Of a hole nothing but its record goes along. Asked once: it may be filled at any moment, and what is read
+            // then would need the room.
             let isHole = file.isHole(place.range)
             let size = isHole ? 0 : place.size
             guard buffer.capacity - buffer.count >= ChunkRecord.size(ofContent: size) || content == 0 else { break }
@@ -270,8 +272,8 @@ final class CurrentFile {
     /// Whether there is nothing but a hole.
     func isHole(_ range: Range<UInt64>) -> Bool { isSparse && !opened.hasData(in: range) }
 
-    /// Reads bytes, all that are asked for, and makes sure that they are of the version that was offered: a later change
-    /// is seen with the next chunk.
+    /// Reads bytes, all that are asked for, and makes sure that they are of the version that was offered: a later
+    /// change is seen with the next chunk.
     func read(into bytes: UnsafeMutableRawBufferPointer, at offset: UInt64) throws(DocumentError) {
         guard try readSome(into: bytes, at: offset) == bytes.count else { throw DocumentError(.sourceChanged, name) }
         try requireUnchanged()

@@ -1,23 +1,26 @@
-public import BatonEventLoop
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonEventLoop
 import Glibc
-public import SystemPackage
+package import SystemPackage
 
 /// Finds out what a document consists of.
-public enum DocumentScan {
+package enum DocumentScan {
     /// How often a folder is walked that does not keep still, before that is an error.
     private static let attempts = 3
 
-    /// Looks at a file or folder that a user wants to offer, and at everything in it, and makes sure that it can be read.
+    /// Looks at a file or folder that a user wants to offer, and at everything in it, and makes sure that it can be
+    /// read.
     ///
-    /// Blocking: call it on a `BlockingExecutor`. `path` itself may be a link, because it is the user's own choice; links
-    /// in a folder are not followed. File systems that are mounted in the folder belong to it. Nothing is opened but
-    /// folders, and files that say they have no bytes.
+    /// Blocking: call it on a `BlockingExecutor`. `path` itself may be a link, because it is the user's own choice;
+    /// links in a folder are not followed. File systems that are mounted in the folder belong to it. Nothing is opened
+    /// but folders, and files that say they have no bytes.
     ///
     /// - Parameter room: what the tree takes of a budget; nil, the default, takes nothing.
     /// - Throws: `missing`, `unreadable` (with the name of what cannot be read), `notRegularFile`, `badName`,
     ///   `tooManyEntries`, `tooDeep`, `tooLarge`, `sourceChanged` for a folder that changed each time it was walked;
     ///   `busy` where the budget has no room; `cancelled` when the task is.
-    public static func scan(_ path: FilePath, room: GrowingRoom? = nil) throws(DocumentError) -> ScannedDocument {
+    package static func scan(_ path: FilePath, room: GrowingRoom? = nil) throws(DocumentError) -> ScannedDocument {
         try scan(path, room: room, keepsInodes: nil)
     }
 

@@ -1,34 +1,37 @@
-public import BatonEventLoop
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonEventLoop
 import Glibc
-public import SystemPackage
+package import SystemPackage
 
 /// A file or folder of this machine that is fit to be offered, as it was when it was looked at.
-public struct DocumentSource: Sendable, Hashable {
-    /// Where it is. A relative path means the process's current folder: callers that offer it for later make it absolute.
-    public let path: FilePath
+package struct DocumentSource: Sendable, Hashable {
+    /// Where it is. A relative path means the process's current folder: callers that offer it for later make it
+    /// absolute.
+    package let path: FilePath
     /// The name it is offered under: the last component of `path`, also where that is a symbolic link.
-    public let label: DocumentLabel
+    package let label: DocumentLabel
     /// What tells whether it is still the same, unchanged file; of a folder nothing but which one it is.
-    public let identity: FileIdentity
+    package let identity: FileIdentity
     /// Read, write and execute bits of owner, group and others (0 to 0o777); set-id and sticky bits are never offered.
-    public let permissions: UInt16
+    package let permissions: UInt16
 
     /// Which document it is, whatever is in it.
-    public let document: DocumentIdentity
+    package let document: DocumentIdentity
 
     /// What is in it, where it is a folder.
-    public let folder: Folder?
+    package let folder: Folder?
 
     /// What is known of a folder that was walked.
-    public struct Folder: Sendable, Hashable {
+    package struct Folder: Sendable, Hashable {
         /// Bytes of all files.
-        public let size: UInt64
+        package let size: UInt64
         /// What will not be sent.
-        public let leftOut: ScannedDocument.LeftOut
+        package let leftOut: ScannedDocument.LeftOut
     }
 
     /// Size in bytes: of a folder that of all files in it.
-    public var size: UInt64 { folder?.size ?? identity.size }
+    package var size: UInt64 { folder?.size ?? identity.size }
 
     /// Looks at a file, or at a folder and everything in it, that a user wants to offer, and makes sure that it can be
     /// read.
@@ -37,7 +40,7 @@ public struct DocumentSource: Sendable, Hashable {
     ///
     /// - Parameter room: what looking at a folder takes of a budget meanwhile; nil, the default, takes nothing.
     /// - Throws: as ``inspect(_:)`` and ``DocumentScan/scan(_:room:)``.
-    public static func survey(_ path: FilePath, room: GrowingRoom? = nil) throws(DocumentError) -> DocumentSource {
+    package static func survey(_ path: FilePath, room: GrowingRoom? = nil) throws(DocumentError) -> DocumentSource {
         do {
             return try inspect(path)
         } catch {
@@ -62,7 +65,7 @@ public struct DocumentSource: Sendable, Hashable {
     /// pipe or device is never opened to find out what it is.
     ///
     /// - Throws: `missing`, `unreadable`, `isFolder`, `notRegularFile`, `badName`.
-    public static func inspect(_ path: FilePath) throws(DocumentError) -> DocumentSource {
+    package static func inspect(_ path: FilePath) throws(DocumentError) -> DocumentSource {
         try open(path).source
     }
 
@@ -118,34 +121,34 @@ struct OpenedDocument: ~Copyable {
 /// What tells one state of a file from another: which file it is, its size, and when its content and its entry changed.
 ///
 /// An edit in place within one tick of the file system's clock is not seen, nor one by who has been writing already,
-/// unless the state is a settled one (``SystemCalls/settledStatus(of:sleep:)``). Nor is one after which the old time is set
-/// again on FAT and exFAT, which have no time that programs cannot set.
-public struct FileIdentity: Sendable, Hashable {
+/// unless the state is a settled one (``SystemCalls/settledStatus(of:sleep:)``). Nor is one after which the old time is
+/// set again on FAT and exFAT, which have no time that programs cannot set.
+package struct FileIdentity: Sendable, Hashable {
     /// A time of the file system's clock.
-    public struct Time: Sendable, Hashable {
+    package struct Time: Sendable, Hashable {
         /// Seconds since 1970, negative before.
-        public let seconds: Int64
+        package let seconds: Int64
         /// Nanoseconds within the second.
-        public let nanoseconds: Int64
+        package let nanoseconds: Int64
 
         /// A time.
-        public init(seconds: Int64, nanoseconds: Int64) {
+        package init(seconds: Int64, nanoseconds: Int64) {
             self.seconds = seconds
             self.nanoseconds = nanoseconds
         }
     }
 
     /// The file system.
-    public let device: UInt64
-    /// The file's number in it; where the file system does not keep it, when the file was made, in nanoseconds since 1970,
-    /// or 0 where that is not kept either.
-    public private(set) var inode: UInt64
+    package let device: UInt64
+    /// The file's number in it; where the file system does not keep it, when the file was made, in nanoseconds since
+    /// 1970, or 0 where that is not kept either.
+    package private(set) var inode: UInt64
     /// Bytes.
-    public let size: UInt64
+    package let size: UInt64
     /// When the content last changed, as the file says; programs can set it.
-    public let modified: Time
+    package let modified: Time
     /// When content or entry last changed; programs cannot set it.
-    public let changed: Time
+    package let changed: Time
 
     init(_ status: stat) {
         device = UInt64(status.st_dev)

@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import Glibc
 import SystemPackage
 
 /// One walk through a folder, in the order of a manifest.
 ///
-/// It holds one descriptor for each level, 65 at most, and the names of the folders on the way; with the entries that is
-/// bounded by the limits of ``DocumentTree``, and taken of its room. It ends at the next entry when its task is
+/// It holds one descriptor for each level, 65 at most, and the names of the folders on the way; with the entries that
+/// is bounded by the limits of ``DocumentTree``, and taken of its room. It ends at the next entry when its task is
 /// cancelled.
 struct FolderWalk {
     /// Bytes that a list of names takes for each, beside the name.

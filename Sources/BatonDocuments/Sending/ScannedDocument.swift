@@ -1,20 +1,23 @@
-public import SystemPackage
+// SPDX-License-Identifier: Apache-2.0
+
+package import SystemPackage
 
 /// A file or folder of this machine that is fit to be offered, with all that is in it.
-public struct ScannedDocument: Sendable {
-    /// Where it is. A relative path means the process's current folder: callers that offer it for later make it absolute.
-    public let path: FilePath
+package struct ScannedDocument: Sendable {
+    /// Where it is. A relative path means the process's current folder: callers that offer it for later make it
+    /// absolute.
+    package let path: FilePath
     /// What it consists of.
-    public let tree: DocumentTree
+    package let tree: DocumentTree
     /// What is in the folder and will not be sent.
-    public let leftOut: LeftOut
+    package let leftOut: LeftOut
     /// Which document it is, whatever is in it.
-    public internal(set) var identity = DocumentIdentity.unknown
+    package internal(set) var identity = DocumentIdentity.unknown
 
     /// A file that was inspected.
     ///
     /// - Throws: `tooLarge`.
-    public init(_ source: DocumentSource) throws(DocumentError) {
+    package init(_ source: DocumentSource) throws(DocumentError) {
         path = source.path
         tree = try DocumentTree(
             file: .init(
@@ -30,14 +33,14 @@ public struct ScannedDocument: Sendable {
     }
 
     /// What a folder has that no document can have: links that lead outside, sockets, pipes and devices.
-    public struct LeftOut: Sendable, Hashable {
+    package struct LeftOut: Sendable, Hashable {
         /// How many of them are named at most: 3.
-        public static let exampleLimit = 3
+        package static let exampleLimit = 3
 
         /// How many entries there are.
-        public private(set) var count = 0
+        package private(set) var count = 0
         /// The first of them.
-        public private(set) var examples: [EntryPath] = []
+        package private(set) var examples: [EntryPath] = []
 
         mutating func add(_ path: EntryPath) {
             count += 1
@@ -45,7 +48,7 @@ public struct ScannedDocument: Sendable {
         }
 
         /// What the user is to be told; nil where nothing was left out.
-        public var message: String? {
+        package var message: String? {
             guard count > 0 else { return nil }
             let names = examples.map { "'\($0)'" }.joined(separator: ", ")
             let more = count > examples.count ? " and \(count - examples.count) more" : ""
@@ -58,10 +61,10 @@ public struct ScannedDocument: Sendable {
 extension FileVersion {
     /// The version of a file in this state: XXH3-128 of inode, size and both times.
     ///
-    /// The device's number is not in it: it changes with the order in which disks are found. Nor is an inode that its file
-    /// system does not keep: when the file was made stands for it, without which files that are equal in all else could
-    /// exchange their names. Everything is kept as 8 bytes, big endian. It tells states of one path apart
-    /// and is no secret; it is no checksum of the content.
+    /// The device's number is not in it: it changes with the order in which disks are found. Nor is an inode that its
+    /// file system does not keep: when the file was made stands for it, without which files that are equal in all else
+    /// could exchange their names. Everything is kept as 8 bytes, big endian. It tells states of one path apart and is
+    /// no secret; it is no checksum of the content.
     init(of identity: FileIdentity) {
         let numbers = [
             identity.inode, identity.size, UInt64(bitPattern: identity.modified.seconds),

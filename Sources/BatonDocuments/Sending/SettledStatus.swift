@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import CLinux
 import Glibc
@@ -8,14 +10,15 @@ extension SystemCalls {
     ///
     /// By itself that is so of who begins to write. Two do not begin: a store to a mapped page that is not on disk yet
     /// touches no time, and a long write touches it at its start only. So mapped pages are write-protected, and a write
-    /// under way is waited for; both cost something only where something has the file open for writing. An edit within the
-    /// tick of the clock in which the file was changed has the same time, so the tick is waited for: 4 ms as a rule. That
-    /// comes first: a write that begins, or a page that is stored to, before the tick is over would have its time for good.
-    /// What is changed meanwhile is another state than the document was described in, which is for the caller to notice.
+    /// under way is waited for; both cost something only where something has the file open for writing. An edit within
+    /// the tick of the clock in which the file was changed has the same time, so the tick is waited for: 4 ms as a
+    /// rule. That comes first: a write that begins, or a page that is stored to, before the tick is over would have its
+    /// time for good. What is changed meanwhile is another state than the document was described in, which is for the
+    /// caller to notice.
     ///
     /// Not seen are a store to a mapped file of a file system without a disk (tmpfs), or without pages of its own
-    /// (overlays); a write past the page cache (`O_DIRECT`) that was under way; and an edit within a tick of a file system
-    /// that keeps coarser times (FAT: 2 s): a documented residue.
+    /// (overlays); a write past the page cache (`O_DIRECT`) that was under way; and an edit within a tick of a file
+    /// system that keeps coarser times (FAT: 2 s): a documented residue.
     ///
     /// - Parameter sleep: waits so many microseconds; of its own where a test does something meanwhile.
     static func settledStatus(
@@ -34,8 +37,8 @@ extension SystemCalls {
 
 /// The clock of which the kernel takes the times of files: it goes on with a tick, a few milliseconds at a time.
 private enum FileClock {
-    /// How long the tick lasts, in microseconds, if it is the one of this time; nil of any other. (Newer kernels have times
-    /// within the tick, and tell two edits apart by them where somebody looked between.)
+    /// How long the tick lasts, in microseconds, if it is the one of this time; nil of any other. (Newer kernels have
+    /// times within the tick, and tell two edits apart by them where somebody looked between.)
     static func tick(of time: FileIdentity.Time) -> useconds_t? {
         var (now, resolution) = (timespec(), timespec())
         guard

@@ -1,20 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How the bytes of a document's files are cut into chunks.
 ///
-/// A chunk is 1 MiB at a multiple of 1 MiB of its file; a file's last one is what is left, and a file of 0 bytes has none.
-/// Chunks are numbered through all files, in the order of the manifest. Offsets of the document count through all files
-/// as well: those of a document that is one file are the file's. See "Document ranges" in the wire specification.
-public struct ChunkLayout: Sendable, Hashable {
+/// A chunk is 1 MiB at a multiple of 1 MiB of its file; a file's last one is what is left, and a file of 0 bytes has
+/// none. Chunks are numbered through all files, in the order of the manifest. Offsets of the document count through all
+/// files as well: those of a document that is one file are the file's. See "Document ranges" in the wire specification.
+package struct ChunkLayout: Sendable, Hashable {
     /// Bytes of every chunk but a file's last: 1 MiB.
-    public static let chunkSize = 1 << 20
+    package static let chunkSize = 1 << 20
 
     /// Where a chunk is.
-    public struct Place: Sendable, Hashable {
+    package struct Place: Sendable, Hashable {
         /// Which of the document's files, from 0.
-        public let file: Int
+        package let file: Int
         /// Bytes of the file before the chunk.
-        public let offset: UInt64
+        package let offset: UInt64
         /// Bytes of the chunk, 1 to ``ChunkLayout/chunkSize``.
-        public let size: Int
+        package let size: Int
     }
 
     /// Bytes of all files before each file, and at the end of all.
@@ -25,14 +27,14 @@ public struct ChunkLayout: Sendable, Hashable {
     /// The layout of a document that is one file of `documentSize` bytes.
     ///
     /// - Returns: nil above 2^63 - 1 bytes, which no file can have.
-    public init?(documentSize: UInt64) {
+    package init?(documentSize: UInt64) {
         self.init(fileSizes: CollectionOfOne(documentSize))
     }
 
     /// The layout of a document of files of these sizes.
     ///
     /// - Returns: nil above 2^63 - 1 bytes in all: the largest file offset.
-    public init?(fileSizes: some Collection<UInt64>) {
+    package init?(fileSizes: some Collection<UInt64>) {
         var starts: [UInt64] = [0]
         var chunks: [UInt64] = [0]
         starts.reserveCapacity(fileSizes.count + 1)
@@ -55,53 +57,53 @@ public struct ChunkLayout: Sendable, Hashable {
     }
 
     /// How many files there are.
-    public var fileCount: Int { fileStarts.count - 1 }
+    package var fileCount: Int { fileStarts.count - 1 }
 
     /// Bytes of all files.
-    public var documentSize: UInt64 { fileStarts[fileCount] }
+    package var documentSize: UInt64 { fileStarts[fileCount] }
 
     /// How many chunks there are.
-    public var chunkCount: UInt64 { firstChunks[fileCount] }
+    package var chunkCount: UInt64 { firstChunks[fileCount] }
 
     /// Every chunk.
-    public var allChunks: Range<UInt64> { 0..<chunkCount }
+    package var allChunks: Range<UInt64> { 0..<chunkCount }
 
     /// Bytes of a file. It has to exist.
-    public func size(ofFile file: Int) -> UInt64 { fileStarts[file + 1] - fileStarts[file] }
+    package func size(ofFile file: Int) -> UInt64 { fileStarts[file + 1] - fileStarts[file] }
 
     /// The bytes of a file, among those of the document. It has to exist.
-    public func bytes(ofFile file: Int) -> Range<UInt64> { fileStarts[file]..<fileStarts[file + 1] }
+    package func bytes(ofFile file: Int) -> Range<UInt64> { fileStarts[file]..<fileStarts[file + 1] }
 
     /// The chunks of a file. It has to exist.
-    public func chunks(ofFile file: Int) -> Range<UInt64> { firstChunks[file]..<firstChunks[file + 1] }
+    package func chunks(ofFile file: Int) -> Range<UInt64> { firstChunks[file]..<firstChunks[file + 1] }
 
     /// Whether the document has all these chunks.
-    public func contains(_ chunks: Range<UInt64>) -> Bool { chunks.upperBound <= chunkCount }
+    package func contains(_ chunks: Range<UInt64>) -> Bool { chunks.upperBound <= chunkCount }
 
     /// Where a chunk is. It has to exist.
-    public func place(of chunk: UInt64) -> Place {
+    package func place(of chunk: UInt64) -> Place {
         let file = Self.last(in: firstChunks, notAbove: chunk)
         let offset = (chunk - firstChunks[file]) * UInt64(Self.chunkSize)
         return Place(file: file, offset: offset, size: Int(min(UInt64(Self.chunkSize), size(ofFile: file) - offset)))
     }
 
     /// Where a chunk begins in the document. It has to exist, or be the one after the last.
-    public func offset(of chunk: UInt64) -> UInt64 {
+    package func offset(of chunk: UInt64) -> UInt64 {
         guard chunk < chunkCount else { return documentSize }
         let place = place(of: chunk)
         return fileStarts[place.file] + place.offset
     }
 
     /// Bytes of a chunk. It has to exist.
-    public func size(of chunk: UInt64) -> Int { place(of: chunk).size }
+    package func size(of chunk: UInt64) -> Int { place(of: chunk).size }
 
     /// Bytes of the document in these chunks. They have to exist.
-    public func byteCount(of chunks: Range<UInt64>) -> UInt64 {
+    package func byteCount(of chunks: Range<UInt64>) -> UInt64 {
         offset(of: chunks.upperBound) - offset(of: chunks.lowerBound)
     }
 
     /// The chunks that hold these bytes of the document; none for an empty range. The bytes have to exist.
-    public func chunks(covering bytes: Range<UInt64>) -> Range<UInt64> {
+    package func chunks(covering bytes: Range<UInt64>) -> Range<UInt64> {
         let first = chunk(at: bytes.lowerBound)
         return bytes.isEmpty ? first..<first : first..<(chunk(at: bytes.upperBound - 1) + 1)
     }

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One entry of a document: the file or folder itself, or what is in the folder.
-public struct DocumentEntry: Sendable, Hashable {
+package struct DocumentEntry: Sendable, Hashable {
     /// What an entry is.
-    public enum Kind: Sendable, Hashable {
+    package enum Kind: Sendable, Hashable {
         /// A regular file.
         case file(File)
         /// A folder.
@@ -11,18 +13,18 @@ public struct DocumentEntry: Sendable, Hashable {
     }
 
     /// What is to be known of a file before its bytes come.
-    public struct File: Sendable, Hashable {
+    package struct File: Sendable, Hashable {
         /// Bytes.
-        public var size: UInt64
+        package var size: UInt64
         /// Whether it may be executed.
-        public var isExecutable: Bool
+        package var isExecutable: Bool
         /// Whether it has holes, which are to be holes again.
-        public var isSparse: Bool
+        package var isSparse: Bool
         /// Tells one state of its content from another.
-        public var version: FileVersion
+        package var version: FileVersion
 
         /// A file, neither executable nor sparse by default.
-        public init(size: UInt64, isExecutable: Bool = false, isSparse: Bool = false, version: FileVersion = .none) {
+        package init(size: UInt64, isExecutable: Bool = false, isSparse: Bool = false, version: FileVersion = .none) {
             self.size = size
             self.isExecutable = isExecutable
             self.isSparse = isSparse
@@ -31,21 +33,21 @@ public struct DocumentEntry: Sendable, Hashable {
     }
 
     /// Where it is in the document.
-    public var path: EntryPath
+    package var path: EntryPath
     /// What it is.
-    public var kind: Kind
+    package var kind: Kind
     /// When its content last changed, of a link when it was made; nil where nobody said so.
-    public var modified: FileIdentity.Time?
+    package var modified: FileIdentity.Time?
 
     /// An entry.
-    public init(path: EntryPath, kind: Kind, modified: FileIdentity.Time? = nil) {
+    package init(path: EntryPath, kind: Kind, modified: FileIdentity.Time? = nil) {
         self.path = path
         self.kind = kind
         self.modified = modified
     }
 
-    /// The same, but that it does not say whether it has holes. A file system that allocates late says so of a file that was
-    /// just written, and seconds later not any more, although nothing of it has changed.
+    /// The same, but that it does not say whether it has holes. A file system that allocates late says so of a file
+    /// that was just written, and seconds later not any more, although nothing of it has changed.
     var withoutHoles: DocumentEntry {
         guard var file else { return self }
         file.isSparse = false
@@ -53,7 +55,7 @@ public struct DocumentEntry: Sendable, Hashable {
     }
 
     /// The file, where it is one.
-    public var file: File? {
+    package var file: File? {
         switch kind {
         case .file(let file): file
         case .folder, .link: nil
@@ -64,33 +66,33 @@ public struct DocumentEntry: Sendable, Hashable {
 /// Tells one state of a file's content from another: 16 bytes that say nothing else.
 ///
 /// Who has the same version of a file has the same bytes, but for the residue of ``FileIdentity``.
-public struct FileVersion: Sendable, Hashable {
+package struct FileVersion: Sendable, Hashable {
     /// Bytes of a version.
-    public static let byteCount = 16
+    package static let byteCount = 16
 
     /// The more significant half.
-    public let high: UInt64
+    package let high: UInt64
     /// The less significant half.
-    public let low: UInt64
+    package let low: UInt64
 
     /// A version that is never compared: of an origin that tells none.
-    public static let none = FileVersion(high: 0, low: 0)
+    package static let none = FileVersion(high: 0, low: 0)
 
     /// A version from its halves.
-    public init(high: UInt64, low: UInt64) {
+    package init(high: UInt64, low: UInt64) {
         self.high = high
         self.low = low
     }
 
     /// A version from its 16 bytes, big endian; nil for any other number of bytes.
-    public init?(bytes: some Collection<UInt8>) {
+    package init?(bytes: some Collection<UInt8>) {
         guard bytes.count == Self.byteCount else { return nil }
         high = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
         low = bytes.dropFirst(8).reduce(0) { $0 << 8 | UInt64($1) }
     }
 
     /// The 16 bytes, big endian.
-    public var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { Array($0) }
     }
 }

@@ -1,28 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import SystemPackage
 
 /// Which document of its origin one is, whatever is in it. It tells another document of the same name from another
 /// version of the same one.
-public struct DocumentIdentity: Sendable, Hashable {
+package struct DocumentIdentity: Sendable, Hashable {
     /// Bytes of each half that is known.
-    public static let byteCount = 16
+    package static let byteCount = 16
 
     /// Stands for the file or folder; empty where its origin does not say.
-    public let file: [UInt8]
+    package let file: [UInt8]
     /// Stands for its place: the folder that it is in, and its name there. Programs that save put another file in the
     /// place of the one before. Empty where its origin does not say.
-    public let place: [UInt8]
+    package let place: [UInt8]
 
     /// Of an origin that does not say.
-    public static let unknown = DocumentIdentity(file: [UInt8](), place: [UInt8]())
+    package static let unknown = DocumentIdentity(file: [UInt8](), place: [UInt8]())
 
     /// An identity as another device tells it: what has not ``byteCount`` bytes is unknown.
-    public init(file: some Collection<UInt8>, place: some Collection<UInt8>) {
+    package init(file: some Collection<UInt8>, place: some Collection<UInt8>) {
         self.file = file.count == Self.byteCount ? Array(file) : []
         self.place = place.count == Self.byteCount ? Array(place) : []
     }
 
-    /// The identity of what is at a path: checksums (XXH3-128) of numbers of the file system, which are no secret. Where it
-    /// keeps no numbers nothing stands for the file, and the folder's path for the place.
+    /// The identity of what is at a path: checksums (XXH3-128) of numbers of the file system, which are no secret.
+    /// Where it keeps no numbers nothing stands for the file, and the folder's path for the place.
     ///
     /// - Parameter keepsInodes: what is said of the file system: for tests.
     init(_ document: FileIdentity, at path: FilePath, called label: DocumentLabel, keepsInodes: Bool? = nil) {
@@ -38,13 +40,13 @@ public struct DocumentIdentity: Sendable, Hashable {
     }
 
     /// Whether it is at the same place: the same file, or one that was put there.
-    public func hasPlace(of other: DocumentIdentity) -> Bool { !place.isEmpty && place == other.place }
+    package func hasPlace(of other: DocumentIdentity) -> Bool { !place.isEmpty && place == other.place }
 
     /// Whether it is the same file, wherever that is now, or another one which has got its number since.
-    public func hasFile(of other: DocumentIdentity) -> Bool { !file.isEmpty && file == other.file }
+    package func hasFile(of other: DocumentIdentity) -> Bool { !file.isEmpty && file == other.file }
 
     /// Whether this is surely not the same document.
-    public func isOther(than other: DocumentIdentity) -> Bool {
+    package func isOther(than other: DocumentIdentity) -> Bool {
         guard !place.isEmpty, !other.place.isEmpty, place != other.place else { return false }
         return file.isEmpty || file != other.file
     }
@@ -62,8 +64,8 @@ public struct DocumentIdentity: Sendable, Hashable {
 
     /// Checksum of which file one is, and of what follows; nil where the file system does not keep its number.
     ///
-    /// The device's number stands for the file system only where nothing else does: a disk that was put in again, or slept,
-    /// has another one.
+    /// The device's number stands for the file system only where nothing else does: a disk that was put in again, or
+    /// slept, has another one.
     private static func checksum(
         of file: FileIdentity, at path: FilePath, _ keepsInodes: Bool?, _ rest: [UInt8] = []
     ) -> [UInt8]? {

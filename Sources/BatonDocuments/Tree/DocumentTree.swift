@@ -1,24 +1,26 @@
-public import BatonEventLoop
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonEventLoop
 
 /// All that a document consists of, without its bytes: one file, or a folder and what is in it.
 ///
-/// A value that is made by a ``Builder`` and does not change. Entries are kept packed, some 60 bytes and their path each:
-/// 100,000 of them take 10 MB.
-public struct DocumentTree: Sendable {
+/// A value that is made by a ``Builder`` and does not change. Entries are kept packed, some 60 bytes and their path
+/// each: 100,000 of them take 10 MB.
+package struct DocumentTree: Sendable {
     /// The most entries of a document, the folder itself included: 100,000. It bounds the memory of both devices.
-    public static let entryLimit = 100_000
+    package static let entryLimit = 100_000
     /// The most bytes of all paths and link targets: 16 MiB.
-    public static let nameByteLimit = 16 << 20
+    package static let nameByteLimit = 16 << 20
     /// Bytes of which a checksum is made at once.
     private static let checksumStep = 16 << 10
 
     /// The name that the document has.
-    public let label: DocumentLabel
+    package let label: DocumentLabel
     /// How the bytes of its files are cut.
-    public let layout: ChunkLayout
-    /// Which state it is: the same for as long as the same is in it, each file with the same version and each link with the
-    /// same target.
-    public let version: FileVersion
+    package let layout: ChunkLayout
+    /// Which state it is: the same for as long as the same is in it, each file with the same version and each link with
+    /// the same target.
+    package let version: FileVersion
 
     private let names: [UInt8]
     private let entries: [PackedEntry]
@@ -28,25 +30,25 @@ public struct DocumentTree: Sendable {
     private let room: GrowingRoom?
 
     /// How many entries there are, the document itself included: at least 1.
-    public var entryCount: Int { entries.count }
+    package var entryCount: Int { entries.count }
 
     /// Bytes of all files.
-    public var size: UInt64 { layout.documentSize }
+    package var size: UInt64 { layout.documentSize }
 
     /// Whether it is a folder.
-    public var isFolder: Bool { entries[0].shape == .folder }
+    package var isFolder: Bool { entries[0].shape == .folder }
 
     /// An entry, the document itself at 0. The index has to exist.
-    public subscript(index: Int) -> DocumentEntry { entries[index].unpacked(names) }
+    package subscript(index: Int) -> DocumentEntry { entries[index].unpacked(names) }
 
     /// The index of the entry that is a file of the layout. The file has to exist.
-    public func entryIndex(ofFile file: Int) -> Int { Int(files[file]) }
+    package func entryIndex(ofFile file: Int) -> Int { Int(files[file]) }
 
     /// The entry that is a file of the layout. The file has to exist.
-    public func entry(ofFile file: Int) -> DocumentEntry { self[entryIndex(ofFile: file)] }
+    package func entry(ofFile file: Int) -> DocumentEntry { self[entryIndex(ofFile: file)] }
 
     /// The file of the layout that has a path; nil where none has.
-    public func file(at path: EntryPath) -> Int? {
+    package func file(at path: EntryPath) -> Int? {
         var (low, high) = (0, files.count)
         while low < high {
             let middle = (low + high) / 2
@@ -61,7 +63,7 @@ public struct DocumentTree: Sendable {
     /// A document that is one file.
     ///
     /// - Throws: `tooLarge`.
-    public init(
+    package init(
         file: DocumentEntry.File, called label: DocumentLabel, modified: FileIdentity.Time? = nil
     ) throws(DocumentError) {
         var builder = Builder(label)
@@ -94,7 +96,7 @@ public struct DocumentTree: Sendable {
     }
 
     /// Takes entries one after the other, as a scan or another device gives them, and refuses what is no tree.
-    public struct Builder {
+    package struct Builder {
         /// Bytes of an entry without its names, with what its place in the layout takes.
         private static let entrySize =
             MemoryLayout<PackedEntry>.stride + MemoryLayout<UInt32>.stride + 3 * MemoryLayout<UInt64>.stride
@@ -118,7 +120,7 @@ public struct DocumentTree: Sendable {
         /// A builder of the document of this name.
         ///
         /// - Parameter room: what the tree takes of a budget, taken as it grows; nil, the default, takes nothing.
-        public init(_ label: DocumentLabel, room: GrowingRoom? = nil) {
+        package init(_ label: DocumentLabel, room: GrowingRoom? = nil) {
             self.init(label, room: room, checks: .all)
         }
 
@@ -134,9 +136,9 @@ public struct DocumentTree: Sendable {
         /// Takes the next entry: first the document itself, then what is in it, in the order of
         /// ``EntryPath/follows(_:)``, each in a folder that came before.
         ///
-        /// - Throws: `badName` for what is out of order, in no folder or there already; `tooManyEntries`; `busy` where the
-        ///   budget has no room for it.
-        public mutating func append(_ entry: DocumentEntry) throws(DocumentError) {
+        /// - Throws: `badName` for what is out of order, in no folder or there already; `tooManyEntries`; `busy` where
+        ///   the budget has no room for it.
+        package mutating func append(_ entry: DocumentEntry) throws(DocumentError) {
             guard entries.count < DocumentTree.entryLimit, names.count <= DocumentTree.nameByteLimit else {
                 throw DocumentError(.tooManyEntries, label.description)
             }
@@ -154,7 +156,7 @@ public struct DocumentTree: Sendable {
         /// The tree of all that came.
         ///
         /// - Throws: `incomplete` where nothing came; `tooLarge` above 2^63 - 1 bytes.
-        public func finish() throws(DocumentError) -> DocumentTree {
+        package func finish() throws(DocumentError) -> DocumentTree {
             guard !entries.isEmpty else { throw DocumentError(.incomplete, label.description) }
             guard let layout = ChunkLayout(fileSizes: sizes) else { throw DocumentError(.tooLarge, label.description) }
             return DocumentTree(label, layout, names, entries, files, room)
@@ -248,8 +250,8 @@ private struct PackedEntry: Sendable {
         nanoseconds = UInt32(clamping: entry.modified?.nanoseconds ?? 0)
     }
 
-    /// What makes it another entry. A hole may be filled at any moment, and the time of a folder changes with what comes
-    /// and goes in it: neither is in it.
+    /// What makes it another entry. A hole may be filled at any moment, and the time of a folder changes with what
+    /// comes and goes in it: neither is in it.
     func appendState(to writer: inout FieldWriter, _ names: [UInt8]) {
         let kind: UInt64 =
             switch shape {

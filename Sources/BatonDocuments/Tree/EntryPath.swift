@@ -1,17 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Where an entry of a folder is in it: bytes with `/` between names, never absolute and never upwards.
-public struct EntryPath: Sendable, Hashable, CustomStringConvertible {
+package struct EntryPath: Sendable, Hashable, CustomStringConvertible {
     /// The most bytes of a path: Linux's PATH_MAX, less its NUL.
-    public static let maximumLength = 4095
+    package static let maximumLength = 4095
     /// The most names in a path. It bounds how deep a folder can be, with the stacks that walk it.
-    public static let maximumDepth = 64
+    package static let maximumDepth = 64
 
     private static let slash = UInt8(ascii: "/")
 
     /// The names with `/` between them; empty for the document itself.
-    public let bytes: [UInt8]
+    package let bytes: [UInt8]
 
     /// The document itself.
-    public static let root = EntryPath(unchecked: [])
+    package static let root = EntryPath(unchecked: [])
 
     /// A path whose bytes need no look, or get none: tests of attacks see what the look is good for.
     package init(unchecked bytes: [UInt8]) {
@@ -25,9 +27,9 @@ public struct EntryPath: Sendable, Hashable, CustomStringConvertible {
 
     /// A path that somebody else chose.
     ///
-    /// - Throws: `badName` for more than ``maximumLength`` bytes or ``maximumDepth`` names, and for any name that no label
-    ///   can be (``DocumentLabel``).
-    public init(_ bytes: some Collection<UInt8>) throws(DocumentError) {
+    /// - Throws: `badName` for more than ``maximumLength`` bytes or ``maximumDepth`` names, and for any name that no
+    ///   label can be (``DocumentLabel``).
+    package init(_ bytes: some Collection<UInt8>) throws(DocumentError) {
         let bytes = Array(bytes.prefix(Self.maximumLength + 1))
         guard !bytes.isEmpty, bytes.count <= Self.maximumLength else {
             throw DocumentError(.badName, NameDisplay.escaped(bytes))
@@ -44,7 +46,7 @@ public struct EntryPath: Sendable, Hashable, CustomStringConvertible {
     /// The entry of a folder that has this path.
     ///
     /// - Throws: `badName` where it would be too long or too deep.
-    public func appending(_ name: DocumentLabel) throws(DocumentError) -> EntryPath {
+    package func appending(_ name: DocumentLabel) throws(DocumentError) -> EntryPath {
         if isRoot { return EntryPath(unchecked: name.bytes) }
         guard bytes.count + 1 + name.bytes.count <= Self.maximumLength, depth < Self.maximumDepth else {
             throw DocumentError(.badName, NameDisplay.escaped(bytes + [Self.slash] + name.bytes))
@@ -53,22 +55,22 @@ public struct EntryPath: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Whether it is the document itself.
-    public var isRoot: Bool { bytes.isEmpty }
+    package var isRoot: Bool { bytes.isEmpty }
 
     /// How many names it has: 0 for the document itself.
-    public var depth: Int { isRoot ? 0 : bytes.count(where: { $0 == Self.slash }) + 1 }
+    package var depth: Int { isRoot ? 0 : bytes.count(where: { $0 == Self.slash }) + 1 }
 
     /// The folder that it is in; the root's is the root.
-    public var parent: EntryPath {
+    package var parent: EntryPath {
         guard let slash = bytes.lastIndex(of: Self.slash) else { return .root }
         return EntryPath(unchecked: Array(bytes[..<slash]))
     }
 
     /// Its names.
-    public var names: [ArraySlice<UInt8>] { bytes.split(separator: Self.slash) }
+    package var names: [ArraySlice<UInt8>] { bytes.split(separator: Self.slash) }
 
     /// The path for people, escaped.
-    public var description: String { NameDisplay.escaped(bytes) }
+    package var description: String { NameDisplay.escaped(bytes) }
 
     /// Whether it comes after another in a manifest: each folder before what is in it, and names rising bytewise. So a
     /// path that comes after another is never the same, and all that is in a folder stands together.

@@ -1,16 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Where a symbolic link of a folder leads: bytes, kept as they are, and only when the way stays inside of the folder.
-public struct LinkTarget: Sendable, Hashable {
+package struct LinkTarget: Sendable, Hashable {
     /// The most bytes of a target: Linux's PATH_MAX, less its NUL.
-    public static let maximumLength = 4095
+    package static let maximumLength = 4095
 
     /// The target, as the link says it.
-    public let bytes: [UInt8]
+    package let bytes: [UInt8]
 
     /// The target of the link at `path`; nil where it is absolute or could lead outside.
     ///
     /// `..` is taken at the beginning alone, and not more often than the link is deep. After a name it could go up from
     /// wherever another link has led, which nobody can tell from the names: such a link is left out as well.
-    public init?(_ bytes: some Collection<UInt8>, at path: EntryPath) {
+    package init?(_ bytes: some Collection<UInt8>, at path: EntryPath) {
         let bytes = Array(bytes.prefix(Self.maximumLength + 1))
         guard !bytes.isEmpty, bytes.count <= Self.maximumLength, !bytes.contains(0), bytes.first != UInt8(ascii: "/")
         else { return nil }

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How often changes that do not end are told: a pure value.
 ///
-/// Whoever roams makes a few in a row, which are told at once. Whoever goes on, such as a stranger who announces ever other
-/// networks, is heard at ``interval``s.
+/// Whoever roams makes a few in a row, which are told at once. Whoever goes on, such as a stranger who announces ever
+/// other networks, is heard at ``interval``s.
 struct ChangePace {
     /// Changes in a row that are told at once: 4.
     static let burst = 4

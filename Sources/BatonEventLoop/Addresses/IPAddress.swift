@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// An IPv4 or IPv6 address, with the interface of a link-local one.
 ///
 /// One address has one value: an IPv4 address inside IPv6 (`::ffff:192.0.2.1`) is the IPv4 address, and only a
 /// link-local address keeps a scope.
-public struct IPAddress: Sendable, Hashable {
+package struct IPAddress: Sendable, Hashable {
     private enum Storage: Sendable, Hashable {
         case ipv4(UInt32)
         case ipv6(high: UInt64, low: UInt64, scope: UInt32)
@@ -17,7 +19,7 @@ public struct IPAddress: Sendable, Hashable {
     /// - Parameters:
     ///   - bytes: as they travel.
     ///   - scopeID: the index of the interface of a link-local IPv6 address; ignored for every other address.
-    public init?(bytes: [UInt8], scopeID: UInt32 = 0) {
+    package init?(bytes: [UInt8], scopeID: UInt32 = 0) {
         switch bytes.count {
         case 4:
             storage = .ipv4(UInt32(Self.integer(bytes[...])))
@@ -36,7 +38,7 @@ public struct IPAddress: Sendable, Hashable {
 
     /// Reads an address as people write it: `192.0.2.1`, `2001:db8::1`, `fe80::1%eth0`, `fe80::1%2`; nil for anything
     /// else, an interface this machine does not have included.
-    public init?(_ text: some StringProtocol) {
+    package init?(_ text: some StringProtocol) {
         let parts = text.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = parts.first, text.utf8.count <= 64, !text.utf8.contains(0) else { return nil }
         var bytes = [UInt8](repeating: 0, count: 16)
@@ -55,20 +57,20 @@ public struct IPAddress: Sendable, Hashable {
     }
 
     /// The IPv4 address of this machine for itself, `127.0.0.1`.
-    public static let ipv4Loopback = IPAddress(storage: .ipv4(0x7f00_0001))
+    package static let ipv4Loopback = IPAddress(storage: .ipv4(0x7f00_0001))
     /// The IPv6 address of this machine for itself, `::1`.
-    public static let ipv6Loopback = IPAddress(storage: .ipv6(high: 0, low: 1, scope: 0))
+    package static let ipv6Loopback = IPAddress(storage: .ipv6(high: 0, low: 1, scope: 0))
     /// Every IPv4 address of this machine, `0.0.0.0`: for listening.
-    public static let ipv4Any = IPAddress(storage: .ipv4(0))
+    package static let ipv4Any = IPAddress(storage: .ipv4(0))
     /// Every address of this machine, `::`: for listening, on IPv4 as well.
-    public static let ipv6Any = IPAddress(storage: .ipv6(high: 0, low: 0, scope: 0))
+    package static let ipv6Any = IPAddress(storage: .ipv6(high: 0, low: 0, scope: 0))
 
     private init(storage: Storage) {
         self.storage = storage
     }
 
     /// The 4 or 16 bytes in network order.
-    public var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         switch storage {
         case .ipv4(let value): Self.bytes(value)
         case .ipv6(let high, let low, _): Self.bytes(high) + Self.bytes(low)
@@ -76,7 +78,7 @@ public struct IPAddress: Sendable, Hashable {
     }
 
     /// The index of the interface of a link-local IPv6 address; 0 where there is none.
-    public var scopeID: UInt32 {
+    package var scopeID: UInt32 {
         switch storage {
         case .ipv4: 0
         case .ipv6(_, _, let scope): scope
@@ -84,7 +86,7 @@ public struct IPAddress: Sendable, Hashable {
     }
 
     /// The same address on the interface of that index. Changes only link-local IPv6 addresses.
-    public func scoped(to scopeID: UInt32) -> IPAddress {
+    package func scoped(to scopeID: UInt32) -> IPAddress {
         switch storage {
         case .ipv4: self
         case .ipv6(let high, let low, _):
@@ -93,7 +95,7 @@ public struct IPAddress: Sendable, Hashable {
     }
 
     /// Whether this is an IPv4 address.
-    public var isIPv4: Bool {
+    package var isIPv4: Bool {
         switch storage {
         case .ipv4: true
         case .ipv6: false
@@ -103,7 +105,7 @@ public struct IPAddress: Sendable, Hashable {
     /// Whether the first bits are those of another address, of the same kind; scopes do not count.
     ///
     /// - Parameter length: how many: 0 to 32 of IPv4, to 128 of IPv6.
-    public func hasPrefix(of other: IPAddress, length: Int) -> Bool {
+    package func hasPrefix(of other: IPAddress, length: Int) -> Bool {
         isIPv4 == other.isIPv4
             && zip(bytes, other.bytes).enumerated().allSatisfy { index, bytes in
                 let bits = max(0, min(8, length - index * 8))
@@ -112,7 +114,7 @@ public struct IPAddress: Sendable, Hashable {
     }
 
     /// Whether the address is good on one link only (RFC 3927: 169.254/16; RFC 4291: fe80::/10).
-    public var isLinkLocal: Bool {
+    package var isLinkLocal: Bool {
         switch storage {
         case .ipv4(let value): value >> 16 == 0xa9fe
         case .ipv6(let high, _, _): high >> 54 == 0x3fa
@@ -120,7 +122,7 @@ public struct IPAddress: Sendable, Hashable {
     }
 
     /// Whether the address means this machine itself (127/8, ::1).
-    public var isLoopback: Bool {
+    package var isLoopback: Bool {
         switch storage {
         case .ipv4(let value): value >> 24 == 127
         case .ipv6(let high, let low, _): high == 0 && low == 1
@@ -128,7 +130,7 @@ public struct IPAddress: Sendable, Hashable {
     }
 
     /// Whether the address means a group of machines (224/4, ff00::/8).
-    public var isMulticast: Bool {
+    package var isMulticast: Bool {
         switch storage {
         case .ipv4(let value): value >> 28 == 0xe
         case .ipv6(let high, _, _): high >> 56 == 0xff
@@ -136,7 +138,7 @@ public struct IPAddress: Sendable, Hashable {
     }
 
     /// Whether the address means any or none (0.0.0.0, ::).
-    public var isUnspecified: Bool {
+    package var isUnspecified: Bool {
         switch storage {
         case .ipv4(let value): value == 0
         case .ipv6(let high, let low, _): high == 0 && low == 0
@@ -144,7 +146,7 @@ public struct IPAddress: Sendable, Hashable {
     }
 
     /// Whether the address means every machine of an IPv4 link (255.255.255.255).
-    public var isBroadcast: Bool { storage == .ipv4(.max) }
+    package var isBroadcast: Bool { storage == .ipv4(.max) }
 
     private static func isScoped(_ high: UInt64) -> Bool {
         // fe80::/10, and multicast of the scopes interface and link (RFC 4291, 2.7).
@@ -162,7 +164,7 @@ public struct IPAddress: Sendable, Hashable {
 
 extension IPAddress: CustomStringConvertible {
     /// The address as people write it, with the interface behind `%`: by name while it exists, else by number.
-    public var description: String {
+    package var description: String {
         var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
         inet_ntop(isIPv4 ? AF_INET : AF_INET6, bytes, &text, socklen_t(text.count))
         let address = String(decoding: text.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)

@@ -1,19 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 import SystemPackage
 
 /// An address that one of this machine's network interfaces has now.
-public struct InterfaceAddress: Sendable, Hashable {
+package struct InterfaceAddress: Sendable, Hashable {
     /// The name of the interface, such as `eth0`.
-    public let interfaceName: String
+    package let interfaceName: String
     /// The index of the interface; see ``IPAddress/scopeID``.
-    public let interfaceIndex: UInt32
+    package let interfaceIndex: UInt32
     /// The address. A link-local IPv6 address carries the index of its interface as scope.
-    public let address: IPAddress
+    package let address: IPAddress
 
     /// How many addresses ``current(includingLoopback:)`` returns at most.
     ///
     /// A machine with hundreds of container bridges is still listed in bounded memory, about 64 KiB.
-    public static let limit = 512
+    package static let limit = 512
 
     /// The addresses of this machine, of interfaces that are up and have a carrier, in the kernel's order.
     ///
@@ -23,7 +25,7 @@ public struct InterfaceAddress: Sendable, Hashable {
     /// - Parameter includingLoopback: whether 127.0.0.1 and ::1 are wanted too.
     /// - Returns: at most ``limit`` addresses, each once.
     /// - Throws: `outOfResources` where no descriptor or memory is free.
-    public static func current(includingLoopback: Bool = false) throws(SocketError) -> [InterfaceAddress] {
+    package static func current(includingLoopback: Bool = false) throws(SocketError) -> [InterfaceAddress] {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else {
             throw SocketError(Errno(rawValue: errno), while: "listing the addresses of this machine")
@@ -56,7 +58,7 @@ public struct InterfaceAddress: Sendable, Hashable {
     /// now. Nothing is sent (connect(2) of a datagram socket looks up the route).
     ///
     /// - Throws: `unreachable` and others where nothing leads there.
-    public static func source(towards other: IPAddress) throws(SocketError) -> IPAddress? {
+    package static func source(towards other: IPAddress) throws(SocketError) -> IPAddress? {
         let number = socket(
             other.isIPv4 ? AF_INET : AF_INET6, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard number >= 0 else { throw SocketError(Errno(rawValue: errno), while: "looking for the way to \(other)") }
@@ -70,7 +72,7 @@ public struct InterfaceAddress: Sendable, Hashable {
     }
 
     /// The name of the interface with that index, nil when there is none (any more).
-    public static func interfaceName(_ index: UInt32) -> String? {
+    package static func interfaceName(_ index: UInt32) -> String? {
         var name = [CChar](repeating: 0, count: Int(IF_NAMESIZE))
         guard if_indextoname(index, &name) != nil else { return nil }
         return String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 import SystemPackage
 
@@ -6,7 +8,7 @@ import SystemPackage
 /// The kernel says so through a route socket (rtnetlink(7)); nothing is polled, and an idle machine causes no wake-up.
 /// The kernel also speaks of renewals that change nothing, so the addresses are listed anew and compared, and the
 /// handler runs only when they differ: at once for a few changes in a row, then every 5 s (``ChangePace``).
-public final class NetworkMonitor: Sendable {
+package final class NetworkMonitor: Sendable {
     private struct State {
         /// Nil once cancelled.
         var descriptor: SharedDescriptor?
@@ -45,7 +47,7 @@ public final class NetworkMonitor: Sendable {
     ///   - includesLoopback: whether loopback addresses count, no at first.
     ///   - onChange: has all addresses as they are now. Held until ``cancel()`` or the end of the monitor.
     /// - Throws: `outOfResources` where no descriptor is free; whatever keeps the process from a route socket.
-    public init(
+    package init(
         on loop: EventLoop, settle: Duration = .milliseconds(250), includesLoopback: Bool = false,
         onChange: @escaping @Sendable ([InterfaceAddress]) -> Void
     ) throws(SocketError) {
@@ -70,12 +72,12 @@ public final class NetworkMonitor: Sendable {
         cancel()
     }
 
-    /// The addresses as they are now: those that were last looked at, or, where the kernel has told of anything since, listed
-    /// anew. After ``cancel()`` those that were last looked at.
+    /// The addresses as they are now: those that were last looked at, or, where the kernel has told of anything since,
+    /// listed anew. After ``cancel()`` those that were last looked at.
     ///
-    /// Where nothing has changed it costs one read of the route socket, and no list of the kernel's. Callable from anywhere;
-    /// the handler still runs when it would have.
-    public var addresses: [InterfaceAddress] {
+    /// Where nothing has changed it costs one read of the route socket, and no list of the kernel's. Callable from
+    /// anywhere; the handler still runs when it would have.
+    package var addresses: [InterfaceAddress] {
         drain()
         let (known, areCurrent) = state.withLock { ($0.addresses, $0.signs == $0.signsListed) }
         guard !areCurrent, let listed = try? InterfaceAddress.current(includingLoopback: includesLoopback) else {
@@ -85,7 +87,7 @@ public final class NetworkMonitor: Sendable {
     }
 
     /// Stops watching. Idempotent, callable from anywhere; on the loop, no handler runs any more.
-    public func cancel() {
+    package func cancel() {
         let dropped = state.withLock { state in
             let dropped = state
             state = State(addresses: state.addresses)
@@ -123,7 +125,8 @@ public final class NetworkMonitor: Sendable {
         var buffer = [UInt8](repeating: 0, count: 4096)
         let sawSign = state.withLock { state in
             guard let descriptor = state.descriptor else { return false }
-            // Read and counted under one lock: who asks beside the loop would else find the messages read and no sign of them.
+            // Read and counted under one lock: who asks beside the loop would else find the messages read and no sign
+            // of them.
             var sawSign = false
             for _ in 0..<Self.batch {
                 let result = SystemCall.retrying { recv(descriptor.rawValue, &buffer, buffer.count, 0) }

@@ -1,14 +1,16 @@
-public import SystemPackage
+// SPDX-License-Identifier: Apache-2.0
+
+package import SystemPackage
 
 /// Where a stream socket is, or goes: an IP address with a port, or a socket file.
-public enum SocketAddress: Sendable, Hashable {
+package enum SocketAddress: Sendable, Hashable {
     /// TCP over IPv4 or IPv6.
     case ip(IPAddress, port: UInt16)
     /// A Unix-domain socket; the empty path for a peer that has no name, as clients have none.
     case unix(FilePath)
 
     /// Reads `192.0.2.1:4000`, `[2001:db8::1]:4000`, `[fe80::1%eth0]:4000`, or an absolute path; nil for anything else.
-    public init?(_ text: String) {
+    package init?(_ text: String) {
         if text.hasPrefix("/") {
             guard !text.utf8.contains(0) else { return nil }
             self = .unix(FilePath(text))
@@ -28,7 +30,7 @@ public enum SocketAddress: Sendable, Hashable {
     }
 
     /// The IP address; nil for a socket file.
-    public var ipAddress: IPAddress? {
+    package var ipAddress: IPAddress? {
         switch self {
         case .ip(let address, _): address
         case .unix: nil
@@ -36,7 +38,7 @@ public enum SocketAddress: Sendable, Hashable {
     }
 
     /// The port; nil for a socket file.
-    public var port: UInt16? {
+    package var port: UInt16? {
         switch self {
         case .ip(_, let port): port
         case .unix: nil
@@ -44,7 +46,7 @@ public enum SocketAddress: Sendable, Hashable {
     }
 
     /// Whether the address is good on one link only, and so needs ``IPAddress/scopeID`` to be dialled.
-    public var isLinkLocal: Bool { ipAddress?.isLinkLocal ?? false }
+    package var isLinkLocal: Bool { ipAddress?.isLinkLocal ?? false }
 
     /// Reads a port of 1 to 5 digits; `UInt16.init` would take a sign as well.
     private static func port(_ text: Substring) -> UInt16? {
@@ -57,7 +59,7 @@ public enum SocketAddress: Sendable, Hashable {
 
 extension SocketAddress: CustomStringConvertible {
     /// The address in the form that ``init(_:)`` reads; "a local process" for a peer without a name.
-    public var description: String {
+    package var description: String {
         switch self {
         case .ip(let address, let port): address.isIPv4 ? "\(address):\(port)" : "[\(address)]:\(port)"
         case .unix(let path): path.isEmpty ? "a local process" : path.string

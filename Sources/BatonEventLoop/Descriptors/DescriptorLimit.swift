@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 import SystemPackage
 
@@ -7,9 +9,10 @@ import SystemPackage
 /// of its threads, and a failure counts as a crash (libdispatch, `workqueue.c`). A process on Dispatch must therefore
 /// never reach its limit. Sockets and listeners of this module leave ``reserve`` descriptors free and report
 /// `outOfResources` before the limit; whatever else opens files in numbers should ask ``isNearlyReached`` first.
-public enum DescriptorLimit {
-    /// How many descriptors stay free: for Dispatch (1 at a time), interface lists, logs and files that are short-lived.
-    public static let reserve: Int32 = 32
+package enum DescriptorLimit {
+    /// How many descriptors stay free: for Dispatch (1 at a time), interface lists, logs and files that are
+    /// short-lived.
+    package static let reserve: Int32 = 32
 
     /// Raises the limit of this process (`RLIMIT_NOFILE`), as far as it is allowed to.
     ///
@@ -19,7 +22,7 @@ public enum DescriptorLimit {
     /// - Parameter count: how many are wanted, 8192 at first; a limit that is higher already stays.
     /// - Returns: the limit as it was, nil where it cannot be read.
     @discardableResult
-    public static func raise(to count: UInt = 8192) -> UInt? {
+    package static func raise(to count: UInt = 8192) -> UInt? {
         guard let limit = current() else { return nil }
         let wanted = min(rlim_t(count), limit.rlim_max)
         if wanted > limit.rlim_cur { set(to: UInt(wanted)) }
@@ -30,14 +33,14 @@ public enum DescriptorLimit {
     ///
     /// - Returns: whether it was allowed.
     @discardableResult
-    public static func set(to count: UInt) -> Bool {
+    package static func set(to count: UInt) -> Bool {
         guard var limit = current() else { return false }
         limit.rlim_cur = rlim_t(count)
         return setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0
     }
 
     /// Whether only the reserve is left. Three system calls, about a microsecond.
-    public static var isNearlyReached: Bool {
+    package static var isNearlyReached: Bool {
         // The kernel gives out the lowest free number: when that is high, all below are taken.
         switch SystemCall.once({ dup(0) }) {
         case .success(let lowest):

@@ -1,20 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
-public import SystemPackage
+package import SystemPackage
 
 /// A file descriptor with one owner, closed exactly once.
 ///
 /// It closes when it goes out of scope, on every path, unless ``close()`` or ``release()`` ended it before.
-public struct OwnedDescriptor: ~Copyable, Sendable {
+package struct OwnedDescriptor: ~Copyable, Sendable {
     /// The number of the descriptor, for system calls. Borrowed: it must not be closed or kept.
-    public let rawValue: Int32
+    package let rawValue: Int32
 
     /// Takes over an open descriptor, which nobody else may close from here on.
-    public init(takingOwnershipOf rawValue: Int32) {
+    package init(takingOwnershipOf rawValue: Int32) {
         self.rawValue = rawValue
     }
 
     /// Takes over an open descriptor, which nobody else may close from here on.
-    public init(takingOwnershipOf descriptor: FileDescriptor) {
+    package init(takingOwnershipOf descriptor: FileDescriptor) {
         self.init(takingOwnershipOf: descriptor.rawValue)
     }
 
@@ -24,13 +26,13 @@ public struct OwnedDescriptor: ~Copyable, Sendable {
     }
 
     /// The descriptor as swift-system's type, for its typed calls. Borrowed: it must not be closed or kept.
-    public var fileDescriptor: FileDescriptor { FileDescriptor(rawValue: rawValue) }
+    package var fileDescriptor: FileDescriptor { FileDescriptor(rawValue: rawValue) }
 
     /// Closes the descriptor and tells whether the file system was content.
     ///
     /// - Throws: what `close(2)` reported (`EIO`, `ENOSPC`, `EDQUOT` of a network file system). The descriptor is gone
     ///   all the same.
-    public consuming func close() throws(Errno) {
+    package consuming func close() throws(Errno) {
         let descriptor = release()
         guard Glibc.close(descriptor) == 0 else {
             let error = Errno(rawValue: errno)
@@ -40,7 +42,7 @@ public struct OwnedDescriptor: ~Copyable, Sendable {
     }
 
     /// Ends the ownership without closing. The caller owns the number from here on.
-    public consuming func release() -> Int32 {
+    package consuming func release() -> Int32 {
         let descriptor = rawValue
         discard self
         return descriptor

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 import SystemPackage
 
@@ -36,8 +38,8 @@ enum SystemCall {
         }
     }
 
-    /// Has the kernel send again what was lost at least once a second, so that a connection goes on at once when its link
-    /// is back. By default it waits twice as long each time, up to two minutes.
+    /// Has the kernel send again what was lost at least once a second, so that a connection goes on at once when its
+    /// link is back. By default it waits twice as long each time, up to two minutes.
     ///
     /// Sockets that a listener accepts have what it has. `TCP_RTO_MAX_MS` is of Linux 6.15, and no header names it yet;
     /// where it is refused all is as by default. `TCP_USER_TIMEOUT` (tcp(7)) goes with it, because otherwise the kernel

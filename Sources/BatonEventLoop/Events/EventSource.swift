@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Dispatch
 
 /// The one owner of a Dispatch source, and the one place where such sources are made.
@@ -6,8 +8,8 @@ import Dispatch
 /// idempotent. A suspended source must not be released: here a cancelled source is resumed, so that its cancel handler
 /// runs and drops everything. A watched descriptor must not be closed: the cancel handler holds it.
 ///
-/// Handlers of timers and signals run as work of the loop: they wait for no turn of it (``ReadinessPoll``). The one of a
-/// descriptor runs on the queue that it was given. A source starts suspended, is usable from any thread, and cancels
+/// Handlers of timers and signals run as work of the loop: they wait for no turn of it (``ReadinessPoll``). The one of
+/// a descriptor runs on the queue that it was given. A source starts suspended, is usable from any thread, and cancels
 /// itself when its last reference goes. After a cancel on the loop no handler runs any more; after one from elsewhere a
 /// handler that is just running finishes.
 ///

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CLinux
 import Dispatch
 import SystemPackage
@@ -5,20 +7,20 @@ import SystemPackage
 /// What a loop watches descriptors with: one `epoll` of its own, of which Dispatch watches nothing but whether it has
 /// something to tell.
 ///
-/// Dispatch's own sources are not used for what can hang up. When both directions of a descriptor are over (`EPOLLHUP`),
-/// libdispatch walks its lists of that descriptor's sources on its own thread, while a source that is cancelled on its
-/// queue takes itself off them: whoever resets connections fast enough ends the process (libdispatch, `event_epoll.c`
-/// and `_dispatch_source_invoke2`). An `epoll` never hangs up.
+/// Dispatch's own sources are not used for what can hang up. When both directions of a descriptor are over
+/// (`EPOLLHUP`), libdispatch walks its lists of that descriptor's sources on its own thread, while a source that is
+/// cancelled on its queue takes itself off them: whoever resets connections fast enough ends the process (libdispatch,
+/// `event_epoll.c` and `_dispatch_source_invoke2`). An `epoll` never hangs up.
 ///
-/// What Dispatch tells begins a turn of the loop. Each trip through Dispatch wakes three threads: its own, the one that it
-/// lends to the loop, and its own again, to watch on; that would be most of what a stranger's connection costs. So a turn
-/// keeps its thread while events and work come, waits for the next by itself, and gives the thread back when nothing has
-/// come for a while. Dispatch does not watch meanwhile: libdispatch arms a read source for one event, and again when its
-/// handler has returned. What is put on the loop ends the wait (``LoopWork``).
+/// What Dispatch tells begins a turn of the loop. Each trip through Dispatch wakes three threads: its own, the one that
+/// it lends to the loop, and its own again, to watch on; that would be most of what a stranger's connection costs. So a
+/// turn keeps its thread while events and work come, waits for the next by itself, and gives the thread back when
+/// nothing has come for a while. Dispatch does not watch meanwhile: libdispatch arms a read source for one event, and
+/// again when its handler has returned. What is put on the loop ends the wait (``LoopWork``).
 ///
-/// Level-triggered (epoll(7)). One entry for each descriptor, whose two directions are watched apart; an entry that nobody
-/// wants is taken out, for `epoll` cannot be told to keep silent about a hang-up. Watches are added, changed and removed
-/// from any thread; handlers run on the loop. As many entries as there are open descriptors at the most.
+/// Level-triggered (epoll(7)). One entry for each descriptor, whose two directions are watched apart; an entry that
+/// nobody wants is taken out, for `epoll` cannot be told to keep silent about a hang-up. Watches are added, changed and
+/// removed from any thread; handlers run on the loop. As many entries as there are open descriptors at the most.
 final class ReadinessPoll: Sendable {
     /// A direction of a descriptor.
     enum Direction: Sendable { case reading, writing }
@@ -71,9 +73,9 @@ final class ReadinessPoll: Sendable {
     /// Events that are taken at a time; the rest come right after, when others on the loop have had their turn.
     private static let batch = Int(baton_epoll_batch)
 
-    /// For how many milliseconds a turn waits: longer than an answer takes in most networks, so that a conversation is one
-    /// turn. A shorter time would make no lonely event cheaper, for each turn ends with one wait in vain; and Dispatch would
-    /// keep the thread for seconds as well.
+    /// For how many milliseconds a turn waits: longer than an answer takes in most networks, so that a conversation is
+    /// one turn. A shorter time would make no lonely event cheaper, for each turn ends with one wait in vain; and
+    /// Dispatch would keep the thread for seconds as well.
     static let patience: Int32 = 100
 
     private let descriptor: SharedDescriptor
@@ -201,7 +203,8 @@ final class ReadinessPoll: Sendable {
 
     private func run(_ direction: Direction, _ key: UInt64) {
         let number = Int32(bitPattern: UInt32(truncatingIfNeeded: key))
-        // The watch, not its handler: a function that passes through a generic one is wrapped, which takes memory each time.
+        // The watch, not its handler: a function that passes through a generic one is wrapped, which takes memory each
+        // time.
         let watch = state.withLock { state -> Watch? in
             guard let entry = state.entries[number], entry.use == UInt32(key >> 32), let watch = entry[direction],
                 watch.isActive

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// A signal of the process (`SIGTERM`, `SIGINT`, `SIGHUP`, `SIGWINCH`, …) as an event on a loop.
@@ -8,9 +10,9 @@ import Glibc
 /// because a handler, unlike "ignore", does not survive `exec`.
 ///
 /// `SIGPIPE` needs none: the sockets of this module write with `MSG_NOSIGNAL`.
-public final class SignalSource: Sendable {
+package final class SignalSource: Sendable {
     /// The number of the signal.
-    public let signal: Int32
+    package let signal: Int32
 
     private let source: EventSource
 
@@ -26,7 +28,7 @@ public final class SignalSource: Sendable {
     ///   - loop: where the handler runs.
     ///   - handler: runs for each delivery, on the loop, until ``cancel()`` or the end of the source.
     /// - Returns: the source, which watches as long as it is held.
-    public static func watch(
+    package static func watch(
         _ signal: Int32, on loop: EventLoop, handler: @escaping @Sendable () -> Void
     ) async -> SignalSource {
         let source = EventSource.signal(signal, on: loop, handler: handler)
@@ -37,14 +39,14 @@ public final class SignalSource: Sendable {
     }
 
     /// Stops the events. Idempotent, callable from anywhere.
-    public func cancel() {
+    package func cancel() {
         source.cancel()
     }
 
     /// Whether the process was told to ignore the signal, as `nohup` does with `SIGHUP`.
     ///
     /// Ask before watching: such a signal should stay ignored.
-    public static func isIgnored(_ signal: Int32) -> Bool {
+    package static func isIgnored(_ signal: Int32) -> Bool {
         var action = sigaction()
         guard sigaction(signal, nil, &action) == 0 else { return false }
         // SIG_IGN is the pointer of value 1, which cannot be compared as a function.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A one-shot timer on an event loop that can be armed again and again.
 ///
 /// Arming replaces what was armed before; the handler runs once per arming, on the loop, never early, and not at all
@@ -5,11 +7,11 @@
 /// the machine slept fires when it wakes. A timer costs one Dispatch source and no descriptor. Releasing it cancels
 /// it. It holds its handler: let that refer weakly to whoever owns the timer.
 ///
-/// To arm for a later time, as a connection does with all that it sends, costs next to nothing: Dispatch keeps the earlier
-/// one, for each change of its mind wakes its thread, and is told of the later one when that comes.
+/// To arm for a later time, as a connection does with all that it sends, costs next to nothing: Dispatch keeps the
+/// earlier one, for each change of its mind wakes its thread, and is told of the later one when that comes.
 ///
 /// Every method is callable from anywhere.
-public final class Timer: Sendable {
+package final class Timer: Sendable {
     private let armed: ArmedDeadline
 
     /// Makes a timer that is not armed.
@@ -17,7 +19,7 @@ public final class Timer: Sendable {
     /// - Parameters:
     ///   - loop: where the handler runs.
     ///   - handler: runs once per arming.
-    public init(on loop: EventLoop, handler: @escaping @Sendable () -> Void) {
+    package init(on loop: EventLoop, handler: @escaping @Sendable () -> Void) {
         let armed = ArmedDeadline()
         self.armed = armed
         armed.begin(
@@ -34,30 +36,30 @@ public final class Timer: Sendable {
     ///
     /// - Parameter delay: from now; negative is zero, more than 100 years is never. Up to a millisecond of lateness is
     ///   allowed, so that wake-ups join.
-    public func schedule(after delay: Duration) {
+    package func schedule(after delay: Duration) {
         armed.set(MonotonicClock.deadline(after: delay))
     }
 
     /// Arms the timer for a time on the ``MonotonicClock``, or arms it anew. A time that has passed is now.
     ///
     /// - Parameter nanoseconds: a reading of that clock.
-    public func schedule(at nanoseconds: UInt64) {
+    package func schedule(at nanoseconds: UInt64) {
         armed.set(nanoseconds)
     }
 
     /// Disarms the timer. It can be armed again.
-    public func cancel() {
+    package func cancel() {
         armed.set(nil)
     }
 
     /// Whether the timer is armed and has not fired.
-    public var isScheduled: Bool { armed.isSet }
+    package var isScheduled: Bool { armed.isSet }
 }
 
 /// The deadline that a timer was last armed with, and the Dispatch source that fires then or earlier.
 ///
-/// A firing that Dispatch had already queued when the timer was armed anew or cancelled finds the deadline gone or not yet
-/// due, and runs nothing.
+/// A firing that Dispatch had already queued when the timer was armed anew or cancelled finds the deadline gone or not
+/// yet due, and runs nothing.
 private final class ArmedDeadline: Sendable {
     private struct State {
         var deadline: UInt64?

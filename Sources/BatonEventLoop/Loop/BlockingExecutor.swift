@@ -1,4 +1,6 @@
-public import SystemPackage
+// SPDX-License-Identifier: Apache-2.0
+
+package import SystemPackage
 
 /// A serial executor with a thread of its own, for work that blocks: files and D-Bus.
 ///
@@ -17,16 +19,16 @@ public import SystemPackage
 /// dropped on the thread itself. All signals are blocked on it, so that a handler never interrupts its system calls.
 ///
 /// The queue has no bound of its own: an actor's job is a suspended task, and who makes tasks bounds them.
-public final class BlockingExecutor: SerialExecutor {
+package final class BlockingExecutor: SerialExecutor {
     /// What the executor is called. Its first 15 bytes are the name of the thread.
-    public let name: String
+    package let name: String
 
     private let worker: WorkerThread
 
     /// Starts the thread.
     ///
     /// - Throws: `Errno.resourceTemporarilyUnavailable` where the machine has no thread to give.
-    public init(name: String) throws(Errno) {
+    package init(name: String) throws(Errno) {
         self.name = name
         worker = try WorkerThread(name: name)
     }
@@ -36,10 +38,10 @@ public final class BlockingExecutor: SerialExecutor {
     }
 
     /// Whether the caller runs on this executor's thread.
-    public var isCurrent: Bool { worker.isCurrent }
+    package var isCurrent: Bool { worker.isCurrent }
 
     /// Runs `work` on the thread, later, in order with everything else that is put there. Callable from anywhere.
-    public func submit(_ work: @escaping @Sendable () -> Void) {
+    package func submit(_ work: @escaping @Sendable () -> Void) {
         worker.append {
             work()
             // Keeps the executor, and so the thread, until the work is done.
@@ -50,18 +52,18 @@ public final class BlockingExecutor: SerialExecutor {
     // MARK: - SerialExecutor
 
     /// Puts a job of an actor onto the thread. Called by the concurrency runtime.
-    public func enqueue(_ job: consuming ExecutorJob) {
+    package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         worker.append { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
     }
 
     /// Stops the process unless the caller runs on the executor's thread. Called by the concurrency runtime.
-    public func checkIsolated() {
+    package func checkIsolated() {
         precondition(isCurrent, "not on the thread of the blocking executor \(name)")
     }
 
     /// Tells the concurrency runtime whether the caller runs on the executor's thread.
-    public func isIsolatingCurrentContext() -> Bool? {
+    package func isIsolatingCurrentContext() -> Bool? {
         isCurrent
     }
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Dispatch
 
 /// One serial line of execution on which sockets, timers and signals report.
@@ -14,11 +16,11 @@ import Dispatch
 /// ```
 ///
 /// Nothing that blocks may run here: files and D-Bus belong on a ``BlockingExecutor``. A loop owns no thread while it
-/// is idle: Dispatch lends it one when there is work, and a loop keeps the one that came for its descriptors until nothing
-/// has happened for a tenth of a second. It ends with its last reference.
-public final class EventLoop: SerialExecutor {
+/// is idle: Dispatch lends it one when there is work, and a loop keeps the one that came for its descriptors until
+/// nothing has happened for a tenth of a second. It ends with its last reference.
+package final class EventLoop: SerialExecutor {
     /// What the loop is called in debuggers and crash reports.
-    public let name: String
+    package let name: String
 
     /// The queue behind the loop. Work put here would wait for the end of a turn: it goes through ``execute(_:)``.
     let queue: DispatchQueue
@@ -30,9 +32,9 @@ public final class EventLoop: SerialExecutor {
     /// take between it and an actor without an executor of its own costs no change of threads.
     ///
     /// For tasks that answer somebody who waits, and that compute little: what they do keeps the loop from its
-    /// descriptors, as everything does that runs here. Whoever waits for an actor of the loop can prefer it meanwhile, and
-    /// is then resumed where the actor is.
-    public let taskExecutor: LoopTaskExecutor
+    /// descriptors, as everything does that runs here. Whoever waits for an actor of the loop can prefer it meanwhile,
+    /// and is then resumed where the actor is.
+    package let taskExecutor: LoopTaskExecutor
 
     private static let key = DispatchSpecificKey<ObjectIdentifier>()
 
@@ -42,7 +44,7 @@ public final class EventLoop: SerialExecutor {
     /// Makes a loop.
     ///
     /// - Parameter name: appears as the label of the queue, behind `baton.loop.`.
-    public convenience init(name: String) {
+    package convenience init(name: String) {
         self.init(name: name, patience: ReadinessPoll.patience)
     }
 
@@ -65,18 +67,18 @@ public final class EventLoop: SerialExecutor {
     }
 
     /// Whether the caller runs on this loop now. Cheap, callable from anywhere.
-    public var isCurrent: Bool {
+    package var isCurrent: Bool {
         DispatchQueue.getSpecific(key: Self.key) == ObjectIdentifier(self)
     }
 
-    /// The time that the loop has spent on what was put on it and on what its descriptors told, since it was made; what is
-    /// under way counts when it ends. Callable from anywhere.
+    /// The time that the loop has spent on what was put on it and on what its descriptors told, since it was made; what
+    /// is under way counts when it ends. Callable from anywhere.
     ///
     /// A loop that is busy all the time is what its connections wait for, and not the network.
-    public var busyTime: Duration { .nanoseconds(Int64(clamping: work.busyNanoseconds)) }
+    package var busyTime: Duration { .nanoseconds(Int64(clamping: work.busyNanoseconds)) }
 
     /// Runs `work` on the loop, later, in order with everything else that is put there. Callable from anywhere.
-    public func execute(_ work: @escaping @Sendable () -> Void) {
+    package func execute(_ work: @escaping @Sendable () -> Void) {
         self.work.append(work)
     }
 
@@ -96,19 +98,19 @@ public final class EventLoop: SerialExecutor {
     // MARK: - SerialExecutor
 
     /// Puts a job of an actor onto the loop. Called by the concurrency runtime.
-    public func enqueue(_ job: consuming ExecutorJob) {
+    package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         // The closure holds the loop: the executor outlives each job, even where the job drops the last actor.
         work.append { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
     }
 
     /// Stops the process unless the caller runs on the loop. Called by the concurrency runtime.
-    public func checkIsolated() {
+    package func checkIsolated() {
         dispatchPrecondition(condition: .onQueue(queue))
     }
 
     /// Tells the concurrency runtime whether the caller runs on the loop, without stopping the process.
-    public func isIsolatingCurrentContext() -> Bool? {
+    package func isIsolatingCurrentContext() -> Bool? {
         isCurrent
     }
 }

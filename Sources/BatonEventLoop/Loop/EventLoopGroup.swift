@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Synchronization
 
 /// A few event loops that share the connections of a process among them, in turn.
 ///
 /// The loops live as long as the group or anything that uses them.
-public final class EventLoopGroup: Sendable {
+package final class EventLoopGroup: Sendable {
     /// The loops, at least one.
-    public let loops: [EventLoop]
+    package let loops: [EventLoop]
 
     private let turn = Atomic<UInt>(0)
 
@@ -14,13 +16,13 @@ public final class EventLoopGroup: Sendable {
     /// - Parameters:
     ///   - name: the loops are called `name-0`, `name-1`, ….
     ///   - count: how many, 1 to 64; a value outside is moved to the nearest.
-    public init(name: String, count: Int) {
+    package init(name: String, count: Int) {
         let count = min(max(count, 1), 64)
         loops = (0..<count).map { EventLoop(name: "\(name)-\($0)") }
     }
 
     /// The loop whose turn it is. Round robin, callable from anywhere.
-    public func next() -> EventLoop {
+    package func next() -> EventLoop {
         let number = turn.wrappingAdd(1, ordering: .relaxed).oldValue
         return loops[Int(number % UInt(loops.count))]
     }

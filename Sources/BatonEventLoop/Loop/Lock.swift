@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// A value that one thread at a time can reach: `Mutex` of the standard library on a `pthread_mutex_t`.
@@ -7,12 +9,12 @@ import Glibc
 /// at its birth.
 ///
 /// Not recursive. Whoever holds it must not wait for anything.
-public struct Lock<Value>: ~Copyable, @unchecked Sendable {  // reason: the value is reached under the mutex alone
+package struct Lock<Value>: ~Copyable, @unchecked Sendable {  // reason: the value is reached under the mutex alone
     private let mutex: UnsafeMutablePointer<pthread_mutex_t>
     private let value: UnsafeMutablePointer<Value>
 
     /// Makes a lock around a value.
-    public init(_ initialValue: sending Value) {
+    package init(_ initialValue: sending Value) {
         mutex = .allocate(capacity: 1)
         value = .allocate(capacity: 1)
         pthread_mutex_init(mutex, nil)
@@ -30,7 +32,7 @@ public struct Lock<Value>: ~Copyable, @unchecked Sendable {  // reason: the valu
     }
 
     /// Calls `body` with the value while no other thread can reach it.
-    public borrowing func withLock<Result, Failure: Error>(
+    package borrowing func withLock<Result, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         pthread_mutex_lock(mutex)

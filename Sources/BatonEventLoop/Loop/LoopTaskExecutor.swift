@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Runs the parts of tasks that belong to no actor on a loop: see ``EventLoop/taskExecutor``.
-public final class LoopTaskExecutor: TaskExecutor {
+package final class LoopTaskExecutor: TaskExecutor {
     private let work: LoopWork
 
     init(_ work: LoopWork) {
@@ -7,7 +9,7 @@ public final class LoopTaskExecutor: TaskExecutor {
     }
 
     /// Puts a part of a task onto the loop. Called by the concurrency runtime.
-    public func enqueue(_ job: consuming ExecutorJob) {
+    package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         // The closure holds the executor: it outlives each job.
         work.append { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
@@ -16,7 +18,7 @@ public final class LoopTaskExecutor: TaskExecutor {
 
 /// Does what would keep a loop from its descriptors for too long: on threads of the pool, whatever executor the task
 /// prefers.
-public func offLoop<Value, Failure: Error>(
+package func offLoop<Value, Failure: Error>(
     isolation: isolated (any Actor)? = #isolation, _ work: () async throws(Failure) -> Value
 ) async throws(Failure) -> Value {
     try await withTaskExecutorPreference(globalConcurrentExecutor, isolation: isolation, operation: work)

@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Dispatch
 import Glibc
 import Synchronization
 
 /// What was put on a loop and has not run yet, in order.
 ///
-/// Dispatch is asked for a thread once for all that waits, and not at all while a turn of the loop (``ReadinessPoll``) has
-/// one. A turn that waits for events is told by one write to a descriptor that it watches.
+/// Dispatch is asked for a thread once for all that waits, and not at all while a turn of the loop (``ReadinessPoll``)
+/// has one. A turn that waits for events is told by one write to a descriptor that it watches.
 ///
 /// No bound of its own: an actor's job is a suspended task, and who makes tasks bounds them.
 final class LoopWork: Sendable {
@@ -21,8 +23,8 @@ final class LoopWork: Sendable {
         var isFinished = false
     }
 
-    /// How often what has run may have added more before events have their turn: the steps of a task that passes between
-    /// actors of one loop are so many rounds.
+    /// How often what has run may have added more before events have their turn: the steps of a task that passes
+    /// between actors of one loop are so many rounds.
     static let rounds = 16
     /// No more of them begin after this time, in nanoseconds: 1 ms.
     static let roundsTime: UInt64 = 1_000_000
@@ -93,8 +95,8 @@ final class LoopWork: Sendable {
         }
     }
 
-    /// Runs what there is, and what that adds in turn, for up to ``rounds`` and ``roundsTime``: events have their turn in
-    /// between. Returns whether there was something.
+    /// Runs what there is, and what that adds in turn, for up to ``rounds`` and ``roundsTime``: events have their turn
+    /// in between. Returns whether there was something.
     func run() -> Bool {
         var items = takeItems()
         guard !items.isEmpty else { return false }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// The time of this machine that never jumps and counts sleep: `CLOCK_BOOTTIME`.
@@ -6,9 +8,9 @@ import Glibc
 /// is a second old in the morning, and a connection that the peer gave up eight hours ago was heard from just now.
 /// Every age and deadline of Baton is about the world outside, so its clock counts the night. ``Timer`` runs on the
 /// same clock: what came due during a suspend fires right after it.
-public enum MonotonicClock {
+package enum MonotonicClock {
     /// Nanoseconds since the machine was started, sleep included. One vDSO call, about 50 ns, callable from anywhere.
-    public static func nanoseconds() -> UInt64 {
+    package static func nanoseconds() -> UInt64 {
         var time = timespec()
         // Cannot fail for a clock that the kernel knows (CLOCK_BOOTTIME: Linux 2.6.39) and a valid pointer.
         clock_gettime(CLOCK_BOOTTIME, &time)
@@ -16,7 +18,7 @@ public enum MonotonicClock {
     }
 
     /// The reading of the clock after `delay` from now; nil when that is more than 100 years away, which is never.
-    public static func deadline(after delay: Duration) -> UInt64? {
+    package static func deadline(after delay: Duration) -> UInt64? {
         let (seconds, attoseconds) = delay.components
         guard seconds < 100 * 366 * 86_400 else { return nil }
         let now = nanoseconds()

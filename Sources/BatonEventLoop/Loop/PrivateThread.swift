@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Dispatch
-public import SystemPackage
+package import SystemPackage
 
 /// A thread that does what it is told while the caller waits, and nothing else: the place for work that restricts its
 /// own thread.
@@ -11,14 +13,14 @@ public import SystemPackage
 ///
 /// The closure must not use Dispatch, start tasks or resume continuations. The caller blocks meanwhile, so it runs on a
 /// ``BlockingExecutor``. The thread ends with the last reference.
-public final class PrivateThread: Sendable {
+package final class PrivateThread: Sendable {
     private let worker: WorkerThread
 
     /// Starts the thread.
     ///
     /// - Parameter name: its first 15 bytes name the thread.
     /// - Throws: `Errno.resourceTemporarilyUnavailable` where the machine has no thread to give.
-    public init(name: String) throws(Errno) {
+    package init(name: String) throws(Errno) {
         worker = try WorkerThread(name: name)
     }
 
@@ -27,13 +29,13 @@ public final class PrivateThread: Sendable {
     }
 
     /// Whether the caller is this thread.
-    public var isCurrent: Bool { worker.isCurrent }
+    package var isCurrent: Bool { worker.isCurrent }
 
     /// Runs `work` on the thread, after what was asked for before, and waits for it. Not from the thread itself.
     ///
     /// - Returns: what `work` returned.
     /// - Throws: what `work` threw.
-    public func perform<Value: Sendable, Failure: Error>(
+    package func perform<Value: Sendable, Failure: Error>(
         _ work: @escaping @Sendable () throws(Failure) -> Value
     ) throws(Failure) -> Value {
         precondition(!isCurrent, "a private thread cannot wait for itself")
@@ -55,7 +57,7 @@ public final class PrivateThread: Sendable {
     }
 
     /// Runs `work` on the thread, after what was asked for before, and does not wait. Callable from anywhere.
-    public func submit(_ work: @escaping @Sendable () -> Void) {
+    package func submit(_ work: @escaping @Sendable () -> Void) {
         worker.append(work)
     }
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Bytes that this process may hold because somebody made it: one total, in which each class of users has a part.
 ///
 /// Of its part a class has something **reserved**, which nobody else ever gets, so that no class starves another.
@@ -5,7 +7,7 @@
 /// **ceiling**. So the sum of what is held never exceeds the total, whoever tries.
 ///
 /// It counts, and holds no memory itself. Safe to use from any thread; nothing here waits.
-public final class ByteBudget: Sendable {
+package final class ByteBudget: Sendable {
     private struct Books {
         var common: Int
         /// What each part holds, by its number.
@@ -13,11 +15,11 @@ public final class ByteBudget: Sendable {
     }
 
     /// Bytes that may be held in all.
-    public let bytes: Int
+    package let bytes: Int
     private let books: Lock<Books>
 
     /// - Parameter bytes: what may be held in all.
-    public init(bytes: Int) {
+    package init(bytes: Int) {
         precondition(bytes > 0, "a budget is not empty")
         self.bytes = bytes
         books = Lock(Books(common: bytes))
@@ -28,7 +30,7 @@ public final class ByteBudget: Sendable {
     /// - Parameters:
     ///   - reserved: bytes that the class has for certain. All that is reserved has to fit the total.
     ///   - ceiling: the most that it gets.
-    public func part(reserved: Int, ceiling: Int) -> Part {
+    package func part(reserved: Int, ceiling: Int) -> Part {
         precondition(0 <= reserved && reserved <= ceiling && ceiling <= bytes, "a part lies within its ceiling")
         let number = books.withLock { books in
             books.common -= reserved
@@ -40,17 +42,17 @@ public final class ByteBudget: Sendable {
     }
 
     /// Bytes that are neither reserved nor held.
-    public var common: Int { books.withLock { $0.common } }
+    package var common: Int { books.withLock { $0.common } }
 
     /// Bytes that are held in all.
-    public var held: Int { books.withLock { $0.held.reduce(0, +) } }
+    package var held: Int { books.withLock { $0.held.reduce(0, +) } }
 
     /// What one class of users may hold.
-    public final class Part: Sendable {
+    package final class Part: Sendable {
         /// Bytes that it has for certain.
-        public let reserved: Int
+        package let reserved: Int
         /// The most bytes that it gets.
-        public let ceiling: Int
+        package let ceiling: Int
         private let budget: ByteBudget
         private let number: Int
 
@@ -62,13 +64,13 @@ public final class ByteBudget: Sendable {
         }
 
         /// Bytes that it holds.
-        public var held: Int { budget.books.withLock { $0.held[number] } }
+        package var held: Int { budget.books.withLock { $0.held[number] } }
 
         /// Bytes that it could still get at this moment.
-        public var available: Int { budget.books.withLock { available($0) } }
+        package var available: Int { budget.books.withLock { available($0) } }
 
         /// Takes so many bytes, or none where there are not so many.
-        public func take(_ bytes: Int) -> Bool {
+        package func take(_ bytes: Int) -> Bool {
             budget.books.withLock { books in
                 guard bytes <= available(books) else { return false }
                 change(&books, by: bytes)
@@ -77,14 +79,15 @@ public final class ByteBudget: Sendable {
         }
 
         /// Gives back what ``take(_:)`` took, or some of it.
-        public func giveBack(_ bytes: Int) {
+        package func giveBack(_ bytes: Int) {
             budget.books.withLock { change(&$0, by: -bytes) }
         }
 
-        /// Takes half of what there is left, so that who comes next finds something too; goes back with the last reference.
+        /// Takes half of what there is left, so that who comes next finds something too; goes back with the last
+        /// reference.
         ///
         /// - Parameter most: bytes; it may get fewer, and none.
-        public func lease(atMost most: Int) -> Lease {
+        package func lease(atMost most: Int) -> Lease {
             let bytes = budget.books.withLock { books in
                 let bytes = max(0, min(most, available(books) / 2))
                 change(&books, by: bytes)
@@ -107,9 +110,9 @@ public final class ByteBudget: Sendable {
     }
 
     /// Bytes of a part, held for as long as somebody holds this.
-    public final class Lease: Sendable {
+    package final class Lease: Sendable {
         /// How many.
-        public let bytes: Int
+        package let bytes: Int
         private let part: Part
 
         fileprivate init(bytes: Int, of part: Part) {

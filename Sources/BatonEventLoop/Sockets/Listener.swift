@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 import SystemPackage
 
@@ -9,14 +11,14 @@ import SystemPackage
 ///
 /// Every method is callable from anywhere. How many connections there may be is up to the owner, who closes a socket
 /// or calls ``pauseAccepting(_:)``.
-public final class Listener: Sendable {
+package final class Listener: Sendable {
     /// Where it listens; the port is the real one also where 0 was asked for.
-    public let localAddress: SocketAddress
+    package let localAddress: SocketAddress
     /// The loop that the handlers run on.
-    public let loop: EventLoop
+    package let loop: EventLoop
 
     /// How long the queue of connections that were made and not accepted may grow, where nothing else is asked for.
-    public static let defaultBacklog = 128
+    package static let defaultBacklog = 128
 
     /// How many connections one turn of the loop accepts at most, so that others have their turn.
     private static let batch = 16
@@ -62,7 +64,7 @@ public final class Listener: Sendable {
     ///   - backlog: the kernel's queue, ``defaultBacklog`` at first; the kernel cuts it to `net.core.somaxconn`.
     /// - Throws: `addressInUse`, `addressUnavailable`, `permissionDenied` (a port below 1024, a folder), `notASocket`,
     ///   `notFound` (no such folder), `pathTooLong` (a name of more than about 85 bytes), `outOfResources`.
-    public init(at address: SocketAddress, on loop: EventLoop, backlog: Int = defaultBacklog) throws(SocketError) {
+    package init(at address: SocketAddress, on loop: EventLoop, backlog: Int = defaultBacklog) throws(SocketError) {
         let backlog = Int32(clamping: max(backlog, 0))
         self.loop = loop
         poll = try loop.poll()
@@ -88,7 +90,7 @@ public final class Listener: Sendable {
     ///   - defersAccept: for a protocol whose clients speak first: a connection is accepted when its first bytes have
     ///     come, or after about this time without any (`TCP_DEFER_ACCEPT` of tcp(7)); nil: at once.
     /// - Throws: `addressInUse` when the port is taken on either, `permissionDenied` below 1024, `outOfResources`.
-    public static func onAllAddresses(
+    package static func onAllAddresses(
         port: UInt16, on loop: EventLoop, backlog: Int = defaultBacklog, defersAccept: Duration? = nil
     ) throws(SocketError) -> Listener {
         let listener: Listener
@@ -142,7 +144,7 @@ public final class Listener: Sendable {
     /// - Parameters:
     ///   - onTrouble: descriptors or memory ran out; accepting goes on by itself. Once per such time, for the log.
     ///   - onAccept: has a new socket of the listener's loop, not started yet.
-    public func start(
+    package func start(
         onTrouble: (@Sendable (SocketError) -> Void)? = nil, onAccept: @escaping @Sendable (Socket) -> Void
     ) {
         state.withLock { state in
@@ -162,12 +164,12 @@ public final class Listener: Sendable {
     }
 
     /// Says whether accepting rests; connections wait in the kernel's queue meanwhile. At first: no.
-    public func pauseAccepting(_ paused: Bool) {
+    package func pauseAccepting(_ paused: Bool) {
         change { if paused { $0.insert(.asked) } else { $0.remove(.asked) } }
     }
 
     /// Stops listening, removes the socket file, and drops the connections that nobody accepted. Idempotent.
-    public func close() {
+    package func close() {
         let dropped = state.withLock { state in
             let dropped = state
             state = State(descriptor: nil, file: nil)

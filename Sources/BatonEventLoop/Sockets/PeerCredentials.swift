@@ -1,16 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// Who is at the other end of a Unix-domain socket, as the kernel saw it at `connect` or `socketpair` (`SO_PEERCRED`).
 ///
 /// The user id is what a decision may rest on. The process can have ended since, and its number can be another's.
-public struct PeerCredentials: Sendable, Hashable {
+package struct PeerCredentials: Sendable, Hashable {
     /// The process id.
-    public let processID: Int32
+    package let processID: Int32
     /// The effective user id.
-    public let userID: UInt32
+    package let userID: UInt32
     /// The effective group id.
-    public let groupID: UInt32
+    package let groupID: UInt32
 
     /// Whether it is a process of the user that this one runs as, or of root.
-    public var isThisUserOrRoot: Bool { userID == geteuid() || userID == 0 }
+    package var isThisUserOrRoot: Bool { userID == geteuid() || userID == 0 }
 }

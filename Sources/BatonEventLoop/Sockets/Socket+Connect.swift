@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension Socket {
     /// Connects to an address without blocking.
     ///
@@ -11,7 +13,7 @@ extension Socket {
     /// - Returns: the socket, not started yet.
     /// - Throws: `timedOut`, `cancelled` when the task was, `connectionRefused`, `unreachable`, `notFound` and
     ///   `permissionDenied` (socket files), `outOfResources`, ….
-    public static func connect(
+    package static func connect(
         to address: SocketAddress, on loop: EventLoop, timeout: Duration = .seconds(10)
     ) async throws(SocketError) -> Socket {
         let attempt = ConnectAttempt(to: address, on: loop)
@@ -24,7 +26,7 @@ extension Socket {
     }
 
     /// How many addresses ``connect(toAnyOf:on:stagger:timeout:)`` tries at most.
-    public static let addressLimit = 16
+    package static let addressLimit = 16
 
     /// Connects to whichever address answers first, trying them in order and not waiting for each to fail (in the
     /// manner of RFC 8305, Happy Eyeballs).
@@ -39,7 +41,7 @@ extension Socket {
     ///   - timeout: for all of them together, 10 s at first.
     /// - Throws: `noAddress` for none, `cancelled`, and otherwise the failure of the first address that failed with
     ///   something more telling than `timedOut` or `unreachable`, if any.
-    public static func connect(
+    package static func connect(
         toAnyOf addresses: [SocketAddress], on loop: EventLoop, stagger: Duration = .milliseconds(250),
         timeout: Duration = .seconds(10)
     ) async throws(SocketError) -> Socket {

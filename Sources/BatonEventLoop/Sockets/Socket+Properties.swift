@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 import SystemPackage
 
 extension Socket {
     /// Who is at the other end of a Unix-domain socket; nil for TCP and after ``close()``.
-    public var peerCredentials: PeerCredentials? {
+    package var peerCredentials: PeerCredentials? {
         guard localAddress.port == nil else { return nil }
         // `struct ucred` is a GNU extension that Swift does not see: pid, uid and gid, 32 bits each (unix(7)).
         var words = [UInt32](repeating: 0, count: 3)
@@ -20,7 +22,7 @@ extension Socket {
     /// turns of the loop: 128 KiB to 1 MiB. Nothing for a Unix-domain socket.
     ///
     /// - Parameter bytes: at least 1.
-    public func limitUnsent(to bytes: Int) {
+    package func limitUnsent(to bytes: Int) {
         guard localAddress.port != nil else { return }
         let value = Int32(clamping: max(bytes, 1))
         _ = withDescriptor { SystemCall.setOption($0, Int32(IPPROTO_TCP), TCP_NOTSENT_LOWAT, value) }
@@ -30,7 +32,7 @@ extension Socket {
     /// socket(7)). At first: 1. Reading takes what there is all the same. Nothing for a Unix-domain socket.
     ///
     /// - Parameter count: at least 1, and at most what the kernel keeps for one connection, some 64 KiB.
-    public func awaitBytes(_ count: Int) {
+    package func awaitBytes(_ count: Int) {
         guard localAddress.port != nil else { return }
         _ = withDescriptor { SystemCall.setOption($0, SOL_SOCKET, SO_RCVLOWAT, Int32(clamping: max(count, 1))) }
     }
@@ -38,7 +40,7 @@ extension Socket {
     /// Two Unix-domain sockets that are connected to each other, for tests and for programs that run in one process.
     ///
     /// - Throws: `outOfResources` where no descriptor is free.
-    public static func pair(on first: EventLoop, _ second: EventLoop) throws(SocketError) -> (Socket, Socket) {
+    package static func pair(on first: EventLoop, _ second: EventLoop) throws(SocketError) -> (Socket, Socket) {
         var numbers: [Int32] = [-1, -1]
         let kind = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         guard socketpair(AF_UNIX, kind, 0, &numbers) == 0 else {

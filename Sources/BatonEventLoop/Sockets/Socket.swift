@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// A connected stream socket, TCP or Unix-domain, that never blocks.
@@ -10,9 +12,9 @@ import Glibc
 /// made for. ``close()`` or the end of the last reference gives the descriptor back, always. TCP sockets send at once
 /// (`TCP_NODELAY`); buffer sizes are never set, so that Linux tunes them up to its own limits. Nothing here raises
 /// `SIGPIPE`.
-public final class Socket: Sendable {
+package final class Socket: Sendable {
     /// What a read found.
-    public enum ReadResult: Sendable, Hashable {
+    package enum ReadResult: Sendable, Hashable {
         /// So many bytes were stored, at least one unless the buffer was empty.
         case bytes(Int)
         /// Nothing has come. The handler tells when something does.
@@ -22,11 +24,11 @@ public final class Socket: Sendable {
     }
 
     /// The loop that the handlers run on.
-    public let loop: EventLoop
+    package let loop: EventLoop
     /// The address on this side; the empty Unix path where there is none.
-    public let localAddress: SocketAddress
+    package let localAddress: SocketAddress
     /// The address on the other side; the empty Unix path where there is none.
-    public let remoteAddress: SocketAddress
+    package let remoteAddress: SocketAddress
 
     private let poll: ReadinessPoll
     private let state: Lock<State>
@@ -54,7 +56,7 @@ public final class Socket: Sendable {
     /// Takes over a connected stream socket, from systemd or a `socketpair` say, and makes it non-blocking.
     ///
     /// - Throws: ``SocketError`` when it is not a connected socket; the descriptor is closed then.
-    public convenience init(takingOwnershipOf descriptor: consuming OwnedDescriptor, on loop: EventLoop)
+    package convenience init(takingOwnershipOf descriptor: consuming OwnedDescriptor, on loop: EventLoop)
         throws(SocketError)
     {
         if case .failure(let error) = SystemCall.prepareAccepted(descriptor.rawValue) {
@@ -93,9 +95,9 @@ public final class Socket: Sendable {
     /// Lets the connection go on on another loop, in the socket that is returned, which is not started yet. This one is
     /// closed then; called on its loop, no handler of it runs any more.
     ///
-    /// - Throws: `outOfResources` where the loop is new and no descriptor is free, and this one stays as it was; `closed`
-    ///   after ``close()``.
-    public func moved(to loop: EventLoop) throws(SocketError) -> Socket {
+    /// - Throws: `outOfResources` where the loop is new and no descriptor is free, and this one stays as it was;
+    ///   `closed` after ``close()``.
+    package func moved(to loop: EventLoop) throws(SocketError) -> Socket {
         let poll = try loop.poll()
         let dropped = drop()
         guard let descriptor = dropped.descriptor else { throw SocketError(.closed, while: "moving a connection") }
@@ -118,7 +120,7 @@ public final class Socket: Sendable {
     ///     reading is paused, so it may read as little as it likes.
     ///   - onWritable: there is room, or the connection broke. Runs only after ``wantWrite(_:)`` with true, and again
     ///     and again until that is called with false.
-    public func start(onReadable: @escaping @Sendable () -> Void, onWritable: @escaping @Sendable () -> Void) {
+    package func start(onReadable: @escaping @Sendable () -> Void, onWritable: @escaping @Sendable () -> Void) {
         state.withLock { state in
             guard let descriptor = state.descriptor else { return }
             let isStarted = state.handlers != nil
@@ -138,7 +140,7 @@ public final class Socket: Sendable {
     /// Says whether bytes wait to be written, which is when the write handler is to run. At first: no.
     ///
     /// Epoll reports room for as long as there is any, so this must be false when the queue is empty.
-    public func wantWrite(_ wanted: Bool) {
+    package func wantWrite(_ wanted: Bool) {
         state.withLock { state in
             guard state.descriptor != nil else { return }
             state.wantsWrite = wanted
@@ -148,7 +150,7 @@ public final class Socket: Sendable {
 
     /// Says whether reading rests: the read handler does not run, the kernel's buffer fills, and the other side is
     /// held back. At first: no. Whatever came in the meantime is reported after the pause.
-    public func pauseReading(_ paused: Bool) {
+    package func pauseReading(_ paused: Bool) {
         state.withLock { state in
             guard state.descriptor != nil, state.isPaused != paused else { return }
             state.isPaused = paused
@@ -166,7 +168,7 @@ public final class Socket: Sendable {
     ///
     /// - Throws: `connectionReset` when the connection broke, `closed` after ``close()``. The read handler runs no more
     ///   after either.
-    public func read(into buffer: UnsafeMutableRawBufferPointer) throws(SocketError) -> ReadResult {
+    package func read(into buffer: UnsafeMutableRawBufferPointer) throws(SocketError) -> ReadResult {
         try state.withLock { (state) throws(SocketError) -> ReadResult in
             guard let descriptor = state.descriptor else { throw SocketError(.closed, while: "reading") }
             guard !buffer.isEmpty else { return .bytes(0) }
@@ -190,7 +192,7 @@ public final class Socket: Sendable {
     /// - Returns: how many were taken; 0 when there is no room, which ``wantWrite(_:)`` waits for.
     /// - Throws: `connectionReset` when the other side is gone or this side was ended by ``shutdownWrite()``, `closed`
     ///   after ``close()``.
-    public func write(_ bytes: UnsafeRawBufferPointer) throws(SocketError) -> Int {
+    package func write(_ bytes: UnsafeRawBufferPointer) throws(SocketError) -> Int {
         try state.withLock { (state) throws(SocketError) -> Int in
             guard let descriptor = state.descriptor else { throw SocketError(.closed, while: "writing") }
             guard !bytes.isEmpty else { return 0 }
@@ -207,7 +209,7 @@ public final class Socket: Sendable {
 
     /// Ends this side's direction: the other side reads what was written and then the end of the input. Reading goes
     /// on. Idempotent, and nothing on a connection that is already gone.
-    public func shutdownWrite() {
+    package func shutdownWrite() {
         state.withLock { state in
             guard let descriptor = state.descriptor else { return }
             shutdown(descriptor.rawValue, Int32(SHUT_WR))
@@ -219,7 +221,7 @@ public final class Socket: Sendable {
     /// Bytes that were written still go out, unless bytes from the other side lie unread: then TCP resets the
     /// connection, and the other side may lose what it had not read. Who must not lose a last message calls
     /// ``shutdownWrite()`` and reads to the end first. Idempotent.
-    public func close() {
+    package func close() {
         // The descriptor closes when both sources have let go of it, or here where there are none.
         _ = drop()
     }
@@ -237,7 +239,7 @@ public final class Socket: Sendable {
     }
 
     /// Whether ``close()`` was called.
-    public var isClosed: Bool { state.withLock { $0.descriptor == nil } }
+    package var isClosed: Bool { state.withLock { $0.descriptor == nil } }
 
     /// Calls `body` with the number of the descriptor while it is surely open; nil once closed.
     func withDescriptor<Value: Sendable>(_ body: (Int32) -> Value) -> Value? {

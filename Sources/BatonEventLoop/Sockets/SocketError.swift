@@ -1,9 +1,11 @@
-public import SystemPackage
+// SPDX-License-Identifier: Apache-2.0
+
+package import SystemPackage
 
 /// Why a socket, a listener or another part of the event loop could not do what it was asked.
-public struct SocketError: Error, Sendable, Hashable, CustomStringConvertible {
+package struct SocketError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What happened, as far as a program acts on it.
-    public enum Code: Sendable, Hashable {
+    package enum Code: Sendable, Hashable {
         /// Another program listens on this port or socket file.
         case addressInUse
         /// No interface of this machine has the address, or no free port is left.
@@ -39,16 +41,16 @@ public struct SocketError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     /// What happened.
-    public let code: Code
+    package let code: Code
 
     /// The system's own number, where a system call failed.
-    public let underlyingError: Errno?
+    package let underlyingError: Errno?
 
     /// What was being done, for the message: "connecting to 192.0.2.1:4000".
-    public let activity: String
+    package let activity: String
 
     /// Makes an error.
-    public init(_ code: Code, while activity: String, underlyingError: Errno? = nil) {
+    package init(_ code: Code, while activity: String, underlyingError: Errno? = nil) {
         self.code = code
         self.activity = activity
         self.underlyingError = underlyingError
@@ -60,7 +62,7 @@ public struct SocketError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     /// One sentence for people: what was being done and what went wrong.
-    public var description: String {
+    package var description: String {
         let reason =
             switch code {
             case .addressInUse: "another program already uses this address"

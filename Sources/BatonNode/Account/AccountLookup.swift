@@ -1,4 +1,6 @@
-public import BatonAccount
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonAccount
 import BatonDiscovery
 import BatonEventLoop
 import BatonMessages
@@ -11,20 +13,20 @@ import FoundationEssentials
 ///
 /// What `baton account join` does before it erases the key, and `baton devices revoke` before it signs. The key opens
 /// advertisements under any list (``JoiningOpener``), also under lists that were signed apart from those known here.
-public struct AccountLookup: Sendable {
+package struct AccountLookup: Sendable {
     /// What came of it.
-    public struct Outcome: Sendable {
+    package struct Outcome: Sendable {
         /// The account, with everything that was found.
-        public var account: Account
+        package var account: Account
         /// The devices that answered, which shows that they are of the account.
-        public var met: [KnownDevices.Entry] = []
-        /// Who first showed lists that could not be taken over, and why; `nil` where all could. Somebody may be revoked whom
-        /// the account does not name.
-        public var untaken: (device: KnownDevices.Entry, reason: RevocationError)?
+        package var met: [KnownDevices.Entry] = []
+        /// Who first showed lists that could not be taken over, and why; `nil` where all could. Somebody may be revoked
+        /// whom the account does not name.
+        package var untaken: (device: KnownDevices.Entry, reason: RevocationError)?
         /// Why nobody can be found: a sentence of the DNS-SD responder's.
-        public var trouble: String?
+        package var trouble: String?
         /// Whether more names are announced than there was time to look at.
-        public var isIncomplete = false
+        package var isIncomplete = false
     }
 
     /// How long one device may take to be reached and to answer. Default 5 s.
@@ -38,15 +40,15 @@ public struct AccountLookup: Sendable {
     /// - Parameters:
     ///   - account: this device's part of the account, which must have been issued under the same key.
     ///   - secrets: of the account key.
-    public init(for account: Account, with secrets: AccountSecrets) {
+    package init(for account: Account, with secrets: AccountSecrets) {
         self.account = account
         self.secrets = secrets
     }
 
-    /// Looks for so long, or for a second after devices have answered, but three in all, and then until those have that were
-    /// found; for three times as long where so many names are announced that they have not all been looked at by then. Ends
-    /// at once where there is no DNS-SD responder.
-    public func run(within limit: Duration) async -> Outcome {
+    /// Looks for so long, or for a second after devices have answered, but three in all, and then until those have that
+    /// were found; for three times as long where so many names are announced that they have not all been looked at by
+    /// then. Ends at once where there is no DNS-SD responder.
+    package func run(within limit: Duration) async -> Outcome {
         let loop = EventLoop(name: "lookup")
         let discovery: ServiceDiscovery
         let context: TLSContext

@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 import BatonDiscovery
 import BatonEventLoop
 import BatonProtocol
 import BatonTransport
 
-/// One search of an ``AccountLookup``: hears what is announced, asks who it is of, and is over when somebody has answered or
-/// the time is up. Lives on the search's loop.
+/// One search of an ``AccountLookup``: hears what is announced, asks who it is of, and is over when somebody has
+/// answered or the time is up. Lives on the search's loop.
 actor AccountSearch {
     /// How long it goes on for devices under other lists, after the first has answered.
     static let grace = Duration.seconds(1)

@@ -1,5 +1,7 @@
-public import BatonAccount
-public import BatonMessages
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonAccount
+package import BatonMessages
 import BatonProtocol
 import BatonTransport
 import FoundationEssentials
@@ -41,7 +43,7 @@ extension Connection {
 
 extension WireSignedList {
     /// A list as it travels, its keys wrapped.
-    public init(_ given: GivenList, wrappedBy key: KeyEncryptionKey) throws(HandoffError) {
+    package init(_ given: GivenList, wrappedBy key: KeyEncryptionKey) throws(HandoffError) {
         self.init()
         list = Data(given.list.encoded)
         if let keys = given.keys { wrappedKeys = Data(try key.wrap(keys.concatenated)) }
@@ -70,7 +72,7 @@ extension [WireSignedList] {
 
 extension Account {
     /// The lists of this account, with keys, as they travel.
-    public func travellingLists(wrappedBy key: KeyEncryptionKey) throws(HandoffError) -> [WireSignedList] {
+    package func travellingLists(wrappedBy key: KeyEncryptionKey) throws(HandoffError) -> [WireSignedList] {
         var lists: [WireSignedList] = []
         for given in givenLists { lists.append(try WireSignedList(given, wrappedBy: key)) }
         return lists

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 
 /// Which devices an ``AccountLookup`` asks: a pure value.
 ///
-/// Nothing tells it whether an advertisement is what the device says now or one that somebody else sends again. So a device
-/// is asked by each that is newer than those before, at once: what is older makes room for it.
+/// Nothing tells it whether an advertisement is what the device says now or one that somebody else sends again. So a
+/// device is asked by each that is newer than those before, at once: what is older makes room for it.
 struct AskedDevices {
     /// Devices that are asked of each generation of keys: whoever was revoked can announce any number of them, and only
     /// under the keys of before. Lists that were signed apart begin generations apart, also where they share a number.
@@ -33,8 +35,8 @@ struct AskedDevices {
     /// Whether somebody may still answer by the newest that was heard of them.
     var isWaiting: Bool { devices.values.contains { $0.running.contains($0.last) } }
 
-    /// - Returns: the question to begin, and the one to the same device that is to end for it; `nil` where the device is not
-    ///   to be asked: by what is no newer than before, and where others of the generation have left no room.
+    /// - Returns: the question to begin, and the one to the same device that is to end for it; `nil` where the device
+    ///   is not to be asked: by what is no newer than before, and where others of the generation have left no room.
     mutating func begin(
         _ device: DeviceID, _ moment: (epoch: UInt64, sequence: UInt64), under generation: GenerationID
     ) -> (question: Question, superseded: Question?)? {

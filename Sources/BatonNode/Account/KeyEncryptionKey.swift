@@ -1,4 +1,6 @@
-public import BatonAccount
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonAccount
 import BatonMessages
 import BatonTLS
 import BatonTransport
@@ -6,13 +8,13 @@ import FoundationEssentials
 
 /// What the keys of a revocation list are wrapped with on their way (a key-encryption key in the words of RFC 3394).
 ///
-/// TLS and the local socket keep others from them anyway. It is for the buffers of messages, streams, TLS and the kernel
-/// that they go through: none is wiped, so none may hold them in the clear.
-public struct KeyEncryptionKey: Sendable {
+/// TLS and the local socket keep others from them anyway. It is for the buffers of messages, streams, TLS and the
+/// kernel that they go through: none is wiped, so none may hold them in the clear.
+package struct KeyEncryptionKey: Sendable {
     private let key: SecretBytes
 
     /// Between programs of one device.
-    public init(localTo identity: DeviceIdentity) {
+    package init(localTo identity: DeviceIdentity) {
         key = identity.localWrappingKey
     }
 

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonProtocol
 
 /// What is known of other devices' revocation lists: a pure value, bounded.
 struct MetDevices {
-    /// Devices that are remembered, about 200 bytes each. Beyond it one is forgotten that never said what it has, as a device
-    /// that somebody invented; where all have, any.
+    /// Devices that are remembered, about 200 bytes each. Beyond it one is forgotten that never said what it has, as a
+    /// device that somebody invented; where all have, any.
     static let bound = 256
 
     /// One of them.

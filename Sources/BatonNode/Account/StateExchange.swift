@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 import BatonEventLoop
 import BatonMessages
@@ -9,10 +11,10 @@ import SwiftProtobuf
 
 /// Takes revocation lists over, and gives them to the other devices.
 ///
-/// Lives on the node's control loop. Two devices that meet compare their ``AccountState/revision`` (HELLO tells it), and
-/// whoever may lack something asks. Where a connection is there already, or only an advertisement shows that the other
-/// lacks something, the one that has more asks: its request says what it has, and the other asks in turn. So everything
-/// is pull, and one question is all it takes.
+/// Lives on the node's control loop. Two devices that meet compare their ``AccountState/revision`` (HELLO tells it),
+/// and whoever may lack something asks. Where a connection is there already, or only an advertisement shows that the
+/// other lacks something, the one that has more asks: its request says what it has, and the other asks in turn. So
+/// everything is pull, and one question is all it takes.
 actor StateExchange {
     /// A device that could not be told is not tried again before.
     private static let retryInterval = Duration.seconds(20)
@@ -47,8 +49,8 @@ actor StateExchange {
     private var isToBeStoredAgain = false
     private var waiters: [UUID: (device: String, change: AsyncStream<Void>.Continuation)] = [:]
 
-    /// - Parameter refusesRevoked: tells a revoked device nothing, also where its connection has not been ended yet. Every
-    ///   program's does; only the tests of attacks see what one would be told.
+    /// - Parameter refusesRevoked: tells a revoked device nothing, also where its connection has not been ended yet.
+    ///   Every program's does; only the tests of attacks see what one would be told.
     init(
         account: CurrentAccount, store: AccountStore, storage: BlockingExecutor, directory: PeerDirectory,
         limits: NodeLimits = NodeLimits(), refusesRevoked: Bool = true, on loop: EventLoop, logger: Logger
@@ -87,8 +89,8 @@ actor StateExchange {
         _ request: WireAccountStateRequest, to device: String, on stream: BatonTransport.Stream,
         of connection: Connection
     ) async throws(HandoffError) {
-        // One value: whose keys are told is who is not revoked by the lists that they come with. A list may have come since
-        // the request, and the connection is ended a moment later.
+        // One value: whose keys are told is who is not revoked by the lists that they come with. A list may have come
+        // since the request, and the connection is ended a moment later.
         let current = account.value
         try requireMember(device, of: current)
         try await stream.answer(
@@ -99,7 +101,8 @@ actor StateExchange {
         await askIfNeeded(connection, of: device)
     }
 
-    /// Refuses what a device asks that lacks revocation lists: first it takes them over, which it is given some time for.
+    /// Refuses what a device asks that lacks revocation lists: first it takes them over, which it is given some time
+    /// for.
     func requireCurrent(_ device: String) async throws(HandoffError) {
         try requireMember(device, of: account.value)
         guard isBehind(device) else { return }
@@ -112,8 +115,8 @@ actor StateExchange {
         let (changes, change) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         waiters[id] = (device, change)
         defer { waiters[id] = nil }
-        // One that does not know that it lacks anything is told, and one that has not said that it has it all is asked, be it
-        // just after it was told in vain: now it is there.
+        // One that does not know that it lacks anything is told, and one that has not said that it has it all is asked,
+        // be it just after it was told in vain: now it is there.
         let telling = Task {
             while !Task.isCancelled, isBehind(device) {
                 others[device]?.told = nil
@@ -159,8 +162,8 @@ actor StateExchange {
         await ask(connection, of: device)
     }
 
-    /// Asks a device for its lists, and takes them over. A question that failed is put again on the same connection, a few
-    /// times: the other side may only have been busy, and it may be long until it is met anew.
+    /// Asks a device for its lists, and takes them over. A question that failed is put again on the same connection, a
+    /// few times: the other side may only have been busy, and it may be long until it is met anew.
     private func ask(_ connection: Connection, of device: String) async {
         guard await !hasAnswered(connection, device), others[device]?.isAskedAgain == false else { return }
         others[device]?.isAskedAgain = true
@@ -176,7 +179,8 @@ actor StateExchange {
         }
     }
 
-    /// - Returns: whether the device told its lists, also where they could not be taken over: asking again would not help.
+    /// - Returns: whether the device told its lists, also where they could not be taken over: asking again would not
+    ///   help.
     private func hasAnswered(_ connection: Connection, _ device: String) async -> Bool {
         var isAnswered = false
         do {
@@ -185,7 +189,8 @@ actor StateExchange {
             isAnswered = true
             await note(answer.revision, of: device)
             guard try await adopt(answer.lists, wrappedBy: answer.key) else { return true }
-            // They are stored, which this says: until then the other side counts this device among those that lack them.
+            // They are stored, which this says: until then the other side counts this device among those that lack
+            // them.
             _ = try await connection.accountState(asking: account.value.state.revision, within: listsDeadline)
         } catch {
             logger.info("the revocation lists of \(device.prefix(8)) were not taken over: \(error)")
@@ -226,8 +231,8 @@ actor StateExchange {
         let met = await directory.present.map(\.device.description) + (connections?.devices ?? [])
         await directory.accountChanged()
         await announcer?.rotate(to: account.value.currentKeys)
-        // All at once, which is seldom: with a few at a time, a revoked device that announces others which do not exist would
-        // keep its revocation from whoever has not been met yet.
+        // All at once, which is seldom: with a few at a time, a revoked device that announces others which do not exist
+        // would keep its revocation from whoever has not been met yet.
         for device in Set(met) { Task { await self.inform(device, isWanted: true) } }
         try await persist()
         return true
@@ -287,7 +292,8 @@ actor StateExchange {
     /// Meets a device that announces itself under other keys than this one's.
     func meet(_ heard: OtherwiseKeyed) async {
         if heard.lacksLists {
-            // Whatever it has said: it stopped before it had stored the lists, or an older state of it was brought back.
+            // Whatever it has said: it stopped before it had stored the lists, or an older state of it was brought
+            // back.
             if let known = others[heard.device]?.revision, known != 0 {
                 others[heard.device]?.revision = 0
                 others[heard.device]?.asked = []
@@ -299,8 +305,8 @@ actor StateExchange {
         await inform(heard.device)
     }
 
-    /// Meets a device that is announced, which shows that it is of the account, and gives it the chance to take over what it
-    /// lacks.
+    /// Meets a device that is announced, which shows that it is of the account, and gives it the chance to take over
+    /// what it lacks.
     ///
     /// - Parameter isWanted: whether a user has named it, or a list has just come; see ``DialPlaces``.
     func inform(_ device: String, isWanted: Bool = false) async {

@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonMessages
 import BatonProtocol
 
 /// The claims that wait for the state of an activity.
 ///
-/// As many as there are claims at the most, and one question to the application for all who have not come too late for it.
+/// As many as there are claims at the most, and one question to the application for all who have not come too late for
+/// it.
 struct AwaitedSaves {
     typealias Answer = Result<WireWillSaveResponse, HandoffError>
 

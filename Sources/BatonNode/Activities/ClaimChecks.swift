@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a device is checked for that asks for a document, a stream or *continued*. Every program checks all of it: only
 /// the tests of attacks, inside this package, leave one out, to see that nothing else stands in the way.
 struct ClaimChecks: OptionSet, Sendable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 import BatonMessages
 import BatonProtocol
@@ -9,11 +11,12 @@ import BatonProtocol
 struct ClaimTable {
     /// How long a claim outlives the connection of its holder.
     static var lapse: Duration { .seconds(30) }
-    /// Claims at once. Each keeps at most one payload of 64 KiB, as it travels, so 8 MiB at the worst; one more is refused.
+    /// Claims at once. Each keeps at most one payload of 64 KiB, as it travels, so 8 MiB at the worst; one more is
+    /// refused.
     static var bound: Int { 128 }
 
-    /// Claims of one device, so that none uses up those of the others. When it is reached the device's oldest claim goes:
-    /// it is one that was forgotten, since no device continues so many activities at once.
+    /// Claims of one device, so that none uses up those of the others. When it is reached the device's oldest claim
+    /// goes: it is one that was forgotten, since no device continues so many activities at once.
     static var boundPerDevice: Int { 32 }
 
     enum Refusal: Error, Equatable {
@@ -113,8 +116,8 @@ struct ClaimTable {
 
     /// Notes that what the holder wanted has failed.
     ///
-    /// - Returns: the claim, the first time since it went on; `nil` where that is known already, or the activity was taken
-    ///   over before, or the device holds no such claim.
+    /// - Returns: the claim, the first time since it went on; `nil` where that is known already, or the activity was
+    ///   taken over before, or the device holds no such claim.
     mutating func setFailed(_ id: ClaimID, by device: PeerName) -> Claim? {
         guard let claim = claims[id], claim.device.id == device.id, !claim.isContinued, !claim.hasFailed else {
             return nil

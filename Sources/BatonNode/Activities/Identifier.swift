@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// 16 random bytes that name one thing, written as 32 hexadecimal digits. `Subject` says what, so that a claim's
 /// identifier is never taken for an activity's.
 struct Identifier<Subject>: Sendable, Hashable, CustomStringConvertible {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -12,8 +14,8 @@ extension Offers {
     ///
     /// The application is asked to save first. Where that fails no claim stays, and the activity remains available.
     ///
-    /// - Parameter gone: returns when the device waits no longer, and says why, as ``release(_:by:because:)`` takes it: its
-    ///   claim goes at once. Cancelled when there is something to answer.
+    /// - Parameter gone: returns when the device waits no longer, and says why, as ``release(_:by:because:)`` takes it:
+    ///   its claim goes at once. Cancelled when there is something to answer.
     func claim(
         _ id: ActivityID, by device: PeerName, until gone: (@Sendable () async -> HandoffError?)? = nil
     ) async throws(HandoffError) -> (claim: ClaimID, payload: WireActivityPayload) {

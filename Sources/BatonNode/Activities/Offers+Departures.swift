@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -6,8 +8,8 @@ import SwiftProtobuf
 
 /// What was withdrawn while devices were taking it over: its application still hears what becomes of that.
 extension Offers {
-    /// Tells the application that the activity is offered no more. Its events end with that, or, where a device is taking
-    /// it over, when that has come off or failed, the claim is gone, or the application is.
+    /// Tells the application that the activity is offered no more. Its events end with that, or, where a device is
+    /// taking it over, when that has come off or failed, the claim is gone, or the application is.
     func depart(_ offer: Offer) {
         offer.events.yield(.with { $0.withdrawn = .init() })
         let id = offer.activity.id
@@ -24,8 +26,8 @@ extension Offers {
         }
     }
 
-    /// Tells applications of devices that have gone without a word, and ends the events of what nobody is taking over any
-    /// more.
+    /// Tells applications of devices that have gone without a word, and ends the events of what nobody is taking over
+    /// any more.
     func settle() {
         claims.expire(now: .now)
         for loss in claims.takeLosses() {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -63,8 +65,8 @@ extension Offers {
 
     /// The state, from a question that the application is asked after the device has asked.
     ///
-    /// An application is asked one question at a time, and answers it for all who wait when it is asked. So each has all the
-    /// time that there is, behind at most one question for others, and one that gets no answer fails no other.
+    /// An application is asked one question at a time, and answers it for all who wait when it is asked. So each has
+    /// all the time that there is, behind at most one question for others, and one that gets no answer fails no other.
     private func askToSave(
         _ id: ActivityID, for claim: ClaimID, of device: PeerName
     ) async throws(HandoffError) -> WireWillSaveResponse {

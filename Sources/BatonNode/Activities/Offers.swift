@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -51,8 +53,8 @@ actor Offers {
     static let saveDeadline = Duration.milliseconds(5500)
     /// What was withdrawn meanwhile: its events end when the application has heard what became of the save.
     private var endings: [ActivityID: Offer] = [:]
-    /// What was withdrawn while devices were taking it over: its events go on until that is settled. As many as there are
-    /// claims at the most.
+    /// What was withdrawn while devices were taking it over: its events go on until that is settled. As many as there
+    /// are claims at the most.
     var departed: [ActivityID: Offer] = [:]
     /// The applications of these whose connections' ends are waited for.
     var departing: Set<ObjectIdentifier> = []
@@ -127,8 +129,8 @@ actor Offers {
 
     /// Takes an activity on and makes it current.
     ///
-    /// - Returns: its events. They end when it is withdrawn, or, where devices are taking it over then, when it is known
-    ///   of each what becomes of that.
+    /// - Returns: its events. They end when it is withdrawn, or, where devices are taking it over then, when it is
+    ///   known of each what becomes of that.
     func offer(
         _ activity: OfferedActivity, from application: Connection
     ) throws(HandoffError) -> AsyncStream<WireOfferEvent> {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonMessages
 
 /// What the user was told that other devices offer, so that who asks for what has gone since hears what became of it.

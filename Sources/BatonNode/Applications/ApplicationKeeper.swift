@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonApplications
 import BatonEventLoop
 import BatonTransport
@@ -12,8 +14,8 @@ actor ApplicationKeeper {
     private nonisolated let executor: BlockingExecutor
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    /// The least time between two writes of what was used last: two applications may take turns in front as fast as they
-    /// like. What is noted meanwhile is written with the next, or lost with the node.
+    /// The least time between two writes of what was used last: two applications may take turns in front as fast as
+    /// they like. What is noted meanwhile is written with the next, or lost with the node.
     static let writeInterval = Duration.seconds(2)
 
     private let launcher: ApplicationLauncher

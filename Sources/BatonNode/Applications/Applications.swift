@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonApplications
 import BatonEventLoop
 import BatonMessages
@@ -108,8 +110,8 @@ actor Applications {
     /// hosts is no browser, whatever it declares: ``applications(opening:wanted:)`` tells whether it may have the page,
     /// and comes first. Without either the page is for the user's default browser.
     ///
-    /// Of several, those that do not read the activity's version are passed over, unless none does; a page has the default
-    /// browser then.
+    /// Of several, those that do not read the activity's version are passed over, unless none does; a page has the
+    /// default browser then.
     ///
     /// - Parameter wanted: the identifier of the one that the user chose; empty where the user has not.
     /// - Throws: ``HandoffError``: the chosen one does not continue such activities; the one there is cannot read this
@@ -153,8 +155,8 @@ actor Applications {
         return decision
     }
 
-    /// The application that would continue an activity, if Handoff were not switched off for it and for every other that
-    /// could; `nil` where one may, none could at all, or a browser takes it.
+    /// The application that would continue an activity, if Handoff were not switched off for it and for every other
+    /// that could; `nil` where one may, none could at all, or a browser takes it.
     func switchedOff(for activity: WireActivitySummary) async -> String? {
         let handoffSwitch = await handoffSwitch.current
         guard !handoffSwitch.offApplications.isEmpty, activity.type != ActivityType.browsingWeb,
@@ -164,8 +166,8 @@ actor Applications {
         return all.contains { handoffSwitch.isOn(for: $0.identifier) } ? nil : all.first?.identifier
     }
 
-    /// The applications of a team that continue a type, running or not. One that runs under the name of another team's is
-    /// none of these, and keeps the right one from nothing.
+    /// The applications of a team that continue a type, running or not. One that runs under the name of another team's
+    /// is none of these, and keeps the right one from nothing.
     private func candidates(
         continuing type: String, of team: TeamTag, installed manifests: [ApplicationManifest]
     ) -> [ApplicationChoice.Candidate] {
@@ -237,7 +239,8 @@ actor Applications {
         logger.info("\(application) does not open the web page, which is left to the browser: \(error.message)")
     }
 
-    /// The running instance of an application that the user was at last, among those of its team that continue the type.
+    /// The running instance of an application that the user was at last, among those of its team that continue the
+    /// type.
     ///
     /// - Parameter type: `nil` for a page whose host the application belongs to, which it need not declare.
     func running(_ identifier: String, of team: TeamTag, continuing type: String?) -> RunningApplication? {

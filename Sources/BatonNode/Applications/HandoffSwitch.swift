@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 import Glibc
@@ -6,9 +8,9 @@ import SystemPackage
 
 /// Whether the user wants Handoff at all, and for which applications not.
 ///
-/// What is off for the device is neither announced nor listed nor handed over, in both directions. Of an application that
-/// is off nothing is announced, nothing is handed over to it or by it, and what only such applications here would continue
-/// is not listed.
+/// What is off for the device is neither announced nor listed nor handed over, in both directions. Of an application
+/// that is off nothing is announced, nothing is handed over to it or by it, and what only such applications here would
+/// continue is not listed.
 struct HandoffSwitch: Sendable, Hashable {
     /// Applications that may be switched off; one more is refused.
     static let bound = 256

@@ -1,15 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import struct SystemPackage.FilePath
 
 /// What is wrong with a file that the user writes, and where.
-public struct ConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
+package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConvertible {
     /// From 1; 0 for what is wrong with the file as a whole.
-    public let line: Int
+    package let line: Int
     /// From 1, in bytes; 0 likewise.
-    public let column: Int
+    package let column: Int
     /// One clause, such as `there is no condition "size"`.
-    public let problem: String
+    package let problem: String
 
-    public var description: String { line == 0 ? problem : "line \(line), column \(column): \(problem)" }
+    package var description: String { line == 0 ? problem : "line \(line), column \(column): \(problem)" }
 }
 
 extension ConfigurationError {
@@ -42,7 +44,8 @@ extension FilePath {
         self = path.tidied
     }
 
-    /// The path without what stands for nothing. Where a `..` behind a link leads only the system knows, when it opens it.
+    /// The path without what stands for nothing. Where a `..` behind a link leads only the system knows, when it opens
+    /// it.
     var tidied: FilePath {
         components.contains { $0.kind == .parentDirectory } ? self : lexicallyNormalized()
     }

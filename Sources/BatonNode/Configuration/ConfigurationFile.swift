@@ -1,14 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import Glibc
-public import SystemPackage
+package import SystemPackage
 
 /// How the files of the configuration folder are read that decide what other devices may do here.
-public enum ConfigurationFile {
+package enum ConfigurationFile {
     /// The most bytes that are read: 64 KiB.
-    public static let sizeBound = 64 << 10
+    package static let sizeBound = 64 << 10
 
     /// What `~/` stands for in this process's environment; `nil` where HOME is not set or relative.
-    public static var userHome: FilePath? {
+    package static var userHome: FilePath? {
         guard let home = getenv("HOME") else { return nil }
         let path = FilePath(platformString: home)
         return path.isAbsolute ? path : nil

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonApplications
 import BatonDocuments
 import BatonEventLoop
@@ -74,8 +76,9 @@ extension ControlService {
         static let all: ShownChecks = [.title, .kind]
     }
 
-    /// Refuses what the user was not shown as what it is. By its title a document counts as the same as a file of a folder
-    /// that both devices share, and he may have it hidden; a web page in the place of a document would be opened.
+    /// Refuses what the user was not shown as what it is. By its title a document counts as the same as a file of a
+    /// folder that both devices share, and he may have it hidden; a web page in the place of a document would be
+    /// opened.
     ///
     /// - Parameter checks: less than all only where a test of attacks sees what one would be given otherwise.
     static func require(
@@ -143,8 +146,8 @@ extension ControlService {
             } catch {
                 handoff.endChoosing()
                 if Task.isCancelled { return }
-                // Whoever was told that it is continued has gone, which may be heard before the end of what they say: an
-                // application that has the activity keeps it.
+                // Whoever was told that it is continued has gone, which may be heard before the end of what they say:
+                // an application that has the activity keeps it.
                 guard await !handoff.isContinued || handoff.plan.keepsClaim else { return }
                 guard error.code != .connectionLost || !handoff.plan.outlivesAsker else {
                     return await handoffs.setDetached(handoff)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 import BatonDocuments
 import BatonMessages
@@ -13,8 +15,8 @@ extension OfferedActivity {
     static let titleBound = 1024
     /// The most bytes of a web page's URL.
     static let urlBound = 8192
-    /// The most bytes of the URL that led to it, of the identifier of what continues it, of a team and of an application's
-    /// identifier. With these a payload, and an offer with its document's path, fit one message.
+    /// The most bytes of the URL that led to it, of the identifier of what continues it, of a team and of an
+    /// application's identifier. With these a payload, and an offer with its document's path, fit one message.
     static let (referrerBound, targetBound, teamBound, applicationBound) = (1024, 256, 255, 255)
     /// The most bytes of all required keys, each with three more.
     static let requiredKeysBound = 1024

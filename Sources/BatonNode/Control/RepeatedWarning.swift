@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A warning that anybody can provoke as often as he likes: said at once, then once a minute at most.
 struct RepeatedWarning {
     static let interval = Duration.seconds(60)

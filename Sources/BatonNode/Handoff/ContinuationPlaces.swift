@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 
@@ -5,13 +7,14 @@ import BatonMessages
 /// the places of a connection that others use as well.
 ///
 /// A stream keeps its place until the other device counts it no longer: an application that aborts streams faster than
-/// their RESETs may leave (``BatonProtocol/Limits/sentResets``) finds no place for new ones, and slows nobody but itself.
+/// their RESETs may leave (``BatonProtocol/Limits/sentResets``) finds no place for new ones, and slows nobody but
+/// itself.
 final class ContinuationPlaces: Sendable {
     /// Of one application, over its connection to this node: as many as an activity serves
     /// (``Baton/UserActivity/continuationStreams()``).
     static let boundOfApplication = 32
-    /// To one device, of all applications together: of the 128 streams that it allows, a quarter is left to what the nodes
-    /// have to say to each other.
+    /// To one device, of all applications together: of the 128 streams that it allows, a quarter is left to what the
+    /// nodes have to say to each other.
     static let boundToDevice = 96
 
     private struct Taken {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonApplications
 import BatonDocuments
 import BatonEventLoop
@@ -12,9 +14,9 @@ extension Handoff {
     /// How often an activity may be replaced by another while it is asked for.
     static let replacementBound = 8
 
-    /// Asks for the payload of what was accepted, or of what has taken its place where nobody named it: another activity
-    /// of the same type and team, so that the application that was told has it, and no document, which the policy would
-    /// have to be asked about.
+    /// Asks for the payload of what was accepted, or of what has taken its place where nobody named it: another
+    /// activity of the same type and team, so that the application that was told has it, and no document, which the
+    /// policy would have to be asked about.
     func fetchAcceptedPayload() async throws(HandoffError) -> WireActivityPayload {
         let connection = try await connections.connection(to: plan.origin.id, isWanted: true)
         try plan.requirePolicy(over: connection, size: known.size)
@@ -101,8 +103,8 @@ extension Handoff {
         return (fresh, claim)
     }
 
-    /// Makes sure that the origin knows the claim, by asking what the document is now; where it has forgotten it, asks for the
-    /// activity again.
+    /// Makes sure that the origin knows the claim, by asking what the document is now; where it has forgotten it, asks
+    /// for the activity again.
     ///
     /// What is offered under another id since counts as the same when its document is the same file or folder there, of
     /// which the origin tells: another one may have the same title, type and name.
@@ -136,8 +138,8 @@ extension Handoff {
     }
 
     /// Whether something that the origin offers is the activity of this handoff: by its id or, since a node that starts
-    /// again gives new ones, because its document is at the same place there, or is the same file under the same title: a
-    /// file that has gone leaves its number to another one.
+    /// again gives new ones, because its document is at the same place there, or is the same file under the same title:
+    /// a file that has gone leaves its number to another one.
     func isOf(_ activity: WireActivitySummary) -> Bool {
         activity.id == activityID
             || activity.type == plan.activity.type

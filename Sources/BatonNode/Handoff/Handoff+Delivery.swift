@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonApplications
 import BatonDocuments
 import BatonEventLoop
@@ -58,8 +60,8 @@ extension Handoff {
         }
     }
 
-    /// Tells the application that opens the page: the one that its host lists, else a browser of its team. Where neither
-    /// does, nobody is told, and whoever asked has the page.
+    /// Tells the application that opens the page: the one that its host lists, else a browser of its team. Where
+    /// neither does, nobody is told, and whoever asked has the page.
     func announcePage(_ address: String) async throws(HandoffError) {
         guard case .applicationOfPage(let wanted, _) = plan.recipient else { return }
         // What a site says of its applications is read and verified, which takes its time.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -175,8 +177,8 @@ extension Handoff {
         }
     }
 
-    /// Ends a connection on which nothing comes and of which one end is not any more where it was: the kernel would keep
-    /// such a connection for long. Returns when it is cancelled.
+    /// Ends a connection on which nothing comes and of which one end is not any more where it was: the kernel would
+    /// keep such a connection for long. Returns when it is cancelled.
     private func leaveStalled(_ connection: Connection, _ progress: LatestProgress) async {
         let start = Instant.now
         while !Task.isCancelled {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonApplications
 import BatonDocuments
 import BatonEventLoop
@@ -49,7 +51,8 @@ actor Handoff {
     private(set) var continued: WireAcceptEvent.Continued?
     /// Under which id the origin offers the activity: another one when it was offered anew.
     var activityID: Data
-    /// Which document of the origin the activity's is, what it is called there and how large it is, as it was last told.
+    /// Which document of the origin the activity's is, what it is called there and how large it is, as it was last
+    /// told.
     var known: (identity: DocumentIdentity, title: String, size: UInt64)
     /// What the user chose of several applications, as whoever asked says.
     nonisolated let choices: AsyncStream<String>
@@ -72,8 +75,8 @@ actor Handoff {
         (choices, choice) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(1))
     }
 
-    /// Runs the handoff, on the node's control loop: somebody waits for the payload, and each change of threads on the way would
-    /// be felt. What computes more leaves it.
+    /// Runs the handoff, on the node's control loop: somebody waits for the payload, and each change of threads on the
+    /// way would be felt. What computes more leaves it.
     nonisolated func start() -> Task<Void, Never> {
         Task(executorPreference: connections.loop.taskExecutor) { await self.run() }
     }
@@ -102,8 +105,8 @@ actor Handoff {
         eventContinuation.finish()
     }
 
-    /// Whoever asked has gone: it is cancelled. What is just being put in place may be in place, of which its origin is to
-    /// hear before the claim goes; a disk that hangs holds that up no longer than the origin might.
+    /// Whoever asked has gone: it is cancelled. What is just being put in place may be in place, of which its origin is
+    /// to hear before the claim goes; a disk that hangs holds that up no longer than the origin might.
     func abandon(_ running: Task<Void, Never>) async {
         running.cancel()
         let ending = Task<Void, any Error> { await running.value }
@@ -276,8 +279,8 @@ actor Handoff {
                 return try await connection.answer(to: .continued(.with { $0.claimID = Data(claim.bytes) }))
             }
         } catch {
-            // The document is whole and in place, or the application has the activity: that the origin could not be told
-            // takes nothing back.
+            // The document is whole and in place, or the application has the activity: that the origin could not be
+            // told takes nothing back.
             guard plan.destination != nil || continuing != nil else { throw error }
         }
     }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 import BatonMessages
 import BatonProtocol
@@ -5,8 +7,8 @@ import BatonTransport
 
 import struct SystemPackage.FilePath
 
-/// The document of one handoff: what the origin says that it is, and its bytes, which can be read in any order before it
-/// has arrived.
+/// The document of one handoff: what the origin says that it is, and its bytes, which can be read in any order before
+/// it has arrived.
 actor HandoffDocument {
     /// The most bytes of one read: 16 MiB.
     static let readBound: UInt64 = 16 << 20
@@ -38,8 +40,8 @@ actor HandoffDocument {
         self.place = place
     }
 
-    /// What the origin describes it as. It is asked once, because what it sends from then on is that and nothing else; and
-    /// again when that has changed, which makes no other document of it: one was accepted.
+    /// What the origin describes it as. It is asked once, because what it sends from then on is that and nothing else;
+    /// and again when that has changed, which makes no other document of it: one was accepted.
     func description() async throws(HandoffError) -> DocumentDescription {
         let asking: Task<DocumentDescription, any Error>
         if let describing {
@@ -102,8 +104,8 @@ actor HandoffDocument {
     /// Sends bytes of it to an application: from the file where it is here, else from the origin, ahead of what else is
     /// on its way.
     ///
-    /// - Throws: what failed. Once the stream was answered, that has aborted it; of a document that is here it is then not
-    ///   thrown.
+    /// - Throws: what failed. Once the stream was answered, that has aborted it; of a document that is here it is then
+    ///   not thrown.
     func read(_ range: FileRange, to stream: BatonTransport.Stream) async throws(HandoffError) {
         try await queue.enter()
         var asked = describing

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonApplications
 import BatonDocuments
 import BatonMessages
@@ -12,9 +14,9 @@ extension Handoff {
         /// An application, launched if need be.
         case application(ApplicationChoice.Candidate)
         /// The application that the page's host lists, which is known when the page's address is here. Where there is
-        /// none, or where it fails before it has answered that it continues, one of `browsers`, of the page's team; where
-        /// that fails as well, whoever asked. Of several the user chooses, unless `wanted` names the one; where the user
-        /// does not, nobody has it.
+        /// none, or where it fails before it has answered that it continues, one of `browsers`, of the page's team;
+        /// where that fails as well, whoever asked. Of several the user chooses, unless `wanted` names the one; where
+        /// the user does not, nobody has it.
         case applicationOfPage(wanted: String, browsers: [ApplicationChoice.Candidate])
     }
 
@@ -22,8 +24,8 @@ extension Handoff {
     struct Plan: Sendable {
         let activity: WireActivitySummary
         let origin: PeerName
-        /// The rules of the user's policy about it, of which the first that is about its size and the connection's network
-        /// decides.
+        /// The rules of the user's policy about it, of which the first that is about its size and the connection's
+        /// network decides.
         let candidates: [AcceptPolicy.Rule]
         /// The folder that a document goes to, opened when the user said yes; `nil` asks for the payload only.
         let destination: DestinationFolder?
@@ -48,8 +50,8 @@ extension Handoff {
                 throw HandoffError(
                     .refused, "\(origin.name) sent an activity of another type or team than it had announced.")
             }
-            // Saving can make a document of anything, and nothing else of a document: whoever accepted one looked at no page,
-            // which would be opened.
+            // Saving can make a document of anything, and nothing else of a document: whoever accepted one looked at no
+            // page, which would be opened.
             guard !staysDocument || activity.kind != .document || summary.kind == .document else {
                 throw HandoffError(
                     .noSuchActivity, "\(origin.name) offers no document under this any more: look at it again",

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 import BatonMessages
 
@@ -5,8 +7,8 @@ import BatonMessages
 actor HandoffTable {
     /// Handoffs under way at once; one more is refused.
     static let bound = 32
-    /// Activities that one application holds on to. Beyond it, its oldest is let go: no application continues so many, and
-    /// an origin serves no more to one device (``ClaimTable/boundPerDevice``).
+    /// Activities that one application holds on to. Beyond it, its oldest is let go: no application continues so many,
+    /// and an origin serves no more to one device (``ClaimTable/boundPerDevice``).
     static let boundHeldByOne = 32
     /// Activities that all applications hold on to; beyond it, the oldest of all is let go.
     static let boundHeld = 128
@@ -57,7 +59,8 @@ actor HandoffTable {
     }
 
     /// Ends what goes on for somebody who has gone, and fetches what is asked for now, into the same folder: two would
-    /// each fetch all of it, and only one could have the name. Returns when that is over; what has come is gone on with.
+    /// each fetch all of it, and only one could have the name. Returns when that is over; what has come is gone on
+    /// with.
     ///
     /// - Returns: what was continued, where all was in place before it could be ended.
     func endDetached(like plan: Handoff.Plan) async -> WireAcceptEvent.Continued? {
@@ -97,8 +100,8 @@ actor HandoffTable {
         beginning.yield()
     }
 
-    /// Lets what is being written be finished for a while, and cancels the rest; what is about to begin is waited for as
-    /// well, which ends with that reason. Nothing is begun any more. Called once.
+    /// Lets what is being written be finished for a while, and cancels the rest; what is about to begin is waited for
+    /// as well, which ends with that reason. Nothing is begun any more. Called once.
     func stop(grace: Duration) async {
         isStopped = true
         guard !entries.isEmpty else { return }

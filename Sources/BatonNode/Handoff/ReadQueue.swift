@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonMessages
 
 /// Lets the reads of one document happen one after the other, in the order in which they came.

@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonMessages
 import BatonProtocol
 
 /// Whether a document that stopped coming goes on by itself: a pure value, told the time.
 struct TransferRetry: Sendable {
-    /// How long a device that has gone is waited for, from the last byte on, or from when it last took what it was told of
-    /// older copies (``Told``): 10 minutes.
+    /// How long a device that has gone is waited for, from the last byte on, or from when it last took what it was told
+    /// of older copies (``Told``): 10 minutes.
     static let patience: Duration = .seconds(600)
     /// How often in a row a transfer may fail before anything of it was sent, with a device that can be reached: 5.
     static let failureLimit = 5
@@ -55,8 +57,8 @@ struct TransferRetry: Sendable {
 
     /// What the device took of signatures of older copies, over all attempts.
     ///
-    /// An attempt may be cut before it was told more than the one before, since what was read of a large copy is kept only
-    /// once all of it was. A device that takes the same each time and sends nothing is no news for ever.
+    /// An attempt may be cut before it was told more than the one before, since what was read of a large copy is kept
+    /// only once all of it was. A device that takes the same each time and sends nothing is no news for ever.
     struct Told: Sendable {
         /// Attempts in a row that count though they told no more than ever before: 16.
         static let repetitionLimit = 16
@@ -108,8 +110,8 @@ struct TransferRetry: Sendable {
         changes = 0
     }
 
-    /// Takes note that the device took what it was told of older copies: reading them can take longer than it is waited for,
-    /// and no byte comes meanwhile.
+    /// Takes note that the device took what it was told of older copies: reading them can take longer than it is waited
+    /// for, and no byte comes meanwhile.
     mutating func note(told time: Instant) {
         lastTold = max(lastTold ?? time, time)
     }
@@ -132,8 +134,8 @@ struct TransferRetry: Sendable {
             let end = self.end
             return now < end && failures <= Self.failureLimit ? .waitForDevice(until: end) : .giveUp
         case .limitExceeded:
-            // Who has nothing yet is one too many. Else the places are those of transfers that were cut as this one was,
-            // and which the other device has not given up yet.
+            // Who has nothing yet is one too many. Else the places are those of transfers that were cut as this one
+            // was, and which the other device has not given up yet.
             let end = self.end
             return bytes > 0 && now + Self.longestPause < end
                 ? .waitForPlace(after: Self.longestPause, until: end) : .giveUp

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 import BatonApplications
 import BatonDiscovery
@@ -92,9 +94,9 @@ actor Announcer {
         renewal?.cancel()
     }
 
-    /// Seals what is offered, in the period that has begun. From there until the record is handed over nothing is waited
-    /// for: a record of one period that came after the rotation to the next would show its salt under the next name, and
-    /// one of the next that came before it under the old name.
+    /// Seals what is offered, in the period that has begun. From there until the record is handed over nothing is
+    /// waited for: a record of one period that came after the rotation to the next would show its salt under the next
+    /// name, and one of the next that came before it under the old name.
     private func seal(_ visible: [OfferedActivity]) -> Sealed? {
         guard !isStopped else { return nil }
         let before = told

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 
 /// Who is being dialled in brief: devices that no connection has proved and that no user has named. A pure value.
@@ -7,8 +9,8 @@ import BatonEventLoop
 struct DialPlaces {
     /// See ``NodeLimits/unprovedDials``.
     let bound: Int
-    /// How many of them may share an address: half, so that whoever announces many devices at his own keeps the others from
-    /// no place.
+    /// How many of them may share an address: half, so that whoever announces many devices at his own keeps the others
+    /// from no place.
     private var boundPerAddress: Int { bound / 2 }
 
     private var dialled: [String: Set<IPAddress>] = [:]

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 import BatonEventLoop
 import BatonProtocol
@@ -6,14 +8,15 @@ import BatonTransport
 
 /// Looks at the first message of whoever connects, before anything else is spent on him.
 ///
-/// Most of those who knock on a port are strangers, so this is cheap: a connection is read where it was accepted, without
-/// a task or a source of events, and is closed there unless the gate admits it. Only one whose first message has not come
-/// whole waits, in a bounded number and for a bounded time; the kernel keeps those that have said nothing at all, and wakes
-/// nobody for less than what is missing of a message of which the length has come. Until he is let in a visitor stays on the
-/// loop that accepted him: two that are woken for each stranger cost twice as much.
+/// Most of those who knock on a port are strangers, so this is cheap: a connection is read where it was accepted,
+/// without a task or a source of events, and is closed there unless the gate admits it. Only one whose first message
+/// has not come whole waits, in a bounded number and for a bounded time; the kernel keeps those that have said nothing
+/// at all, and wakes nobody for less than what is missing of a message of which the length has come. Until he is let in
+/// a visitor stays on the loop that accepted him: two that are woken for each stranger cost twice as much.
 ///
-/// All who wait have one timer: a Dispatch timer of each would be made, armed and taken away again for every stranger whose
-/// message came in two pieces, and each of that wakes a thread, which costs more than all else that is done for him.
+/// All who wait have one timer: a Dispatch timer of each would be made, armed and taken away again for every stranger
+/// whose message came in two pieces, and each of that wakes a thread, which costs more than all else that is done for
+/// him.
 final class Doorkeeper: Sendable {
     private struct Waiting {
         var visitors: [ObjectIdentifier: (visitor: Visitor, until: Instant)] = [:]
@@ -39,8 +42,8 @@ final class Doorkeeper: Sendable {
     ///     `nil`, the default, leaves all to TLS.
     ///   - limits: how many may wait and for how long, and those of the connections.
     ///   - budget: what all connections share for what they receive.
-    ///   - isSilent: says nothing to whoever is refused. Every program is; only the tests of attacks see what TLS itself
-    ///     would say.
+    ///   - isSilent: says nothing to whoever is refused. Every program is; only the tests of attacks see what TLS
+    ///     itself would say.
     ///   - loop: that of the listeners.
     ///   - loops: where the connections go on, in turn; `nil`, the default, leaves them on the first loop.
     ///   - admitted: gets each connection that was let in, not started yet; on any loop.

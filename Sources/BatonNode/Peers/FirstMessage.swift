@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 import Glibc
 
@@ -53,8 +55,8 @@ enum FirstMessage: Equatable {
 
     private static let suffix = Array(GateToken.suffix.utf8)
 
-    /// Places that are looked at more closely, for whoever sends nothing but first bytes of the suffix. By chance one byte
-    /// in 256 is one, and a ClientHello has some hundred to two thousand.
+    /// Places that are looked at more closely, for whoever sends nothing but first bytes of the suffix. By chance one
+    /// byte in 256 is one, and a ClientHello has some hundred to two thousand.
     private static let closerLooks = 64
 
     private static func place(of bytes: [UInt8], in text: UnsafeRawBufferPointer, from start: Int) -> Int? {

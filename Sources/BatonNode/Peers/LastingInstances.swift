@@ -1,16 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 
 /// Which instances have earned a lasting query: those that were the first to show something newer of a device.
 ///
-/// Anybody can announce what a device has announced, under as many names as he likes; only the device itself, and who is
-/// quicker than it, is the first with something new. A device has one instance, and two while it changes its name. And who
-/// has the account's keys can make himself any number of devices, until a connection is to show them.
+/// Anybody can announce what a device has announced, under as many names as he likes; only the device itself, and who
+/// is quicker than it, is the first with something new. A device has one instance, and two while it changes its name.
+/// And who has the account's keys can make himself any number of devices, until a connection is to show them.
 struct LastingInstances {
     /// Instances of one device: more than it ever has by itself, and few enough that who is quicker with four of them
     /// still takes nothing from other devices.
     static var boundPerDevice: Int { 4 }
-    /// Instances of all devices that no connection has shown yet: a third of the lasting queries that there are. Who is new
-    /// gets one, and may lose it to others who are new; it is heard in its turns then, each half a minute.
+    /// Instances of all devices that no connection has shown yet: a third of the lasting queries that there are. Who is
+    /// new gets one, and may lose it to others who are new; it is heard in its turns then, each half a minute.
     static var boundUnproved: Int { 16 }
     /// Instances that have gone and are remembered: of all devices, the one that went last comes last.
     static var boundGone: Int { 64 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 
 /// Writes values to the disk, one at a time, and of those that wait the last one alone: what others announce may change

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 import BatonEventLoop
 import BatonProtocol
@@ -6,22 +8,22 @@ import BatonProtocol
 /// for the first time; and who was revoked, has these keys for good, and makes himself a new identity with them.
 ///
 /// A pure value, told the time. An advertisement does not tell the one from the other, the certificate of a connection
-/// does. So what they say counts for nothing but the dial that lets the first kind catch up, and few have their turn at a
-/// time: they are not listed, not remembered, and take nobody's place. The others wait in a line, where who had no turn yet
-/// goes before who had one: a thief's identities do not take turns with each other alone.
+/// does. So what they say counts for nothing but the dial that lets the first kind catch up, and few have their turn at
+/// a time: they are not listed, not remembered, and take nobody's place. The others wait in a line, where who had no
+/// turn yet goes before who had one: a thief's identities do not take turns with each other alone.
 struct OutdatedDevices {
     /// Those that may be dialled at a time.
     static var bound: Int { 4 }
     /// How long each has for it before another may.
     static var turn: Duration { .seconds(20) }
-    /// Those that wait; under 64 KiB. One more is heard again later, unless it had no turn, or one longer ago, and takes the
-    /// place of one that had.
+    /// Those that wait; under 64 KiB. One more is heard again later, unless it had no turn, or one longer ago, and
+    /// takes the place of one that had.
     static var waitingBound: Int { 32 }
-    /// Those of them that name the same address, likewise: whoever makes up ever new ones at his own keeps nobody else from
-    /// the line.
+    /// Those of them that name the same address, likewise: whoever makes up ever new ones at his own keeps nobody else
+    /// from the line.
     static var waitingBoundAtAddress: Int { 4 }
-    /// Devices of which is remembered that they had a turn, 32 bytes each; beyond it the one is forgotten whose was longest
-    /// ago.
+    /// Devices of which is remembered that they had a turn, 32 bytes each; beyond it the one is forgotten whose was
+    /// longest ago.
     static var servedBound: Int { 256 }
 
     /// What was heard last of a device that waits.
@@ -63,7 +65,8 @@ struct OutdatedDevices {
 
     /// Takes an advertisement that was opened with older keys.
     ///
-    /// - Returns: the devices that may be dialled by that: this one, while it has its turn, and those whose turn begins.
+    /// - Returns: the devices that may be dialled by that: this one, while it has its turn, and those whose turn
+    ///   begins.
     mutating func receive(
         _ advertisement: Advertisement, keys: GenerationKeys, instance: String, interface: UInt32, now: Instant,
         unixTime: UInt64
@@ -121,8 +124,8 @@ struct OutdatedDevices {
         let neighbours = waiting.indices.filter { heard.isAtAddress(of: waiting[$0]) }
         let isShareFull = neighbours.count >= Self.waitingBoundAtAddress
         guard isShareFull || waiting.count >= Self.waitingBound else { return waiting.append(heard) }
-        // Whose turn was last makes room for who had none, or one that is longer ago: no thief's identities keep the line
-        // to themselves, whatever addresses they name.
+        // Whose turn was last makes room for who had none, or one that is longer ago: no thief's identities keep the
+        // line to themselves, whatever addresses they name.
         let others = isShareFull ? neighbours : Array(waiting.indices)
         guard let last = others.max(by: { lastTurn(waiting[$0]) < lastTurn(waiting[$1]) }),
             lastTurn(waiting[last]) > lastTurn(heard)

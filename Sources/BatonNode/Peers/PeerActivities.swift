@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 import BatonDocuments
 import BatonEventLoop
@@ -51,7 +53,8 @@ actor PeerActivities {
     let answerDeadline: Duration
     private var answers: [DeviceID: Answer] = [:]
     private var told = ToldActivities()
-    /// Devices whose advertisements (by ``Peer/news``) are of activities that they offer no more, as they said when asked.
+    /// Devices whose advertisements (by ``Peer/news``) are of activities that they offer no more, as they said when
+    /// asked.
     private var outdated: [DeviceID: UInt64] = [:]
 
     init(
@@ -68,8 +71,8 @@ actor PeerActivities {
         self.policy = policy
     }
 
-    /// All activities that the user's policy does not refuse, and that not only applications continue for which Handoff is
-    /// off, each device's current one first.
+    /// All activities that the user's policy does not refuse, and that not only applications continue for which Handoff
+    /// is off, each device's current one first.
     ///
     /// - Parameter withRefused: the others as well, marked; and those that the user was told of before and that have
     ///   gone, as removed.
@@ -238,11 +241,11 @@ extension WireActivitySummary {
 }
 
 /// The activity types that Baton itself gives.
-public enum ActivityType {
+package enum ActivityType {
     /// A web page, as Apple's `NSUserActivityTypeBrowsingWeb`.
-    public static let browsingWeb = "NSUserActivityTypeBrowsingWeb"
+    package static let browsingWeb = "NSUserActivityTypeBrowsingWeb"
     /// A file without a more telling type: the uniform type identifier of any bytes.
-    public static let document = "public.data"
+    package static let document = "public.data"
     /// A folder: the uniform type identifier of folders.
-    public static let folder = "public.folder"
+    package static let folder = "public.folder"
 }

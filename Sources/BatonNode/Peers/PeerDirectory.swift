@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 import BatonDiscovery
 import BatonEventLoop
@@ -52,10 +54,10 @@ actor PeerDirectory {
     ///   - epoch: under which this device announces itself; the default is after all that another one could.
     ///   - believesOutdated: takes what is sealed with keys of an older generation for what the account's devices
     ///     say. No program does; only the tests of attacks see what one would take.
-    ///   - heedsProofs: gives devices that a connection has shown more than those that were announced alone. Every program
-    ///     does; only the tests of attacks see what devices that do not exist do to one that has not.
-    ///   - triesAllKeys: tries every generation of keys on each record, whatever an instance has shown. No program does; only
-    ///     the tests of attacks see what that costs.
+    ///   - heedsProofs: gives devices that a connection has shown more than those that were announced alone. Every
+    ///     program does; only the tests of attacks see what devices that do not exist do to one that has not.
+    ///   - triesAllKeys: tries every generation of keys on each record, whatever an instance has shown. No program
+    ///     does; only the tests of attacks see what that costs.
     init(
         account: CurrentAccount, epoch: UInt64 = .max, store: AccountStore, replayGuard: ReplayGuard,
         known: KnownDevices, discovery: ServiceDiscovery, storage: BlockingExecutor, believesOutdated: Bool = false,
@@ -267,12 +269,12 @@ actor PeerDirectory {
             """)
     }
 
-    /// Opens a record of an instance with the keys of the account: under a name that has shown a device, with those that
-    /// the device has and the newest, and now and then with all.
+    /// Opens a record of an instance with the keys of the account: under a name that has shown a device, with those
+    /// that the device has and the newest, and now and then with all.
     ///
-    /// Anybody can put a record there, thousands a second, and each key costs some 30 µs: up to 2 ms for all. A device that
-    /// gets other keys begins another name (``Announcer/rotate(to:)``); but what its name has shown may have been another
-    /// one's, which somebody has put there (see ``WideOpenings``).
+    /// Anybody can put a record there, thousands a second, and each key costs some 30 µs: up to 2 ms for all. A device
+    /// that gets other keys begins another name (``Announcer/rotate(to:)``); but what its name has shown may have been
+    /// another one's, which somebody has put there (see ``WideOpenings``).
     private func open(
         _ txt: [UInt8], of instance: String, _ interface: UInt32
     ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {
@@ -312,8 +314,8 @@ actor PeerDirectory {
         armWideOpening()
     }
 
-    /// The keys of the devices that an instance has shown, also where one counts no more for now: it may sleep, or somebody
-    /// has taken its record away.
+    /// The keys of the devices that an instance has shown, also where one counts no more for now: it may sleep, or
+    /// somebody has taken its record away.
     private func knownKeys(of instance: String) -> [GenerationKeys] {
         let shown = table.keys(shownBy: instance)
         guard shown.isEmpty, let device = lasting.device(of: instance), let peer = table.peers[device] else {
@@ -322,15 +324,15 @@ actor PeerDirectory {
         return [peer.keys]
     }
 
-    /// An instance has shown nothing that counts: it is not heard for a while. One that has shown a device goes on being
-    /// heard, since anybody can put a bad record under its name, and take the good one away before.
+    /// An instance has shown nothing that counts: it is not heard for a while. One that has shown a device goes on
+    /// being heard, since anybody can put a bad record under its name, and take the good one away before.
     private func passOver(_ instance: String) {
         guard !knownKeys(of: instance).isEmpty else { return discovery.reject(instance) }
         if !lasting.contains(instance) { discovery.follow(instance) }
     }
 
-    /// A device that nothing has proved shows keys of an older generation: it may be dialled, to catch up, and nothing else
-    /// is believed.
+    /// A device that nothing has proved shows keys of an older generation: it may be dialled, to catch up, and nothing
+    /// else is believed.
     private func receiveOutdated(
         _ opened: (advertisement: Advertisement, keys: GenerationKeys), of instance: String, _ interface: UInt32
     ) {
@@ -361,8 +363,8 @@ actor PeerDirectory {
             }
             discovery.keep(instance)
         case .duplicate:
-            // Said again of what has a lasting query: the responder may have been started anew, and all queries with it; or
-            // somebody has taken the record away, and the device has put it back.
+            // Said again of what has a lasting query: the responder may have been started anew, and all queries with
+            // it; or somebody has taken the record away, and the device has put it back.
             let isLasting =
                 lasting.contains(instance)
                 || lasting.comeBack(instance, of: device, isProved: table.isProved)
@@ -423,6 +425,7 @@ actor PeerDirectory {
 /// A device that has announced itself under other keys than this one's.
 struct OtherwiseKeyed: Sendable, Equatable {
     let device: String
-    /// It says so now, under keys of an older generation: whatever it said before of the lists that it has, it lacks some.
+    /// It says so now, under keys of an older generation: whatever it said before of the lists that it has, it lacks
+    /// some.
     let lacksLists: Bool
 }

@@ -1,19 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 import BatonEventLoop
 import BatonProtocol
 import BatonTransport
 import Logging
 
-/// Where other devices dial, and the one owner of the listeners there: each period of the advertisements has a port of its
-/// own, so that nobody who scans ports, or sees connections, knows a device again by it.
+/// Where other devices dial, and the one owner of the listeners there: each period of the advertisements has a port of
+/// its own, so that nobody who scans ports, or sees connections, knows a device again by it.
 ///
-/// A port goes when the gate takes no token of its period any more: after ``Gate/periodGrace``, or sooner when others have
-/// followed in quick succession. What was accepted there stays. Where a new port cannot be had the last one serves another
-/// period, which is said in the log; one that the user has chosen serves all.
+/// A port goes when the gate takes no token of its period any more: after ``Gate/periodGrace``, or sooner when others
+/// have followed in quick succession. What was accepted there stays. Where a new port cannot be had the last one serves
+/// another period, which is said in the log; one that the user has chosen serves all.
 ///
 /// Every method is callable from anywhere.
 final class PeerListeners: Sendable {
-    /// Listeners at once, a descriptor each: as many as there are periods that count. What served none of these is closed.
+    /// Listeners at once, a descriptor each: as many as there are periods that count. What served none of these is
+    /// closed.
     static var bound: Int { Gate.periodBound }
 
     private struct Entry {
@@ -53,7 +56,8 @@ final class PeerListeners: Sendable {
     ///
     /// - Parameters:
     ///   - isFixed: whether one port serves all periods.
-    ///   - addresses: where the machine can be reached now, but for those of a link, which are the same in every network.
+    ///   - addresses: where the machine can be reached now, but for those of a link, which are the same in every
+    ///     network.
     ///   - grace: how long a port outlives its period.
     ///   - loop: where connections are accepted.
     ///   - open: listens at a port that nothing else has, on `loop`.
@@ -90,8 +94,8 @@ final class PeerListeners: Sendable {
             onAccept: onAccept)
     }
 
-    /// Another period begins, and has another port. Older ones are closed where an address has gone since, or there was none
-    /// before: the machine may be in another network, where nobody is to find them open.
+    /// Another period begins, and has another port. Older ones are closed where an address has gone since, or there was
+    /// none before: the machine may be in another network, where nobody is to find them open.
     ///
     /// - Parameter addresses: as when it was made.
     func beginPeriod(at addresses: Set<NetworkAddress>) {

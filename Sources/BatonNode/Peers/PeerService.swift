@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -39,8 +41,8 @@ struct PeerService: Sendable {
         self.streamDeadline = streamDeadline
     }
 
-    /// Serves one stream to its end. Meant for the task executor of the node's control loop, where almost everything lives
-    /// that an answer comes from; what computes more leaves it.
+    /// Serves one stream to its end. Meant for the task executor of the node's control loop, where almost everything
+    /// lives that an answer comes from; what computes more leaves it.
     func serve(_ incoming: IncomingStream, from device: PeerName, on connection: Connection) async {
         let stream = incoming.stream
         do {
@@ -82,7 +84,8 @@ struct PeerService: Sendable {
         }
     }
 
-    /// Refuses what no device is served, before anything waits: such a request may take many times what it took to send.
+    /// Refuses what no device is served, before anything waits: such a request may take many times what it took to
+    /// send.
     private func requireServed(_ request: WireRequest.OneOf_Kind) throws(HandoffError) {
         switch request {
         case .documentRanges(let request):
@@ -120,7 +123,8 @@ struct PeerService: Sendable {
         try await Self.give(id, to: device, on: stream, of: offers)
     }
 
-    /// Gives a device the activity as it is now. One that goes before the answer is there has no claim from that moment on.
+    /// Gives a device the activity as it is now. One that goes before the answer is there has no claim from that moment
+    /// on.
     static func give(
         _ id: ActivityID, to device: PeerName, on stream: BatonTransport.Stream, of offers: Offers
     ) async throws(HandoffError) {

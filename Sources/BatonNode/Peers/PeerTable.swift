@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 import BatonEventLoop
 import BatonProtocol
@@ -21,8 +23,8 @@ struct Peer: Sendable {
     var currentSince: UInt64
     /// The ``AccountState/revision`` that it is known to have.
     var revision: UInt64 = 0
-    /// A connection has shown that it is a device of the account. An advertisement shows only that whoever made it has the
-    /// account's keys.
+    /// A connection has shown that it is a device of the account. An advertisement shows only that whoever made it has
+    /// the account's keys.
     var isProved = false
     /// What it was called before, since it is proved.
     var formerNames = FormerNames()
@@ -44,18 +46,18 @@ struct Peer: Sendable {
 ///
 /// One entry a device, however many instances, interfaces and protocols show it.
 struct PeerTable {
-    /// Devices that are remembered; the one that was gone longest makes room. One that is proved does only where all are, and
-    /// it is not announced: so whoever makes himself names pushes out one such device and then his own. 64 entries are
-    /// under 128 KiB.
+    /// Devices that are remembered; the one that was gone longest makes room. One that is proved does only where all
+    /// are, and it is not announced: so whoever makes himself names pushes out one such device and then his own. 64
+    /// entries are under 128 KiB.
     static var bound: Int { 64 }
-    /// Devices that no connection has shown and that name the same address; one more takes the place of the one of them that
-    /// has said least: whoever makes up ever new ones at his own address pushes out no other.
+    /// Devices that no connection has shown and that name the same address; one more takes the place of the one of them
+    /// that has said least: whoever makes up ever new ones at his own address pushes out no other.
     static var boundUnprovedAtAddress: Int { 8 }
     static var undialled: Set<NetworkAddress.Scope> { [.invalid, .loopback] }
 
     private(set) var peers: [DeviceID: Peer] = [:]
-    /// Devices that a connection has shown and that are not in the table: no advertisement of them has come yet, or they
-    /// made room. The one that was shown last comes last; at most ``bound``, 32 bytes each.
+    /// Devices that a connection has shown and that are not in the table: no advertisement of them has come yet, or
+    /// they made room. The one that was shown last comes last; at most ``bound``, 32 bytes each.
     private var provedBeside: [DeviceID] = []
     private let lowestPort: UInt16
     private let undialled: Set<NetworkAddress.Scope>
@@ -68,8 +70,8 @@ struct PeerTable {
     ///   - undialled: whose addresses are not dialled: those of no single host, and loopback ones of others, which lead
     ///     to this device.
     ///   - heedsProofs: whether it counts that a connection has shown one of them, as it does in every program.
-    ///   - endsLives: whether what a device says counts for its time to live only. Every program's table ends it; only the
-    ///     tests of attacks see what could be repeated after it.
+    ///   - endsLives: whether what a device says counts for its time to live only. Every program's table ends it; only
+    ///     the tests of attacks see what could be repeated after it.
     init(
         known: KnownDevices = KnownDevices(), keys: GenerationKeys, lowestPort: UInt16 = Advertisement.minimumPort,
         undialled: Set<NetworkAddress.Scope> = Self.undialled, heedsProofs: Bool = true, endsLives: Bool = true
@@ -101,7 +103,8 @@ struct PeerTable {
         peers.values.filter(\.isPresent).sorted { $0.device.description < $1.device.description }
     }
 
-    /// The keys that sealed what an instance has shown: of one device as a rule, and of all whose records were put there.
+    /// The keys that sealed what an instance has shown: of one device as a rule, and of all whose records were put
+    /// there.
     func keys(shownBy instance: String) -> [GenerationKeys] {
         peers.values.filter { $0.instances.contains(instance) }.map(\.keys)
     }
@@ -147,9 +150,9 @@ struct PeerTable {
         provedBeside.removeAll { $0 == advertisement.device }
     }
 
-    /// The advertisement that counts was seen again: on another interface, under a second instance, or after it had gone,
-    /// as it does with this machine's own network: then it says again what it said. When its time to live is over, it
-    /// counts no more.
+    /// The advertisement that counts was seen again: on another interface, under a second instance, or after it had
+    /// gone, as it does with this machine's own network: then it says again what it said. When its time to live is
+    /// over, it counts no more.
     ///
     /// - Parameter isOutdated: as in ``receive(_:keys:isOutdated:instance:interface:now:lasting:unixTime:)``.
     /// - Returns: whether the device had gone.

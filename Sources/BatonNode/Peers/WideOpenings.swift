@@ -1,13 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonProtocol
 
 /// Says which records are tried with all keys of the account that do not open with those of the device that their name
 /// has shown, and keeps those whose turn has not come: a pure value, told the time.
 ///
 /// Anybody can put a record there. Were none tried, one packet would do to hide a device: the record of another one,
-/// copied under the name of a device that has slept through a revocation before that one is heard. Were all tried, he who
-/// sends thousands a second would have them cost up to 2 ms each. And were those lost that come too soon, one packet just
-/// before the device's would do again, since nobody says the same twice. So whoever floods can keep a device from being
-/// found for as long as he does, and whoever sends a few packets cannot.
+/// copied under the name of a device that has slept through a revocation before that one is heard. Were all tried, he
+/// who sends thousands a second would have them cost up to 2 ms each. And were those lost that come too soon, one
+/// packet just before the device's would do again, since nobody says the same twice. So whoever floods can keep a
+/// device from being found for as long as he does, and whoever sends a few packets cannot.
 struct WideOpenings {
     /// What came under a name.
     struct Record: Equatable {

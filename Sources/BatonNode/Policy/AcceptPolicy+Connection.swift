@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
 import BatonTransport
 
-/// The rules once a connection shows the network, and the other device what it sends. What a device announces of where it
-/// can be reached, and of how much it has, is only what it says: it decides what is listed.
+/// The rules once a connection shows the network, and the other device what it sends. What a device announces of where
+/// it can be reached, and of how much it has, is only what it says: it decides what is listed.
 extension AcceptPolicy {
     /// The rules about an activity of whatever size, each for some network, in their order.
     func candidates(for subject: Subject) -> [Rule] {
@@ -18,8 +20,8 @@ struct Route: Sendable {
     /// The interfaces that lead there.
     let interfaces: Set<String>
 
-    /// The address of this machine that a connection has says nothing: the other side may have chosen it, since each can be
-    /// reached through any interface. What is answered goes the way that the kernel has now.
+    /// The address of this machine that a connection has says nothing: the other side may have chosen it, since each
+    /// can be reached through any interface. What is answered goes the way that the kernel has now.
     ///
     /// - Parameter namesInterfaces: whether somebody wants to know them.
     /// - Throws: `connectionLost` where nothing leads there, or only by another way than the connection had.
@@ -64,12 +66,12 @@ extension AcceptPolicy.Rule {
 }
 
 extension Handoff.Plan {
-    /// Holds the network that the origin is reached over, and what it sends, against the policy as it was when the activity
-    /// was accepted.
+    /// Holds the network that the origin is reached over, and what it sends, against the policy as it was when the
+    /// activity was accepted.
     ///
     /// - Parameter size: bytes of the document, as far as it is known; see ``size(of:)``.
-    /// - Throws: `refused`, with the rule: where one refuses it or, for what a rule has accepted, where another one decides;
-    ///   `connectionLost` where it has to be known which interface leads there, and none does.
+    /// - Throws: `refused`, with the rule: where one refuses it or, for what a rule has accepted, where another one
+    ///   decides; `connectionLost` where it has to be known which interface leads there, and none does.
     func requirePolicy(over connection: Connection, size: UInt64) throws(HandoffError) {
         let route = try Route(of: connection, namesInterfaces: candidates.contains(where: \.namesInterface))
         let deciding = candidates.first { $0.isAbout(size: size) && $0.covers(route) }

@@ -1,15 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 
-public import struct SystemPackage.FilePath
+package import struct SystemPackage.FilePath
 
 /// What the user has written about activities of other devices: taken over by themselves, asked about, or refused.
 ///
 /// The first rule that matches decides; what none matches is asked about. Without rules nothing is ever taken over or
-/// written without the user's own action, and neither while there is a mistake in them, or they cannot be read; what they
-/// refuse stays refused then, for as long as the node runs where they cannot be read.
-public struct AcceptPolicy: Sendable, Hashable {
+/// written without the user's own action, and neither while there is a mistake in them, or they cannot be read; what
+/// they refuse stays refused then, for as long as the node runs where they cannot be read.
+package struct AcceptPolicy: Sendable, Hashable {
     /// What a rule says to do.
-    public enum Action: String, Sendable, Hashable, CaseIterable {
+    package enum Action: String, Sendable, Hashable, CaseIterable {
         /// A document that is offered from now on is fetched into the rule's folder; anything else is asked about.
         case accept
         /// The activity is listed, and taken over when the user says so.
@@ -19,15 +21,15 @@ public struct AcceptPolicy: Sendable, Hashable {
     }
 
     /// The most rules that a policy has: 256. Each is looked at for each activity.
-    public static let ruleBound = 256
+    package static let ruleBound = 256
 
     /// One line of the file. What it does not name matches everything.
-    public struct Rule: Sendable, Hashable, CustomStringConvertible {
+    package struct Rule: Sendable, Hashable, CustomStringConvertible {
         /// Where it stands, from 1.
-        public let line: Int
-        public let action: Action
+        package let line: Int
+        package let action: Action
         /// Where an accepted document goes: absolute. Only with ``Action/accept``, and then always.
-        public internal(set) var destination: FilePath?
+        package internal(set) var destination: FilePath?
 
         var device: String?
         var type: String?
@@ -42,7 +44,7 @@ public struct AcceptPolicy: Sendable, Hashable {
         }
 
         /// The rule as one would write it again.
-        public var description: String { conditions.isEmpty ? action.rawValue : "\(action.rawValue) \(conditions)" }
+        package var description: String { conditions.isEmpty ? action.rawValue : "\(action.rawValue) \(conditions)" }
     }
 
     /// The networks that a rule is about.
@@ -74,7 +76,7 @@ public struct AcceptPolicy: Sendable, Hashable {
     }
 
     /// In the order of the file.
-    public let rules: [Rule]
+    package let rules: [Rule]
 
     /// The policy of rules; none asks about everything.
     init(rules: [Rule] = []) {

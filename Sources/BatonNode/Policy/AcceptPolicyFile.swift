@@ -1,13 +1,15 @@
-public import BatonTransport
-public import SystemPackage
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonTransport
+package import SystemPackage
 
 /// The file that the user writes the policy into: `accept-policy` in the configuration folder.
-public enum AcceptPolicyFile {
+package enum AcceptPolicyFile {
     /// What it means that something in the file is wrong, as people are told.
-    public static let meaningOfMistake = "until it is mended, what it does not refuse is asked about"
+    package static let meaningOfMistake = "until it is mended, what it does not refuse is asked about"
 
     /// Where a home has it.
-    public static func path(in home: Home) -> FilePath {
+    package static func path(in home: Home) -> FilePath {
         FilePath(home.configurationFolder).appending("accept-policy")
     }
 
@@ -16,7 +18,7 @@ public enum AcceptPolicyFile {
     /// - Parameter userHome: what `~/` stands for.
     /// - Returns: `nil` where there is no file.
     /// - Throws: what is wrong with it. It has to be a file of this user (or root) that nobody else can write to.
-    public static func read(_ path: FilePath, userHome: FilePath?) throws(ConfigurationError) -> AcceptPolicy? {
+    package static func read(_ path: FilePath, userHome: FilePath?) throws(ConfigurationError) -> AcceptPolicy? {
         guard let content = try ConfigurationFile.contents(of: path) else { return nil }
         return try AcceptPolicy(parsing: content, home: userHome)
     }
@@ -24,9 +26,9 @@ public enum AcceptPolicyFile {
     /// What holds of the file as it is; blocks.
     ///
     /// - Parameter before: what held when the file could last be read.
-    /// - Returns: the policy, and what is wrong with the file. With a mistake in it the file accepts nothing any more, and
-    ///   still refuses what it says that it refuses. Of one that cannot be read, or that others could have written, what it
-    ///   says counts for nothing, and what held before goes on refusing what it refused and accepts nothing.
+    /// - Returns: the policy, and what is wrong with the file. With a mistake in it the file accepts nothing any more,
+    ///   and still refuses what it says that it refuses. Of one that cannot be read, or that others could have written,
+    ///   what it says counts for nothing, and what held before goes on refusing what it refused and accepts nothing.
     static func inForce(
         _ path: FilePath, userHome: FilePath?, after before: AcceptPolicy
     ) -> (policy: AcceptPolicy, problem: ConfigurationError?) {

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 import BatonEventLoop
 
-public import struct SystemPackage.FilePath
+package import struct SystemPackage.FilePath
 
 extension AcceptPolicy {
     /// Reads a policy: a rule a line, `ACTION NAME=VALUE ...`, with `#` before what is meant for people.
@@ -9,7 +11,7 @@ extension AcceptPolicy {
     /// - Parameters:
     ///   - text: the file.
     ///   - home: what `~/` in `to=` stands for; `nil` where nobody knows.
-    public init(parsing text: some Collection<UInt8>, home: FilePath?) throws(ConfigurationError) {
+    package init(parsing text: some Collection<UInt8>, home: FilePath?) throws(ConfigurationError) {
         guard String(validating: text, as: UTF8.self) != nil else {
             throw ConfigurationError(line: 0, column: 0, problem: "it is not UTF-8")
         }

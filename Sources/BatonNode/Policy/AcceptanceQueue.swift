@@ -1,11 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 
 /// Documents that a rule has accepted, a few of which are fetched while the others wait: a pure value.
 ///
-/// No device has more than half of the places, nor two turns at once, nor one while it rests. The turn of a device that has
-/// gone in the middle is another one's until it is back.
+/// No device has more than half of the places, nor two turns at once, nor one while it rests. The turn of a device that
+/// has gone in the middle is another one's until it is back.
 struct AcceptanceQueue<Candidate> {
-    /// How many whose devices have gone keep no turn: each is waited for at its place of all handoffs. One more keeps it.
+    /// How many whose devices have gone keep no turn: each is waited for at its place of all handoffs. One more keeps
+    /// it.
     static var awayBound: Int { 8 }
 
     /// How many are fetched at once, besides those whose devices have come back.

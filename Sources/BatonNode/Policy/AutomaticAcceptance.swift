@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 import BatonDocuments
 import BatonEventLoop
@@ -11,10 +13,10 @@ import struct SystemPackage.FilePath
 
 /// Takes over, without being asked, the documents that a rule of the user's policy accepts.
 ///
-/// A document is looked at once, when it becomes another device's current activity; what a rule accepts goes the road of
-/// every handoff. A device that no connection has shown is met first: whoever has the account's keys can announce others
-/// that do not exist. What is said before it is fetched is held against the rule again, because an advertisement is
-/// only what a device says of itself. Lives on the node's control loop.
+/// A document is looked at once, when it becomes another device's current activity; what a rule accepts goes the road
+/// of every handoff. A device that no connection has shown is met first: whoever has the account's keys can announce
+/// others that do not exist. What is said before it is fetched is held against the rule again, because an advertisement
+/// is only what a device says of itself. Lives on the node's control loop.
 actor AutomaticAcceptance {
     /// Documents that are fetched at once.
     static let concurrency = 2
@@ -68,8 +70,8 @@ actor AutomaticAcceptance {
     /// The same of devices that no connection has shown.
     private var announced = SeenActivities()
     private var queue: AcceptanceQueue<Candidate>
-    /// What had its turn while Handoff was off, the oldest first: no more than wait in the queue. Its devices may have gone
-    /// on to other documents, so that it is not looked at again by itself, or have gone, and are waited for.
+    /// What had its turn while Handoff was off, the oldest first: no more than wait in the queue. Its devices may have
+    /// gone on to other documents, so that it is not looked at again by itself, or have gone, and are waited for.
     private var left: [Candidate] = []
     /// The node stops: what has not been begun is looked at again after its next start, which knows nothing of it.
     private var isOver = false
@@ -242,8 +244,8 @@ actor AutomaticAcceptance {
                 let task = handoff.start()
                 await handoffs.setTask(task, of: handoff)
                 let isWell = await follow(handoff, of: peer.device, what)
-                // By the user of this device, and on again by now, perhaps: another one that says so is not asked without
-                // end.
+                // By the user of this device, and on again by now, perhaps: another one that says so is not asked
+                // without end.
                 let isLeft = await handoff.wasSwitchedOff
                 if isLeft { say(left: what) }
                 await task.value

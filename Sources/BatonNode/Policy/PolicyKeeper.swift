@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 import BatonEventLoop
 import BatonProtocol
@@ -6,8 +8,8 @@ import Logging
 
 import struct SystemPackage.FilePath
 
-/// The policy in force: the file's, read again when it has changed; while something in it is wrong, only what it refuses,
-/// and while it cannot be read, only what it refused when this keeper could last read it.
+/// The policy in force: the file's, read again when it has changed; while something in it is wrong, only what it
+/// refuses, and while it cannot be read, only what it refused when this keeper could last read it.
 ///
 /// It lives on the node's storage thread, because a configuration folder may be on a disk that blocks.
 actor PolicyKeeper {

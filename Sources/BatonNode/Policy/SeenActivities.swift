@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonAccount
 
 /// Which activities were held against the rules of the policy: a pure value.

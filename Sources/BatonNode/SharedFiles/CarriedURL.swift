@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonMessages
 
 /// A file as nodes name it to each other, in the place of a URL that means something on one device only.
 enum CarriedURL: Sendable, Hashable {
     /// `baton-root:///NAME/relative/path`: in a folder that both devices have.
     case root(Place, suffix: String)
-    /// `baton-document:`: the document of the activity. With a place, as in `baton-document:///NAME/relative/path`, where
-    /// who shares that folder has it already.
+    /// `baton-document:`: the document of the activity. With a place, as in `baton-document:///NAME/relative/path`,
+    /// where who shares that folder has it already.
     case document(Place?, suffix: String)
 
     /// A place in a shared folder.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonMessages
 
 /// A URL of a file of this device, taken apart by hand: a name is bytes, which need not be text.

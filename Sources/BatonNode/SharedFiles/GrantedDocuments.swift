@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import struct SystemPackage.FilePath
 
 /// The documents that were fetched for applications, which may then use them: a pure value.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 import BatonMessages
 import SystemPackage
@@ -19,14 +21,14 @@ extension SharedFiles {
 
     /// An activity of another device with its file URLs as they are here.
     ///
-    /// A file of a shared folder need not be there: whoever keeps the folders the same may be behind. The document's URL
-    /// stays `baton-document:` until the document is here.
+    /// A file of a shared folder need not be there: whoever keeps the folders the same may be behind. The document's
+    /// URL stays `baton-document:` until the document is here.
     ///
     /// - Parameters:
     ///   - device: that it is of, for messages.
     ///   - takesLocal: use this device's own copy of the document where it has one.
-    /// - Throws: `accessRefused` where the folder is not shared here or a link leads out of it, with the key and what to
-    ///   do; `internal` for what no origin may send.
+    /// - Throws: `accessRefused` where the folder is not shared here or a link leads out of it, with the key and what
+    ///   to do; `internal` for what no origin may send.
     nonisolated func incoming(
         _ payload: WireActivityPayload, of device: String, takesLocal: Bool
     ) async throws(HandoffError) -> Arrival {
@@ -38,16 +40,17 @@ extension SharedFiles {
 
     /// This device's copy of a document that is fetched, whatever state of it that is: what it has need not be sent.
     ///
-    /// The origin says where it is and what it is called, and hears the digests of what is there. So it is no other file
-    /// than the one that the user accepted by its name, and that user alone, and no rule of his, may have accepted it (see
-    /// ``Handoff``); and of what is there, only files of some size count (``BatonDocuments/OlderCopy/leastSharedSize``).
+    /// The origin says where it is and what it is called, and hears the digests of what is there. So it is no other
+    /// file than the one that the user accepted by its name, and that user alone, and no rule of his, may have accepted
+    /// it (see ``Handoff``); and of what is there, only files of some size count
+    /// (``BatonDocuments/OlderCopy/leastSharedSize``).
     ///
     /// - Parameters:
     ///   - url: what the document's origin calls it, `baton-document:` with a place.
     ///   - label: the document's name.
     ///   - title: what the user has seen and accepted.
-    /// - Returns: `nil` where the user has seen another name, this device does not share the folder, has nothing of this
-    ///   name there, or a link leads out of it.
+    /// - Returns: `nil` where the user has seen another name, this device does not share the folder, has nothing of
+    ///   this name there, or a link leads out of it.
     func olderCopy(of url: String, labelled label: DocumentLabel, accepted title: String) -> FilePath? {
         guard case .document(let place?, _)? = CarriedURL(url, checks: checks) else { return nil }
         let isAccepted = place.components.last == label.bytes && label.bytes.elementsEqual(title.utf8)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 import BatonMessages
 import SystemPackage
@@ -6,9 +8,9 @@ import SystemPackage
 extension SharedFiles {
     /// User info as it may leave this device, with the document that goes with it.
     ///
-    /// A file in a shared folder keeps its place there, and needs no transfer. The first other file becomes the document
-    /// of an activity that has none; a second one cannot come along. What is said of that names the key and never the
-    /// path, because the other device hears it as well.
+    /// A file in a shared folder keeps its place there, and needs no transfer. The first other file becomes the
+    /// document of an activity that has none; a second one cannot come along. What is said of that names the key and
+    /// never the path, because the other device hears it as well.
     ///
     /// - Parameters:
     ///   - userInfo: of the application.

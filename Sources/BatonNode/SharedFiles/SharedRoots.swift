@@ -1,38 +1,40 @@
-public import struct SystemPackage.FilePath
+// SPDX-License-Identifier: Apache-2.0
+
+package import struct SystemPackage.FilePath
 
 /// A folder that other devices of the account have as well, under the same name: what is in it needs no transfer.
-public struct SharedRoot: Sendable, Hashable {
+package struct SharedRoot: Sendable, Hashable {
     /// What devices call it among themselves.
-    public let name: String
+    package let name: String
     /// Where this device has it, absolute.
-    public let folder: FilePath
+    package let folder: FilePath
     /// Where it stands in the file, from 1.
-    public let line: Int
+    package let line: Int
 }
 
 /// The folders that this device shares with others, as the user wrote them down: a line `NAME=FOLDER` each.
 ///
 /// How they come to hold the same files (a network file system, a program that synchronises) is not Baton's business.
-public struct SharedRoots: Sendable, Hashable {
+package struct SharedRoots: Sendable, Hashable {
     /// Roots at the most: 64. For each file URL of an activity all of them are compared.
-    public static let bound = 64
+    package static let bound = 64
     /// Bytes of a name at the most: 64.
-    public static let nameBound = 64
+    package static let nameBound = 64
 
     /// In the order of the file.
-    public private(set) var roots: [SharedRoot]
+    package private(set) var roots: [SharedRoot]
 
     /// None.
-    public init() { roots = [] }
+    package init() { roots = [] }
 
     /// The root of this name.
-    public subscript(name: String) -> SharedRoot? { roots.first { $0.name == name } }
+    package subscript(name: String) -> SharedRoot? { roots.first { $0.name == name } }
 
     /// Reads the file's content: a root a line, with `#` before what is meant for people. All behind `=` is the folder,
     /// spaces as well.
     ///
     /// - Parameter home: what `~/` stands for; `nil` where nobody knows.
-    public init(parsing text: some Collection<UInt8>, home: FilePath?) throws(ConfigurationError) {
+    package init(parsing text: some Collection<UInt8>, home: FilePath?) throws(ConfigurationError) {
         guard String(validating: text, as: UTF8.self) != nil else { throw ConfigurationError("it is not UTF-8") }
         roots = []
         for (index, bytes) in text.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
@@ -50,7 +52,7 @@ public struct SharedRoots: Sendable, Hashable {
 
     /// Whether a name can be one of a root: 1 to 64 letters, digits, dots, hyphens and underscores, without a dot in
     /// front.
-    public static func isName(_ name: String) -> Bool {
+    package static func isName(_ name: String) -> Bool {
         (1...nameBound).contains(name.utf8.count) && !name.hasPrefix(".")
             && name.utf8.allSatisfy { byte in
                 switch byte {

@@ -1,13 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
-public import BatonTransport
+package import BatonTransport
 import FoundationEssentials
 import Glibc
-public import SystemPackage
+package import SystemPackage
 
-/// The file that the user, or `baton roots`, writes the shared folders into: `shared-roots` in the configuration folder.
-public enum SharedRootsFile {
+/// The file that the user, or `baton roots`, writes the shared folders into: `shared-roots` in the configuration
+/// folder.
+package enum SharedRootsFile {
     /// Where a home has it.
-    public static func path(in home: Home) -> FilePath {
+    package static func path(in home: Home) -> FilePath {
         FilePath(home.configurationFolder).appending("shared-roots")
     }
 
@@ -16,7 +19,7 @@ public enum SharedRootsFile {
     /// - Parameter userHome: what `~/` stands for.
     /// - Returns: none where there is no file.
     /// - Throws: what is wrong with it. It has to be a file of this user (or root) that nobody else can write to.
-    public static func read(_ path: FilePath, userHome: FilePath?) throws(ConfigurationError) -> SharedRoots {
+    package static func read(_ path: FilePath, userHome: FilePath?) throws(ConfigurationError) -> SharedRoots {
         guard let content = try ConfigurationFile.contents(of: path) else { return SharedRoots() }
         return try SharedRoots(parsing: content, home: userHome)
     }
@@ -25,7 +28,7 @@ public enum SharedRootsFile {
     ///
     /// - Parameter folder: absolute.
     /// - Throws: what is wrong with the file, with the name or the folder, or what kept it from being written.
-    public static func add(
+    package static func add(
         _ name: String, _ folder: FilePath, to path: FilePath, userHome: FilePath?
     ) throws(ConfigurationError) {
         // What is wrong with the file is said before a folder is made for it.
@@ -47,7 +50,7 @@ public enum SharedRootsFile {
     /// Removes a root; everything else stays as it is.
     ///
     /// - Returns: whether there was one of this name.
-    public static func remove(
+    package static func remove(
         _ name: String, from path: FilePath, userHome: FilePath?
     ) throws(ConfigurationError) -> Bool {
         // No folder is made to remove nothing from.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 import BatonMessages
 import BatonProtocol
@@ -8,8 +10,8 @@ import SystemPackage
 
 /// Serves single ranges of documents to the applications that continue them.
 ///
-/// At most one chunk of each is here at a time, in a buffer of the pool that all reads share, and what an application does
-/// not read stops the origin.
+/// At most one chunk of each is here at a time, in a buffer of the pool that all reads share, and what an application
+/// does not read stops the origin.
 extension DocumentService {
     /// Sends bytes of a document that is on this device.
     ///
@@ -65,8 +67,8 @@ extension DocumentService {
     ///
     /// - Parameters:
     ///   - description: what the origin described it as.
-    ///   - describe: called where it is another one there now: the file may be as it was, and in another place among the
-    ///     chunks.
+    ///   - describe: called where it is another one there now: the file may be as it was, and in another place among
+    ///     the chunks.
     /// - Throws: what failed, also where the stream had been answered: it is aborted then.
     func read(
         _ range: FileRange, of description: DocumentDescription, from connection: Connection, claim: ClaimID,
@@ -151,7 +153,8 @@ extension DocumentService {
 
     /// Hands on what was asked for of each chunk once its checksum has come.
     ///
-    /// - Returns: how many chunks: fewer than were asked for where the application took so long that the origin was left.
+    /// - Returns: how many chunks: fewer than were asked for where the application took so long that the origin was
+    ///   left.
     private func relay(
         _ part: DocumentPart, from origin: BatonTransport.Stream, to stream: BatonTransport.Stream
     ) async throws(HandoffError) -> UInt64 {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -40,15 +42,16 @@ struct DocumentOrder: Sendable {
 
 /// Whether copies on this device are still built upon, and whether they have to be there.
 ///
-/// The origin says which of their bytes make a chunk, and hears whether they did: were that more than one answer, it could
-/// find out what it does not know of them, byte by byte. An honest one is wrong only where a copy changes meanwhile.
+/// The origin says which of their bytes make a chunk, and hears whether they did: were that more than one answer, it
+/// could find out what it does not know of them, byte by byte. An honest one is wrong only where a copy changes
+/// meanwhile.
 final class CopyTrust: Sendable {
     private let state = Lock((hasEnded: false, wereOpened: false))
 
     var isThere: Bool { state.withLock { !$0.hasEnded } }
 
-    /// Whether all that the user named could be opened once. One that goes later, such as with its disk while the device is
-    /// waited for, is no reason to give up what has come.
+    /// Whether all that the user named could be opened once. One that goes later, such as with its disk while the
+    /// device is waited for, is no reason to give up what has come.
     var wereOpened: Bool { state.withLock { $0.wereOpened } }
 
     func end() { state.withLock { $0.hasEnded = true } }
@@ -63,7 +66,8 @@ extension DocumentService {
     /// - Parameters:
     ///   - description: what the origin described it as.
     ///   - begin: hears, before any of it comes, whether it has changed since a part of it came.
-    ///   - told: hears, whenever the origin has taken signatures of older copies, how many bytes of a request's that makes.
+    ///   - told: hears, whenever the origin has taken signatures of older copies, how many bytes of a request's that
+    ///     makes.
     ///   - ended: hears, where it does not come whole, how many bytes of it are kept.
     /// - Returns: where it is now.
     func fetch(
@@ -120,8 +124,8 @@ extension DocumentService {
         }
     }
 
-    /// A name that begins with a dot is obeyed by shells and desktops and seen by nobody: it is taken only when the user
-    /// said yes to one.
+    /// A name that begins with a dot is obeyed by shells and desktops and seen by nobody: it is taken only when the
+    /// user said yes to one.
     ///
     /// - Parameter wasSeen: a user looked, and not a rule.
     private static func refuseHidden(
@@ -183,8 +187,8 @@ extension DocumentService {
         return stream
     }
 
-    /// Receives what is missing of one version, which each request names: the document may be described anew meanwhile, to
-    /// an application that reads a range of it.
+    /// Receives what is missing of one version, which each request names: the document may be described anew meanwhile,
+    /// to an application that reads a range of it.
     private func receive(
         _ version: FileVersion, into writer: DocumentWriter, requiringAll: Bool, from connection: Connection,
         claim: ClaimID, told: @Sendable (UInt64) -> Void, progress: @escaping @Sendable (TransferReport) -> Void
@@ -243,8 +247,8 @@ extension DocumentService {
         return try await writer.commit().bytes
     }
 
-    /// Tells the origin which bytes of older copies are here, which have to be read for that. Nothing of the document comes
-    /// meanwhile.
+    /// Tells the origin which bytes of older copies are here, which have to be read for that. Nothing of the document
+    /// comes meanwhile.
     ///
     /// - Parameters:
     ///   - told: hears with each batch that was taken how many bytes of signatures that makes by now.

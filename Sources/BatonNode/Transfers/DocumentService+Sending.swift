@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -73,8 +75,8 @@ extension DocumentService {
         await stream.finish()
     }
 
-    /// What is told at once of a document's entries, beginning with one of them: each write costs a change of threads, and
-    /// small records cost more than what is in them.
+    /// What is told at once of a document's entries, beginning with one of them: each write costs a change of threads,
+    /// and small records cost more than what is in them.
     static func entries(of tree: DocumentTree, from first: Int) -> [WireDocumentEntry] {
         var (entries, bytes): ([WireDocumentEntry], Int) = ([], 0)
         for index in first..<tree.entryCount {
@@ -253,8 +255,8 @@ extension DocumentService {
         return try result.get()
     }
 
-    /// Hands chunk after chunk to the stream while the disk reads the next, on the reader's own thread; aborts the stream
-    /// before it throws.
+    /// Hands chunk after chunk to the stream while the disk reads the next, on the reader's own thread; aborts the
+    /// stream before it throws.
     private func pump(
         _ reader: isolated DocumentReader, _ buffers: consuming SendingBuffers, to stream: BatonTransport.Stream,
         report: TransferReport, within watch: StallWatch

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -11,10 +13,12 @@ struct DocumentService: Sendable {
     static let progressInterval = Duration.milliseconds(200)
     /// How long finding a document in the shared folders may take: it arrives without as well.
     static let sharedFolderDeadline = Duration.seconds(2)
-    /// How long an application may take for a chunk of what it reads before the origin, which serves one such read of a device
-    /// at a time, is left, and asked for the rest once it has: the three that may be in line there are waited for 15 s.
+    /// How long an application may take for a chunk of what it reads before the origin, which serves one such read of a
+    /// device at a time, is left, and asked for the rest once it has: the three that may be in line there are waited
+    /// for 15 s.
     static let readPatience = Duration.seconds(3)
-    /// How often in a row a document that an application reads is described anew, because it was refused as another one: 3.
+    /// How often in a row a document that an application reads is described anew, because it was refused as another
+    /// one: 3.
     static let descriptionsOfRead = 3
 
     /// Entries of a description that are sent at once.
@@ -25,8 +29,8 @@ struct DocumentService: Sendable {
     static let entryBytesAtOnce = 32 << 10
     /// Buffers of one transfer that are on their way at once: 3.
     static let buffersOfTransfer = 3
-    /// Buffers of what an application looks at: 2, so that the stream is never empty while the next chunk is read, which
-    /// documents would make use of.
+    /// Buffers of what an application looks at: 2, so that the stream is never empty while the next chunk is read,
+    /// which documents would make use of.
     static let buffersOfPreview = 2
 
     let offers: Offers
@@ -50,8 +54,8 @@ struct DocumentService: Sendable {
     var descriptions: SharedPart?
     /// See ``BufferLimits/olderCopies``; `nil` bounds them by the number of transfers alone.
     var olderCopies: SharedPart?
-    /// How long a document that was offered may be missing before it counts as gone. A program that saves may take the old
-    /// file away before the new one has its name.
+    /// How long a document that was offered may be missing before it counts as gone. A program that saves may take the
+    /// old file away before the new one has its name.
     var absence = Duration.seconds(2)
     /// See ``BufferLimits/previews``; with `nil` previews take the buffers of documents.
     var previews: BufferPool?
@@ -77,8 +81,8 @@ struct DocumentService: Sendable {
         }
     }
 
-    /// Looks at a file or folder of this device that was offered, and at all that is in it; for ``absence`` at the longest
-    /// where it is missing. Ends early when the task is cancelled.
+    /// Looks at a file or folder of this device that was offered, and at all that is in it; for ``absence`` at the
+    /// longest where it is missing. Ends early when the task is cancelled.
     ///
     /// - Parameters:
     ///   - device: who asks; `nil`: an application of this user.

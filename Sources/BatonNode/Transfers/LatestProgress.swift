@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -41,8 +43,8 @@ final class LatestProgress: Sendable {
         state.withLock { $0?.report }?.advance(to: bytes, keeping: bytes)
     }
 
-    /// Tells the same again while there is no news, until the task is cancelled: whoever draws it sees the rate fall while
-    /// nothing comes. What is waited for is what is waited for by then.
+    /// Tells the same again while there is no news, until the task is cancelled: whoever draws it sees the rate fall
+    /// while nothing comes. What is waited for is what is waited for by then.
     func repeatWhileStill(_ tell: @Sendable (WireProgressReport) async -> Void) async {
         while (try? await Task.sleep(for: Self.pause)) != nil {
             let old = state.withLock { last in last.flatMap { .now - $0.time >= Self.pause ? $0.report : nil } }

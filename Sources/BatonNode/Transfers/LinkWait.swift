@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonProtocol
 import BatonTransport
 
-/// What waiting for a connection took: the network, and what the connection's event loop had to compute for it meanwhile,
-/// which is TLS for the most part.
+/// What waiting for a connection took: the network, and what the connection's event loop had to compute for it
+/// meanwhile, which is TLS for the most part.
 struct LinkWait: Sendable, Hashable {
     /// A moment at which a wait begins or ends.
     struct Mark: Sendable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -6,12 +8,12 @@ import SwiftProtobuf
 
 /// What this device says on the stream that a document comes by: first which bytes it has, then how far it is.
 ///
-/// Nobody else writes on that stream, because one task at a time may: whoever has news leaves it in the report. How far it
-/// is is said some five times a second, and without news again and again, whatever this device is at: its disk may take
-/// longer to write one piece, or to put all in place, than the origin waits for a word.
+/// Nobody else writes on that stream, because one task at a time may: whoever has news leaves it in the report. How far
+/// it is is said some five times a second, and without news again and again, whatever this device is at: its disk may
+/// take longer to write one piece, or to put all in place, than the origin waits for a word.
 final class UpstreamWriter: Sendable {
-    /// How long the same is said again, in which nothing was written: an hour of a disk that does not go on. Then the origin
-    /// hears no more, and gives up.
+    /// How long the same is said again, in which nothing was written: an hour of a disk that does not go on. Then the
+    /// origin hears no more, and gives up.
     static let longestStandstill = Duration.seconds(3600)
 
     private let stream: BatonTransport.Stream

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The one PING that a side may have unanswered, what it proves, and the round trip that it measures.
 struct Liveness {
     /// While data arrives, the round trip is measured again after this time.

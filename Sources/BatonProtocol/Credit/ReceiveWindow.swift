@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How much the peer may send, granted as the application consumes and grown with the bandwidth-delay product.
 ///
 /// A pure value: it says when credit is due and never writes a frame. Offsets are absolute, so that a CREDIT that
@@ -23,8 +25,8 @@ struct ReceiveWindow {
     /// Into how many parts the window is divided, one of which is worth a frame.
     private let parts: Int
 
-    /// - Parameter parts: until one of so many parts of the window can be granted, the peer is told nothing: of a window
-    ///   that several share, that much may be missing while one of them waits.
+    /// - Parameter parts: until one of so many parts of the window can be granted, the peer is told nothing: of a
+    ///   window that several share, that much may be missing while one of them waits.
     init(initial: Int, maximum: Int, parts: Int, now: Instant) {
         size = initial
         self.parts = parts
@@ -46,8 +48,8 @@ struct ReceiveWindow {
     /// Counts consumed bytes.
     ///
     /// Twice the measured product is asked for, at most twice the present size at a time: when the peer is held back by
-    /// the window its rate is `size / roundTrip`, so the size doubles each round trip until something else holds the peer
-    /// back.
+    /// the window its rate is `size / roundTrip`, so the size doubles each round trip until something else holds the
+    /// peer back.
     ///
     /// - Returns: the size that the link could use, the present one or more.
     mutating func consume(_ count: Int, now: Instant, roundTrip: UInt64?) -> Int {

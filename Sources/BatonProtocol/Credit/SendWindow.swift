@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// How much may still be sent, by an absolute offset that the peer grants.
 struct SendWindow {
     /// Bytes sent so far.

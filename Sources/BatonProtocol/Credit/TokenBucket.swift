@@ -1,12 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A budget for frames that cost the receiver work and the sender nothing: a burst, and a rate at which it refills.
-public struct Budget: Sendable, Hashable {
+package struct Budget: Sendable, Hashable {
     /// How many are accepted at once.
-    public var burst: Int
+    package var burst: Int
     /// How many a second are accepted for ever.
-    public var perSecond: Int
+    package var perSecond: Int
 
     /// A budget of `burst` at once and `perSecond` for ever.
-    public init(burst: Int, perSecond: Int) {
+    package init(burst: Int, perSecond: Int) {
         self.burst = burst
         self.perSecond = perSecond
     }

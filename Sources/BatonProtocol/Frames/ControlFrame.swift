@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A frame that waits to be written ahead of all DATA. Entries are small and own no memory.
 ///
 /// What is written is looked up at that moment: a CREDIT carries the newest offset, a message is taken from its

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The kinds of frames of `baton/1`. Any other number on the wire is an unknown frame.
 enum FrameType: UInt8 {
     case hello = 1

@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a side says about itself in its HELLO: versions, limits, first credit. It carries no identity.
 ///
 /// The layout is fixed (`WireProtocol.md`, chapter "HELLO"); bytes behind the known fields belong to later versions and
 /// are ignored.
-public struct PeerHello: Sendable, Hashable {
+package struct PeerHello: Sendable, Hashable {
     /// The four bytes that start every HELLO: `BATN`.
     static let magic: UInt32 = 0x4241_544E
     /// Bytes of the fields known to version 1.
@@ -15,23 +17,23 @@ public struct PeerHello: Sendable, Hashable {
     static let maximumOffset: UInt64 = 1 << 62
 
     /// The highest protocol version the sender speaks.
-    public var version: UInt16 = spokenVersion
+    package var version: UInt16 = spokenVersion
     /// The lowest protocol version the sender speaks.
-    public var minimumVersion: UInt16 = spokenVersion
+    package var minimumVersion: UInt16 = spokenVersion
     /// Feature bits. A feature is in use when both sides set its bit; unknown bits are ignored.
-    public var features: UInt64
+    package var features: UInt64
     /// The number of the account's revocation list that the sender holds; 0 where there is none (local socket).
-    public var revocationNumber: UInt64
+    package var revocationNumber: UInt64
     /// The largest DATA payload the sender of the HELLO accepts, in bytes; at least 16 KiB.
-    public var dataFrameBytes: UInt32
+    package var dataFrameBytes: UInt32
     /// How many streams its receiver may have open at a time; an acceptor grants at least 8.
-    public var openStreams: UInt32
+    package var openStreams: UInt32
     /// How many requests its receiver may have unanswered at a time; an acceptor grants at least 8.
-    public var unansweredRequests: UInt32
+    package var unansweredRequests: UInt32
     /// The credit of the connection at its start, in bytes.
-    public var connectionCredit: UInt64
+    package var connectionCredit: UInt64
     /// The credit of every stream at its start, in bytes.
-    public var streamCredit: UInt64
+    package var streamCredit: UInt64
 
     /// The hello of a session with these limits.
     init(limits: Limits, features: UInt64, revocationNumber: UInt64) {

@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Why a connection failed. Every case ends the connection; what ends only a stream is an `ApplicationErrorCode`.
-public enum ConnectionError: Error, Sendable, Hashable {
+package enum ConnectionError: Error, Sendable, Hashable {
     /// The peer's HELLO did not come by its deadline.
     case helloTimeout
     /// A PING stayed unanswered.
@@ -52,7 +54,7 @@ public enum ConnectionError: Error, Sendable, Hashable {
     case controlBacklog
 
     /// The code that the GOAWAY of this error carries.
-    public var code: ApplicationErrorCode {
+    package var code: ApplicationErrorCode {
         switch self {
         case .helloTimeout, .pingTimeout:
             .timeout
@@ -71,7 +73,7 @@ public enum ConnectionError: Error, Sendable, Hashable {
 }
 
 /// Why a stream could not be opened. The connection is as it was.
-public enum StreamOpenError: Error, Sendable, Hashable {
+package enum StreamOpenError: Error, Sendable, Hashable {
     /// A GOAWAY was sent or received: use another connection.
     case goingAway
     /// The connection has failed.
@@ -91,7 +93,7 @@ public enum StreamOpenError: Error, Sendable, Hashable {
 }
 
 /// Why a request could not be answered. The stream is as it was.
-public enum StreamRespondError: Error, Sendable, Hashable {
+package enum StreamRespondError: Error, Sendable, Hashable {
     /// The stream is gone: reset, closed, or never opened.
     case unknownStream
     /// The stream was opened by this side, or is already answered.

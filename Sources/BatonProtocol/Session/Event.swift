@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What a session tells its driver, in order. Drain with `Session.nextEvent()` after every call.
-public enum Event: Sendable, Hashable {
+package enum Event: Sendable, Hashable {
     /// The peer's HELLO came; always the first event of a connection that works.
     case helloReceived(PeerHello)
     /// The peer opened a stream with this request message. Answer with `respond`, or `reset`.

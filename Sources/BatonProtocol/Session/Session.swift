@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One connection of `baton/1`: a state machine without I/O, clock or thread.
 ///
-/// Bytes from the peer go in with `receive`, bytes for the peer come out of `nextOutput`, time comes in with every call,
-/// and everything that happens is an `Event`. The driver's loop is:
+/// Bytes from the peer go in with `receive`, bytes for the peer come out of `nextOutput`, time comes in with every
+/// call, and everything that happens is an `Event`. The driver's loop is:
 ///
 ///     while unread bytes remain: receive → drain nextEvent
 ///     after any call:            drain nextEvent, then nextOutput while hasOutput and the socket takes bytes
@@ -10,9 +12,9 @@
 /// The driver must keep reading the socket whatever the application does: credit, not the socket, holds the peer back,
 /// and a PONG may stand behind data. A session is confined to its owner; it is not copyable, because two copies of one
 /// connection could only disagree.
-public struct Session: ~Copyable {
+package struct Session: ~Copyable {
     /// The least room that `nextOutput` accepts, in bytes: the longest frame that is not split.
-    public static let minimumOutput = 128
+    package static let minimumOutput = 128
 
     enum Phase {
         case awaitingHello(deadline: Instant)
@@ -34,11 +36,11 @@ public struct Session: ~Copyable {
     }
 
     /// Which side this is.
-    public let role: Role
+    package let role: Role
     /// The bounds that this side keeps and states.
-    public let limits: Limits
+    package let limits: Limits
     /// What the peer said about itself, nil until its HELLO came.
-    public internal(set) var peer: PeerHello?
+    package internal(set) var peer: PeerHello?
 
     /// The latest instant that a call brought; calls without one happen then.
     var present: Instant
@@ -77,7 +79,7 @@ public struct Session: ~Copyable {
     ///   - features: feature bits to state.
     ///   - revocationNumber: number of the revocation list held, 0 where there is none.
     ///   - now: the present; the deadline of the peer's HELLO counts from it.
-    public init(
+    package init(
         role: Role, limits: Limits = Limits(), features: UInt64 = 0, revocationNumber: UInt64 = 0, now: Instant
     ) {
         limits.check(for: role)
@@ -100,7 +102,7 @@ public struct Session: ~Copyable {
     }
 
     /// The error that ended the connection, nil while it lives.
-    public var failure: ConnectionError? {
+    package var failure: ConnectionError? {
         switch phase {
         case .dead(let error): error
         case .awaitingHello, .established: nil
@@ -108,7 +110,7 @@ public struct Session: ~Copyable {
     }
 
     /// The next thing that happened, nil when nothing waits.
-    public mutating func nextEvent() -> Event? {
+    package mutating func nextEvent() -> Event? {
         guard let event = events.popFirst() else { return nil }
         switch event {
         case .writable(let id):

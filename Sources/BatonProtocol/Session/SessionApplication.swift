@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What the application asks for.
 extension Session {
     /// A part of the connection's window is worth a frame; the rest is always granted.
@@ -11,7 +13,7 @@ extension Session {
     /// - Parameter request: an encoded message of at most `Limits.messageBytes`; handed over.
     /// - Returns: the id of the new stream.
     /// - Throws: `StreamOpenError`; the connection is as it was.
-    public mutating func open(_ request: Buffer, now: Instant) throws(StreamOpenError) -> StreamID {
+    package mutating func open(_ request: Buffer, now: Instant) throws(StreamOpenError) -> StreamID {
         advance(to: now)
         if let failure { throw .dead(failure) }
         guard goAwaySent == nil, goAwayReceived == nil else { throw .goingAway }
@@ -39,7 +41,7 @@ extension Session {
     ///
     /// - Parameter message: an encoded message of at most `Limits.messageBytes`; handed over.
     /// - Throws: `StreamRespondError`; the stream is as it was.
-    public mutating func respond(_ id: StreamID, _ message: Buffer) throws(StreamRespondError) {
+    package mutating func respond(_ id: StreamID, _ message: Buffer) throws(StreamRespondError) {
         guard let stream = streams[id] else { throw .unknownStream }
         guard stream.isAwaitingOwnAnswer else { throw .notAwaitingAnswer }
         guard message.count <= Limits.messageBytes else { throw .messageTooLarge }
@@ -51,25 +53,26 @@ extension Session {
 
     /// Queues bytes to send; no copy, the buffer is handed over.
     ///
-    /// Nothing is bounded here: the caller stops when `queuedBytes(of:)` is enough and goes on at `Event.writable`. On a
-    /// stream that is gone or finished the bytes are dropped.
-    public mutating func send(_ id: StreamID, _ data: Buffer) {
+    /// Nothing is bounded here: the caller stops when `queuedBytes(of:)` is enough and goes on at `Event.writable`. On
+    /// a stream that is gone or finished the bytes are dropped.
+    package mutating func send(_ id: StreamID, _ data: Buffer) {
         guard data.count > 0, let stream = streams[id], stream.enqueue(data) else { return }
         offerTurn(stream)
     }
 
-    /// Gives a stream so many slices (`Limits.sliceBytes`) at each of its turns: 1 to ``Limits/heaviest``, 1 unless told.
+    /// Gives a stream so many slices (`Limits.sliceBytes`) at each of its turns: 1 to ``Limits/heaviest``, 1 unless
+    /// told.
     ///
-    /// For what somebody waits for beside what takes its time: of two streams that always have bytes, one of weight 8 has
-    /// eight ninths of the link, and nothing stands still for it. On a stream that is gone nothing happens.
-    public mutating func setWeight(_ weight: Int, of id: StreamID) {
+    /// For what somebody waits for beside what takes its time: of two streams that always have bytes, one of weight 8
+    /// has eight ninths of the link, and nothing stands still for it. On a stream that is gone nothing happens.
+    package mutating func setWeight(_ weight: Int, of id: StreamID) {
         precondition((1...Limits.heaviest).contains(weight), "a turn has 1 to \(Limits.heaviest) slices")
         streams[id]?.weight = weight
     }
 
     /// Ends this side's direction: END follows the queued bytes. A request that was never answered cannot be finished;
     /// it is reset with `internalError`.
-    public mutating func finish(_ id: StreamID) {
+    package mutating func finish(_ id: StreamID) {
         guard let stream = streams[id] else { return }
         if stream.isAwaitingOwnAnswer { return reset(id, code: .internalError) }
         guard stream.finish() else { return }
@@ -81,7 +84,7 @@ extension Session {
     ///
     /// `closed` follows when the RESET has its turn: at once, except in a flood of more than `Limits.sentResets`. Until
     /// then the stream keeps its place, and ``open(_:now:)`` may find none; it is of no other use.
-    public mutating func reset(_ id: StreamID, code: ApplicationErrorCode) {
+    package mutating func reset(_ id: StreamID, code: ApplicationErrorCode) {
         guard let stream = streams[id] else { return }
         // An OPEN that was not written needs no RESET: the peer never hears of the stream, and ids may be skipped.
         let isUnheard = stream.isLocal && stream.message != nil
@@ -90,10 +93,10 @@ extension Session {
 
     /// The application consumed `count` delivered bytes of a stream: credit for as many may be granted.
     ///
-    /// Call it when the bytes have left the memory that they were delivered to, and do not wait for more bytes than half
-    /// of ``window(of:)`` before: the peer may not be allowed to send them. For streams that are gone it does nothing:
-    /// their bytes were given back when they went.
-    public mutating func consumed(_ id: StreamID, _ count: Int, now: Instant) {
+    /// Call it when the bytes have left the memory that they were delivered to, and do not wait for more bytes than
+    /// half of ``window(of:)`` before: the peer may not be allowed to send them. For streams that are gone it does
+    /// nothing: their bytes were given back when they went.
+    package mutating func consumed(_ id: StreamID, _ count: Int, now: Instant) {
         advance(to: now)
         guard let stream = streams[id] else { return }
         let counted = min(max(count, 0), stream.receiveWindow.unconsumed)
@@ -105,7 +108,7 @@ extension Session {
     }
 
     /// Begins a polite close: no new streams either way, old ones finish, then `Event.drained`. Once is enough.
-    public mutating func goAway(code: ApplicationErrorCode = .noError) {
+    package mutating func goAway(code: ApplicationErrorCode = .noError) {
         guard failure == nil, goAwaySent == nil else { return }
         goAwaySent = GoAway(lastStream: streams.highestPeer, code: code)
         enqueue(.goAway(lastStream: streams.highestPeer, code))
@@ -113,7 +116,7 @@ extension Session {
     }
 
     /// Whether `open` would be allowed now.
-    public var canOpen: Bool {
+    package var canOpen: Bool {
         guard failure == nil, goAwaySent == nil, goAwayReceived == nil, !streams.isExhausted,
             control.count < limits.queuedControlFrames / 2
         else { return false }
@@ -128,34 +131,34 @@ extension Session {
     }
 
     /// Whether no stream is open or waits for its bytes to be consumed; those whose RESET waits are not.
-    public var isIdle: Bool { streams.isEmpty }
+    package var isIdle: Bool { streams.isEmpty }
 
     /// Whether a stream has not been `closed` yet.
-    public func holds(_ id: StreamID) -> Bool { streams.known(id) != nil }
+    package func holds(_ id: StreamID) -> Bool { streams.known(id) != nil }
 
     /// Bytes of a stream that wait to be sent, 0 for one that is gone.
-    public func queuedBytes(of id: StreamID) -> Int {
+    package func queuedBytes(of id: StreamID) -> Int {
         streams[id]?.queuedBytes ?? 0
     }
 
     /// Bytes that the peer's credit allows on a stream beyond those queued, by the stream's own credit.
-    public func credit(of id: StreamID) -> Int {
+    package func credit(of id: StreamID) -> Int {
         guard let stream = streams[id] else { return 0 }
         return max(0, stream.sendWindow.available - stream.queuedBytes)
     }
 
     /// The shortest round trip so far, nil before the first PONG.
-    public var roundTrip: Duration? {
+    package var roundTrip: Duration? {
         liveness.roundTrip.map { .nanoseconds(Int64(clamping: $0)) }
     }
 
     /// The present window of a stream, in bytes: how much the peer may send ahead of what is consumed.
-    public func window(of id: StreamID) -> Int {
+    package func window(of id: StreamID) -> Int {
         streams[id]?.receiveWindow.size ?? 0
     }
 
     /// The present window of the connection, in bytes.
-    public var connectionWindow: Int { receiveWindow.size }
+    package var connectionWindow: Int { receiveWindow.size }
 
     /// Lets the peer send more on the connection than its HELLO was told: what a driver can promise once it knows who
     /// the peer is. Windows never shrink.
@@ -163,7 +166,7 @@ extension Session {
     /// - Parameters:
     ///   - size: the connection's window from now on, in bytes.
     ///   - maximum: the most it grows to, in place of `Limits.maximumConnectionWindow`.
-    public mutating func widenConnectionWindow(to size: Int, maximum: Int) {
+    package mutating func widenConnectionWindow(to size: Int, maximum: Int) {
         guard failure == nil else { return }
         receiveWindow.widen(to: size, maximum: maximum)
         // However little it is: it comes once. Where nothing is new, no frame is written.
@@ -178,7 +181,7 @@ extension Session {
     ///
     /// - Parameter size: the stream's window from now on, in bytes, if the others leave so much of the connection's and
     ///   `Limits.maximumStreamWindow` is not less. Windows never shrink.
-    public mutating func widenWindow(of id: StreamID, to size: Int) {
+    package mutating func widenWindow(of id: StreamID, to size: Int) {
         guard failure == nil, let stream = streams[id] else { return }
         grow(stream, to: size)
         offerConnectionCredit()

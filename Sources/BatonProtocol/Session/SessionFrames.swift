@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What each frame of the peer does.
 extension Session {
     /// Charges a DATA frame to the windows, and decides where its payload goes.

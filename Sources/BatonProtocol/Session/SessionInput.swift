@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What the next bytes of a peer are.
-public enum ExpectedBytes: Hashable, Sendable {
+package enum ExpectedBytes: Hashable, Sendable {
     /// So many bytes of a stream's payload.
     case payload(StreamID, Int)
     /// So many bytes of something else, before which nobody can tell what follows.
@@ -9,7 +11,7 @@ public enum ExpectedBytes: Hashable, Sendable {
 // How bytes from the peer become frames.
 extension Session {
     /// What comes next: a driver that decodes bytes can put payload where it belongs before it calls `receive`.
-    public var expected: ExpectedBytes {
+    package var expected: ExpectedBytes {
         switch input {
         case .header: .frame(FrameHeader.size - partial.count)
         case .control(_, let header): .frame(header.length - partial.count)
@@ -21,9 +23,9 @@ extension Session {
     /// Takes bytes from the peer, in any pieces.
     ///
     /// DATA payload is handed to `deliver` at once and as it arrives, borrowed from `bytes` for the duration of the
-    /// call; everything else becomes an `Event`. So that an application sees both in their order on the wire, the session
-    /// stops in front of payload while an event waits: when less than all is returned, drain `nextEvent` and call again
-    /// with the rest.
+    /// call; everything else becomes an `Event`. So that an application sees both in their order on the wire, the
+    /// session stops in front of payload while an event waits: when less than all is returned, drain `nextEvent` and
+    /// call again with the rest.
     ///
     ///     var rest = bytes
     ///     while !rest.isEmpty {
@@ -37,7 +39,7 @@ extension Session {
     ///
     /// - Returns: how many bytes were taken; all of them unless an event waits.
     /// - Throws: the error that ended the connection, now or before; `Event.dead` reports it as well.
-    public mutating func receive(
+    package mutating func receive(
         _ bytes: UnsafeRawBufferPointer, now: Instant, deliver: (StreamID, UnsafeRawBufferPointer) -> Void
     ) throws(ConnectionError) -> Int {
         advance(to: now)

@@ -1,19 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // How frames become bytes for the peer.
 extension Session {
     /// Whether `nextOutput` has something to write now. It may turn out to be nothing when a waiting frame has lost its
     /// stream meanwhile.
-    public var hasOutput: Bool {
+    package var hasOutput: Bool {
         unfinished != nil || !control.isEmpty || (!ring.isEmpty && sendWindow.available > 0)
     }
 
     /// Writes the next bytes for the peer: control frames first, then DATA of the streams in turn, slice by slice.
     ///
-    /// A frame is never begun that does not fit, except a message of OPEN or RESPONSE, whose rest comes first in the next
-    /// call. The bytes must reach the peer in order and without a gap.
+    /// A frame is never begun that does not fit, except a message of OPEN or RESPONSE, whose rest comes first in the
+    /// next call. The bytes must reach the peer in order and without a gap.
     ///
     /// - Parameter output: room of at least `minimumOutput` bytes; some 64 to 256 KiB is good for throughput.
     /// - Returns: how many bytes were written, 0 when there is nothing to send now.
-    public mutating func nextOutput(into output: UnsafeMutableRawBufferPointer, now: Instant) -> Int {
+    package mutating func nextOutput(into output: UnsafeMutableRawBufferPointer, now: Instant) -> Int {
         precondition(output.count >= Self.minimumOutput, "output has room for minimumOutput bytes")
         guard let base = output.baseAddress else { return 0 }
         advance(to: now)
@@ -127,15 +129,16 @@ extension Session {
         // A short frame at the end of a nearly full output costs more than the next output's first frame.
         guard room >= min(wanted, 4096) || (position == 0 && room > 0) else { return false }
         let length = min(wanted, room)
-        // Nor is a turn cut for next to nothing of it: what is left would be a frame by itself, in front of the next turn,
-        // which that would shift so that its own rest is cut off, and so on for every output.
+        // Nor is a turn cut for next to nothing of it: what is left would be a frame by itself, in front of the next
+        // turn, which that would shift so that its own rest is cut off, and so on for every output.
         guard length == wanted || wanted - length >= 4096 || position == 0 else { return false }
         let queuedBefore = stream.queuedBytes
         stream.take(length, to: begin(.data, stream.id, length, base, &position))
         sendWindow.send(length)
 
         if length < turn, stream.sendable > 0 {
-            // Also where the output is full: the next one begins with the rest of the turn, or some would always get less.
+            // Also where the output is full: the next one begins with the rest of the turn, or some would always get
+            // less.
             stream.turnLeft = turn - length
         } else {
             stream.turnLeft = nil

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// An aborted stream, and the code that its RESET will carry.
 struct WaitingReset {
     let stream: Stream
@@ -6,8 +8,8 @@ struct WaitingReset {
 
 // How streams are aborted: RESETs leave no faster than every peer takes them.
 extension Session {
-    /// Aborts a stream that the peer knows of. Nothing more is sent for it, what comes is discarded, and its place stays
-    /// taken until the RESET has its turn: at once, except in a flood.
+    /// Aborts a stream that the peer knows of. Nothing more is sent for it, what comes is discarded, and its place
+    /// stays taken until the RESET has its turn: at once, except in a flood.
     mutating func abort(_ stream: Stream, _ code: ApplicationErrorCode) {
         let discarded = stream.receiveWindow.unconsumed
         dropQueued(of: stream)

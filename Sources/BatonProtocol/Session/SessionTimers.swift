@@ -1,10 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // What happens when nothing happens.
 extension Session {
     /// When `handleTimeout` wants to be called next; nil when nothing is due.
     ///
-    /// Every received byte moves it later. A driver need not set its timer anew for that: it may let the timer fire, call
-    /// `handleTimeout` (which does nothing before the time) and ask again. It moves earlier only by calls that write.
-    public func nextTimeout() -> Instant? {
+    /// Every received byte moves it later. A driver need not set its timer anew for that: it may let the timer fire,
+    /// call `handleTimeout` (which does nothing before the time) and ask again. It moves earlier only by calls that
+    /// write.
+    package func nextTimeout() -> Instant? {
         guard let reset = nextReset else { return nextDeadline }
         return nextDeadline.map { min($0, reset) } ?? reset
     }
@@ -20,7 +23,7 @@ extension Session {
 
     /// Does what is due at `now`: fails the connection whose HELLO or PONG did not come, asks a silent peer for life,
     /// queues RESETs whose turn has come.
-    public mutating func handleTimeout(now: Instant) {
+    package mutating func handleTimeout(now: Instant) {
         advance(to: now)
         sendDueResets()
         guard let due = nextDeadline, due <= now else { return }
@@ -32,7 +35,7 @@ extension Session {
     }
 
     /// Asks the peer for life and measures the round trip, unless a PING is under way.
-    public mutating func ping() {
+    package mutating func ping() {
         guard peer != nil, failure == nil, !liveness.isPinging else { return }
         enqueue(.ping(liveness.ask(now: present)))
     }

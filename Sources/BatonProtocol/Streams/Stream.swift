@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One stream of a connection: the state of its two directions, its windows, and what waits to be sent.
 ///
 /// A class so that the table, the round-robin ring and the caller share one state without copies. It never leaves the

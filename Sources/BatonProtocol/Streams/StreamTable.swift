@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// The streams of a connection, the ids used so far, and the counts that the limits are about.
 struct StreamTable {
     /// What an id that is not in the table means.
@@ -10,7 +12,8 @@ struct StreamTable {
 
     private let role: Role
     private var streams: [StreamID: Stream] = [:]
-    /// Streams that this side aborted and whose RESET waits. They keep their places, because the peer still counts them.
+    /// Streams that this side aborted and whose RESET waits. They keep their places, because the peer still counts
+    /// them.
     private var aborted: [StreamID: Stream] = [:]
     /// The next id this side opens; wider than an id so that it can pass the last one.
     private var nextLocal: UInt64

@@ -1,26 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A fixed block of raw memory that is filled by one owner and then handed over to the next.
 ///
 /// Buffers carry bytes from a file or an application to the protocol core without a copy: `Session.send` keeps a
 /// reference, and the bytes are copied once, into the output that the driver hands to the socket or to TLS. Whoever
 /// hands a buffer over must not change it afterwards.
 ///
-/// Pointers returned by `bytes` and `writable` are valid while the buffer lives: keep a reference across their use, with
-/// `withExtendedLifetime` where it is the last one, or call `withBytes`.
-public final class Buffer: @unchecked Sendable {  // reason: single-owner hand-over, nobody writes after handing it on
+/// Pointers returned by `bytes` and `writable` are valid while the buffer lives: keep a reference across their use,
+/// with `withExtendedLifetime` where it is the last one, or call `withBytes`.
+package final class Buffer: @unchecked Sendable {  // reason: single-owner hand-over, nobody writes after handing it on
     /// How many bytes fit, fixed at creation.
-    public let capacity: Int
+    package let capacity: Int
 
     /// How many bytes at the front are filled, 0 to `capacity`.
-    public var count: Int {
+    package var count: Int {
         didSet { precondition(count >= 0 && count <= capacity, "a buffer's count lies in 0...capacity") }
     }
 
     /// Which byte lies at a multiple of ``pageSize`` in memory: what begins there can go to a disk past the page cache.
     /// Nil where none was asked for.
-    public let alignedByte: Int?
+    package let alignedByte: Int?
 
     /// What ``alignedByte`` is a multiple of in memory, in bytes: 4096.
-    public static let pageSize = 4096
+    package static let pageSize = 4096
 
     /// What is freed with the buffer; nil where somebody else owns the memory.
     private let allocation: UnsafeMutableRawPointer?
@@ -31,7 +33,7 @@ public final class Buffer: @unchecked Sendable {  // reason: single-owner hand-o
     /// Allocates an empty buffer of `capacity` bytes, whose content is undefined until written.
     ///
     /// - Parameter alignedByte: see ``alignedByte``; 0 or more, and nil by default.
-    public init(capacity: Int, alignedByte: Int? = nil) {
+    package init(capacity: Int, alignedByte: Int? = nil) {
         precondition(capacity >= 0, "a buffer's capacity is not negative")
         self.capacity = capacity
         self.alignedByte = alignedByte
@@ -52,7 +54,7 @@ public final class Buffer: @unchecked Sendable {  // reason: single-owner hand-o
     ///   - owner: keeps the memory, and is let go with the last of them.
     ///   - capacity: of each, more than 0; as many are made as there is room for.
     ///   - alignedByte: see ``alignedByte``.
-    public static func buffers(
+    package static func buffers(
         in memory: UnsafeMutableRawBufferPointer, of owner: AnyObject, capacity: Int, alignedByte: Int
     ) -> [Buffer] {
         let stride = size(capacity: capacity, alignedByte: alignedByte)
@@ -64,7 +66,7 @@ public final class Buffer: @unchecked Sendable {  // reason: single-owner hand-o
     }
 
     /// How much memory ``buffers(in:of:capacity:alignedByte:)`` takes for one: whole pages.
-    public static func size(capacity: Int, alignedByte: Int) -> Int {
+    package static func size(capacity: Int, alignedByte: Int) -> Int {
         (lead(alignedByte) + capacity + pageSize - 1) / pageSize * pageSize
     }
 
@@ -80,7 +82,7 @@ public final class Buffer: @unchecked Sendable {  // reason: single-owner hand-o
     }
 
     /// Allocates a full buffer with a copy of `content`.
-    public convenience init(copying content: some Collection<UInt8>) {
+    package convenience init(copying content: some Collection<UInt8>) {
         self.init(capacity: content.count)
         writable.copyBytes(from: content)
         count = capacity
@@ -91,7 +93,7 @@ public final class Buffer: @unchecked Sendable {  // reason: single-owner hand-o
     }
 
     /// Calls `body` with the filled bytes and keeps the buffer alive for the duration of the call.
-    public func withBytes<Result, Failure: Error>(
+    package func withBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         defer { withExtendedLifetime(self) {} }
@@ -99,18 +101,18 @@ public final class Buffer: @unchecked Sendable {  // reason: single-owner hand-o
     }
 
     /// The filled bytes. Valid while the buffer lives: not on a buffer that nobody else holds.
-    public var bytes: UnsafeRawBufferPointer {
+    package var bytes: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: storage, count: count)
     }
 
     /// The whole capacity, filled or not; set `count` after writing. Valid while the buffer lives.
-    public var writable: UnsafeMutableRawBufferPointer {
+    package var writable: UnsafeMutableRawBufferPointer {
         UnsafeMutableRawBufferPointer(start: storage, count: capacity)
     }
 
     /// Copies as much of `content` behind the filled bytes as fits, and returns how much that was. What was put there
     /// already, through `writable`, is not copied.
-    public func append(_ content: UnsafeRawBufferPointer) -> Int {
+    package func append(_ content: UnsafeRawBufferPointer) -> Int {
         let taken = min(content.count, capacity - count)
         if taken > 0, let source = content.baseAddress {
             if source != UnsafeRawPointer(storage + count) {

@@ -1,23 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A point on the driver's monotonic clock, in nanoseconds from an origin of the driver's choice.
 ///
 /// The protocol core has no clock: every call that needs the time is given an `Instant`. Instants handed to one
 /// `Session` must not go backwards; one that does is treated as "no time has passed".
-public struct Instant: Sendable, Hashable, Comparable {
+package struct Instant: Sendable, Hashable, Comparable {
     /// Nanoseconds since the clock's origin.
-    public var nanoseconds: UInt64
+    package var nanoseconds: UInt64
 
     /// Makes an instant from a count of nanoseconds.
-    public init(nanoseconds: UInt64) {
+    package init(nanoseconds: UInt64) {
         self.nanoseconds = nanoseconds
     }
 
     /// Whether `left` is the earlier of the two.
-    public static func < (left: Instant, right: Instant) -> Bool {
+    package static func < (left: Instant, right: Instant) -> Bool {
         left.nanoseconds < right.nanoseconds
     }
 
     /// The instant `duration` after `instant`; saturates at both ends of the scale.
-    public static func + (instant: Instant, duration: Duration) -> Instant {
+    package static func + (instant: Instant, duration: Duration) -> Instant {
         let shift = duration.wholeNanoseconds
         if shift >= 0 {
             let (sum, overflow) = instant.nanoseconds.addingReportingOverflow(UInt64(shift))
@@ -28,7 +30,7 @@ public struct Instant: Sendable, Hashable, Comparable {
     }
 
     /// The time from `right` to `left`; negative when `right` is the later one.
-    public static func - (left: Instant, right: Instant) -> Duration {
+    package static func - (left: Instant, right: Instant) -> Duration {
         left >= right
             ? .nanoseconds(Int64(clamping: left.nanoseconds - right.nanoseconds))
             : .nanoseconds(-Int64(clamping: right.nanoseconds - left.nanoseconds))

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A first-in first-out ring that keeps its memory, so that a steady flow through it allocates nothing.
 ///
 /// The standard library has no double-ended queue, and this module imports nothing.

@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Which side of the connection a session is. It decides the parity of the stream ids that the side opens.
-public enum Role: Sendable, Hashable {
+package enum Role: Sendable, Hashable {
     /// The side that made the connection; opens odd stream ids.
     case dialer
     /// The side that accepted the connection; opens even stream ids.
@@ -22,23 +24,23 @@ public enum Role: Sendable, Hashable {
 /// The number of a stream within one connection: odd when the dialer opened it, even when the acceptor did.
 ///
 /// Ids rise and are never used again in a connection. 0 stands for the connection itself.
-public struct StreamID: RawRepresentable, Sendable, Hashable, Comparable, CustomStringConvertible {
+package struct StreamID: RawRepresentable, Sendable, Hashable, Comparable, CustomStringConvertible {
     /// The number as it stands in a frame header.
-    public let rawValue: UInt32
+    package let rawValue: UInt32
 
     /// Makes an id from the number in a frame header; any number is a value, `Session` says which are valid.
-    public init(rawValue: UInt32) {
+    package init(rawValue: UInt32) {
         self.rawValue = rawValue
     }
 
     /// Stream 0: the connection as a whole.
-    public static let connection = StreamID(rawValue: 0)
+    package static let connection = StreamID(rawValue: 0)
 
     /// Whether `left` was opened before `right`, for two ids of one side.
-    public static func < (left: StreamID, right: StreamID) -> Bool {
+    package static func < (left: StreamID, right: StreamID) -> Bool {
         left.rawValue < right.rawValue
     }
 
     /// The number in decimal.
-    public var description: String { String(rawValue) }
+    package var description: String { String(rawValue) }
 }

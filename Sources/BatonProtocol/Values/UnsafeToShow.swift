@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 extension Unicode.Scalar {
     /// Whether a terminal might act on the character or hide it: controls, bidirectional and other format characters,
     /// line and paragraph separators, what shows as nothing (Unicode's Default_Ignorable_Code_Point) or is blank, and
@@ -7,8 +9,8 @@ extension Unicode.Scalar {
     /// Technical Report 36, section 3, and CVE-2021-42574).
     package var isUnsafeToShow: Bool {
         switch value {
-        // Joiners, and the selectors of text and emoji, belong to the spelling of several scripts and to emoji; they move
-        // nothing.
+        // Joiners, and the selectors of text and emoji, belong to the spelling of several scripts and to emoji; they
+        // move nothing.
         case 0x200C, 0x200D, 0xFE0E, 0xFE0F: return false
         // Blank Braille.
         case 0x2800: return true

@@ -1,41 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Why a signed message was not believed: a code to act on, a sentence to show, and OpenSSL's own words for the log.
-public struct CMSError: Error, Sendable, Hashable, CustomStringConvertible {
+package struct CMSError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What went wrong. A struct and not an enum, so that a code can be added without breaking who switches over it.
-    public struct Code: Sendable, Hashable, CustomStringConvertible {
+    package struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String, Sendable {
             case malformed, tooLarge, noContent, signers, weakDigest, signatureWrong, untrusted, wrongHost, library
         }
         private let kind: Kind
 
         /// The bytes are not one CMS SignedData in DER (RFC 5652), and nothing else.
-        public static let malformed = Code(kind: .malformed)
+        package static let malformed = Code(kind: .malformed)
         /// The message is larger than ``CMSVerifier/maximumBytes``.
-        public static let tooLarge = Code(kind: .tooLarge)
+        package static let tooLarge = Code(kind: .tooLarge)
         /// The message is a detached signature, or what it carries is not plain data.
-        public static let noContent = Code(kind: .noContent)
+        package static let noContent = Code(kind: .noContent)
         /// The message has no signer, or more than one.
-        public static let signers = Code(kind: .signers)
+        package static let signers = Code(kind: .signers)
         /// The signature is over a digest that is not SHA-2.
-        public static let weakDigest = Code(kind: .weakDigest)
+        package static let weakDigest = Code(kind: .weakDigest)
         /// The signature does not fit the content, or the signer's certificate is not there.
-        public static let signatureWrong = Code(kind: .signatureWrong)
+        package static let signatureWrong = Code(kind: .signatureWrong)
         /// The signer's certificate is not by a trusted authority, is expired, or is not one of an SSL server.
-        public static let untrusted = Code(kind: .untrusted)
+        package static let untrusted = Code(kind: .untrusted)
         /// The signer's certificate is good, but for another host.
-        public static let wrongHost = Code(kind: .wrongHost)
+        package static let wrongHost = Code(kind: .wrongHost)
         /// OpenSSL failed on its own account: out of memory, no trust store.
-        public static let library = Code(kind: .library)
+        package static let library = Code(kind: .library)
 
         /// The name of the code, stable enough for logs.
-        public var description: String { kind.rawValue }
+        package var description: String { kind.rawValue }
     }
 
     /// What to act on.
-    public let code: Code
+    package let code: Code
     /// One plain sentence.
-    public let message: String
+    package let message: String
     /// OpenSSL's own reason text, for the log; empty where OpenSSL had none.
-    public let reason: String
+    package let reason: String
 
     init(_ code: Code, _ message: String, reason: String = "") {
         self.code = code
@@ -44,7 +46,7 @@ public struct CMSError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The sentence, with OpenSSL's reason in parentheses where there is one.
-    public var description: String {
+    package var description: String {
         reason.isEmpty ? message : "\(message) (\(reason))"
     }
 }

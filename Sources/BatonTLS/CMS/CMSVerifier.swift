@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import COpenSSL
 
 /// Reads what the operator of a web host has signed: a CMS SignedData message (RFC 5652) that carries its content.
@@ -8,9 +10,9 @@ import COpenSSL
 ///
 /// It blocks while it reads the system's trust store, some milliseconds, and keeps nothing between two calls: messages
 /// are rare, and the store of a system takes more memory than they are worth. Callable from any thread.
-public struct CMSVerifier: Sendable {
+package struct CMSVerifier: Sendable {
     /// How large a message may be, in bytes: 128 KiB, the most that Apple takes of a file about a site.
-    public static let maximumBytes = 128 << 10
+    package static let maximumBytes = 128 << 10
 
     /// How many certificates may stand between the signer's and a trusted one.
     private static let depth: Int32 = 6
@@ -20,12 +22,12 @@ public struct CMSVerifier: Sendable {
     /// Makes a verifier.
     ///
     /// - Parameter anchors: whom to trust, the system's authorities by default.
-    public init(trusting anchors: TrustAnchors = .system) {
+    package init(trusting anchors: TrustAnchors = .system) {
         self.anchors = anchors
     }
 
     /// Whether bytes may be such a message: DER begins with a SEQUENCE, and no JSON object or array does.
-    public static func mayBeSigned(_ bytes: [UInt8]) -> Bool {
+    package static func mayBeSigned(_ bytes: [UInt8]) -> Bool {
         bytes.first == 0x30
     }
 
@@ -36,7 +38,7 @@ public struct CMSVerifier: Sendable {
     ///   - host: a DNS name. The certificate must have it, or a wildcard that stands for it, among its subject
     ///     alternative names; its common name counts for nothing (RFC 9525, section 6.3).
     /// - Throws: ``CMSError``, for whatever keeps the content from being believed.
-    public func content(of message: [UInt8], signedFor host: String) throws(CMSError) -> [UInt8] {
+    package func content(of message: [UInt8], signedFor host: String) throws(CMSError) -> [UInt8] {
         guard message.count <= Self.maximumBytes else {
             throw CMSError(.tooLarge, "The signed message is larger than \(Self.maximumBytes >> 10) KiB.")
         }

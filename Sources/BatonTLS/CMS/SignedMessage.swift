@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import COpenSSL
 
 /// One CMS_ContentInfo that is SignedData: read, and not yet believed.

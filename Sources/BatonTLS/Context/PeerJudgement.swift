@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import COpenSSL
 
-/// What a peer is checked for. Every program checks all of it: only the tests of attacks, inside this package, leave one
-/// out, to see that nothing else stands in the way.
+/// What a peer is checked for. Every program checks all of it: only the tests of attacks, inside this package, leave
+/// one out, to see that nothing else stands in the way.
 struct PeerChecks: OptionSet, Sendable {
     let rawValue: UInt8
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import COpenSSL
 
 /// The application protocol of Baton, mandatory on both sides (ALPN, RFC 7301).
@@ -7,13 +9,13 @@ let applicationProtocol = "baton/1"
 ///
 /// TLS 1.3 only; `baton/1` only; both sides show a certificate, and only the account's CA is trusted, directly above
 /// the leaf; times of certificates are not checked (laptops have wrong clocks); no tickets, no resumption, no early
-/// data, no renegotiation, no compression. The same context serves both roles, since every rule is the same for both and
-/// OpenSSL takes the purpose to check (client or server) from the session.
+/// data, no renegotiation, no compression. The same context serves both roles, since every rule is the same for both
+/// and OpenSSL takes the purpose to check (client or server) from the session.
 ///
 /// Unchanging after `init`, and safe to share between threads, as OpenSSL promises of an SSL_CTX that is not modified.
-public final class TLSContext: Sendable {
+package final class TLSContext: Sendable {
     /// The id of the device that this context speaks for.
-    public var deviceID: String { identity.deviceID }
+    package var deviceID: String { identity.deviceID }
 
     let identity: TLSIdentity
     let gate: Gate?
@@ -28,7 +30,7 @@ public final class TLSContext: Sendable {
     /// wants to know an admitted session by (``TLSSession/admission``), or nil to refuse: then the session fails with
     /// `notAdmitted`, and a server session has no byte to send before it has admitted its client, not even an alert.
     /// Called on the thread that drives the session, in the middle of `handshake()`, once for each session.
-    public typealias Gate = @Sendable (_ serverName: String?) -> UInt32?
+    package typealias Gate = @Sendable (_ serverName: String?) -> UInt32?
 
     /// Makes the settings for a device.
     ///
@@ -40,7 +42,7 @@ public final class TLSContext: Sendable {
     ///     the handshake, with the alert `certificate_revoked`. Called on the thread that drives the session, in the
     ///     middle of `handshake()`: it must be quick and must not call the session.
     /// - Throws: `library` when OpenSSL lacks something that it needs.
-    public convenience init(
+    package convenience init(
         identity: TLSIdentity, limits: TLSLimits = TLSLimits(), gate: Gate? = nil,
         refuses: @escaping @Sendable (String) -> Bool = { _ in false }
     ) throws(TLSError) {

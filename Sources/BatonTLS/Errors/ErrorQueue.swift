@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import COpenSSL
 
 /// OpenSSL's error queue of this thread.
@@ -19,8 +21,8 @@ enum ErrorQueue {
         return (shim_ERR_reason(error), shim_ERR_is_from_ssl(error) != 0, text)
     }
 
-    /// The first error that one of OpenSSL's libraries put there, with its text and what was noted beside it; clears the
-    /// queue.
+    /// The first error that one of OpenSSL's libraries put there, with its text and what was noted beside it; clears
+    /// the queue.
     static func take(ofLibrary library: Int32) -> (reason: Int32, text: String, note: String)? {
         defer { ERR_clear_error() }
         var note: UnsafePointer<CChar>?

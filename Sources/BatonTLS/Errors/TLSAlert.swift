@@ -1,39 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A TLS alert description as it stands on the wire (RFC 8446, section 6).
 ///
 /// Open: an alert that this version has no name for keeps its number.
-public struct TLSAlert: RawRepresentable, Sendable, Hashable {
+package struct TLSAlert: RawRepresentable, Sendable, Hashable {
     /// The number of the alert, RFC 8446, section 6.
-    public let rawValue: UInt8
+    package let rawValue: UInt8
 
     /// Makes an alert from its number; every number is taken.
-    public init(rawValue: UInt8) {
+    package init(rawValue: UInt8) {
         self.rawValue = rawValue
     }
 
     /// A message came out of order (10).
-    public static let unexpectedMessage = TLSAlert(rawValue: 10)
+    package static let unexpectedMessage = TLSAlert(rawValue: 10)
     /// A record could not be authenticated (20).
-    public static let badRecordMAC = TLSAlert(rawValue: 20)
+    package static let badRecordMAC = TLSAlert(rawValue: 20)
     /// No set of parameters that both sides accept (40).
-    public static let handshakeFailure = TLSAlert(rawValue: 40)
+    package static let handshakeFailure = TLSAlert(rawValue: 40)
     /// The certificate is refused: malformed, not for the expected device, or the reader's own (42).
-    public static let badCertificate = TLSAlert(rawValue: 42)
+    package static let badCertificate = TLSAlert(rawValue: 42)
     /// The certificate is of a type or for a purpose that the reader does not take (43).
-    public static let unsupportedCertificate = TLSAlert(rawValue: 43)
+    package static let unsupportedCertificate = TLSAlert(rawValue: 43)
     /// The certificate was revoked (44).
-    public static let certificateRevoked = TLSAlert(rawValue: 44)
+    package static let certificateRevoked = TLSAlert(rawValue: 44)
     /// The certificate is not by the reader's account (48).
-    public static let unknownCA = TLSAlert(rawValue: 48)
+    package static let unknownCA = TLSAlert(rawValue: 48)
     /// A message could not be read (50).
-    public static let decodeError = TLSAlert(rawValue: 50)
+    package static let decodeError = TLSAlert(rawValue: 50)
     /// A signature does not fit (51).
-    public static let decryptError = TLSAlert(rawValue: 51)
+    package static let decryptError = TLSAlert(rawValue: 51)
     /// The TLS version is not 1.3 (70).
-    public static let protocolVersion = TLSAlert(rawValue: 70)
+    package static let protocolVersion = TLSAlert(rawValue: 70)
     /// The sender failed on its own account (80).
-    public static let internalError = TLSAlert(rawValue: 80)
+    package static let internalError = TLSAlert(rawValue: 80)
     /// A client sent no certificate (116).
-    public static let certificateRequired = TLSAlert(rawValue: 116)
+    package static let certificateRequired = TLSAlert(rawValue: 116)
     /// No application protocol in common (120).
-    public static let noApplicationProtocol = TLSAlert(rawValue: 120)
+    package static let noApplicationProtocol = TLSAlert(rawValue: 120)
 }

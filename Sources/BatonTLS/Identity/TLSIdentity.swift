@@ -1,12 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import COpenSSL
 
 /// What a device shows and whom it trusts: its certificate, its private key, and the account's CA certificate.
 ///
 /// The three are read into OpenSSL's own objects straight from the caller's bytes; no copy stays behind on the Swift
 /// side, and OpenSSL wipes the key when the last user of the identity is gone. The caller wipes its own bytes.
-public struct TLSIdentity: Sendable {
+package struct TLSIdentity: Sendable {
     /// This device's id, from its own certificate's key.
-    public let deviceID: String
+    package let deviceID: String
 
     let certificate: Certificate
     let privateKey: PrivateKey
@@ -16,13 +18,13 @@ public struct TLSIdentity: Sendable {
     ///
     /// - Parameters:
     ///   - certificate: The device's certificate, DER or PEM.
-    ///   - privateKey: Its key, DER (PKCS #8 or SEC 1) or PEM, not encrypted. Bytes, so that a secret needs no `String`;
-    ///     prefer DER, since OpenSSL's reader of PEM leaves its own decoded copy to the allocator.
+    ///   - privateKey: Its key, DER (PKCS #8 or SEC 1) or PEM, not encrypted. Bytes, so that a secret needs no
+    ///     `String`; prefer DER, since OpenSSL's reader of PEM leaves its own decoded copy to the allocator.
     ///   - accountCA: The account's CA certificate, DER or PEM. The only one that is trusted.
     /// - Throws: `invalidIdentity` when a part cannot be read, the key is not the certificate's, the account's
     ///   certificate is not Ed25519 or did not sign the device's; `identityMismatch` when the certificate does not name
     ///   its own key.
-    public init(
+    package init(
         certificate: UnsafeRawBufferPointer, privateKey: UnsafeRawBufferPointer, accountCA: UnsafeRawBufferPointer
     ) throws(TLSError) {
         self.certificate = try Certificate(certificate)

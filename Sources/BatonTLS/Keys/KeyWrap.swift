@@ -1,14 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import COpenSSL
 
 /// AES Key Wrap with a key of 256 bits (RFC 3394; EVP_aes_256_wrap(3)): what is wrapped shows nothing without that key,
 /// and whoever unwraps it sees whether it is whole.
 ///
 /// It works in the caller's memory, so that nothing but that has to be wiped: OpenSSL wipes its own.
-public enum KeyWrap {
+package enum KeyWrap {
     /// How many bytes a wrapping key has.
-    public static let keySize = 32
+    package static let keySize = 32
     /// How many bytes more than the keys their wrapped form has.
-    public static let overhead = 8
+    package static let overhead = 8
 
     /// Wraps keys.
     ///
@@ -17,7 +19,7 @@ public enum KeyWrap {
     ///   - wrapping: ``keySize`` bytes.
     ///   - target: has room for the keys and ``overhead``.
     /// - Throws: `library`, also for other sizes.
-    public static func wrap(
+    package static func wrap(
         _ keys: UnsafeRawBufferPointer, with wrapping: UnsafeRawBufferPointer,
         into target: UnsafeMutableRawBufferPointer
     ) throws(TLSError) {
@@ -31,7 +33,7 @@ public enum KeyWrap {
     ///   - wrapping: the same ``keySize`` bytes.
     ///   - target: has room for all but ``overhead``. What is in it after an error is of no use.
     /// - Throws: `library`, where it was not wrapped with this key or was changed, or has another size.
-    public static func unwrap(
+    package static func unwrap(
         _ wrapped: UnsafeRawBufferPointer, with wrapping: UnsafeRawBufferPointer,
         into target: UnsafeMutableRawBufferPointer
     ) throws(TLSError) {

@@ -1,16 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CLinux
 import COpenSSL
 import Glibc
 
 /// Small blocks of memory that OpenSSL has given back, kept for when it asks again.
 ///
-/// OpenSSL 3.0 takes three blocks of 40 bytes from the heap for each record that it writes, and one for each that it reads:
-/// 250 calls for 1 MiB of a document. With this, a connection in its steady state takes none.
-public final class SmallBlocks: @unchecked Sendable {  // reason: `first` and `count` are reached under the mutex alone
+/// OpenSSL 3.0 takes three blocks of 40 bytes from the heap for each record that it writes, and one for each that it
+/// reads: 250 calls for 1 MiB of a document. With this, a connection in its steady state takes none.
+package final class SmallBlocks: @unchecked Sendable {  // reason: `first` and `count` are reached under the mutex alone
     /// Bytes of each block that is kept; what asks for more, or for half as many, is served by the heap.
     static let size = 64
-    /// For how many bytes a block has room that was taken for ``size``: the heap rounds up, and leaves no rest that is too
-    /// small to be a block. Others with as much room are as good.
+    /// For how many bytes a block has room that was taken for ``size``: the heap rounds up, and leaves no rest that is
+    /// too small to be a block. Others with as much room are as good.
     private static let room = size..<size + 32
     /// Blocks that are kept at the most, some 16 KiB of them. More of them at once mean that connections come or go.
     static let bound = 256
@@ -37,7 +39,7 @@ public final class SmallBlocks: @unchecked Sendable {  // reason: `first` and `c
     ///
     /// - Returns: false where OpenSSL has taken memory before; then it goes on as it did.
     @discardableResult
-    public static func serveLibrary() -> Bool {
+    package static func serveLibrary() -> Bool {
         CRYPTO_set_mem_functions(
             { size, _, _ in SmallBlocks.ofLibrary.allocate(size) },
             { block, size, _, _ in SmallBlocks.ofLibrary.resize(block, to: size) },

@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// Bytes between TLS and the network: appended at one end, taken from the other, never more than a limit.
 ///
 /// A ring, so that bytes never move while they wait, however they come and go (a memory BIO of OpenSSL moves what is
-/// left at every write). Grows by doubling up to the limit; empty, it begins at the front again, so that it seldom wraps.
+/// left at every write). Grows by doubling up to the limit; empty, it begins at the front again, so that it seldom
+/// wraps.
 struct CiphertextBuffer: ~Copyable {
     let limit: Int
     private(set) var count = 0

@@ -1,12 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import COpenSSL
 
 /// One BIO of our own type: what a session reads from and writes to instead of a socket.
 ///
-/// OpenSSL's memory BIOs are unbounded and move bytes at every write; this one is bounded, reads straight out of
-/// the bytes that the owner has just received from the network, and writes straight into those that it sends next, so that
-/// most of them are never copied into a buffer.
-/// OpenSSL asks for the five bytes of a record's header and then for its body; read-ahead, which would ask for both at
-/// once, gains nothing where asking costs no system call, and larger read buffers of OpenSSL fall out of the cache.
+/// OpenSSL's memory BIOs are unbounded and move bytes at every write; this one is bounded, reads straight out of the
+/// bytes that the owner has just received from the network, and writes straight into those that it sends next, so that
+/// most of them are never copied into a buffer. OpenSSL asks for the five bytes of a record's header and then for its
+/// body; read-ahead, which would ask for both at once, gains nothing where asking costs no system call, and larger read
+/// buffers of OpenSSL fall out of the cache.
 final class MemoryBIO {
     /// Received and not yet decrypted.
     var input: CiphertextBuffer

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import COpenSSL
 
 /// The bytes of a session: ciphertext on the side of the network, plaintext on the side of the owner.
@@ -5,14 +7,14 @@ extension TLSSession {
     // MARK: - From the network
 
     /// How many bytes ``receive(_:)`` takes now, before it is at ``TLSLimits/bufferedInput``.
-    public var receivableBytes: Int { bio.input.room }
+    package var receivableBytes: Int { bio.input.room }
 
     /// Takes ciphertext from the network: all of it, or none.
     ///
     /// Copies it. ``receive(_:through:deliver:)`` decrypts straight from the caller's bytes instead.
     ///
     /// - Throws: `bufferFull` when it does not fit: read first. The error that ended the session.
-    public func receive(_ ciphertext: UnsafeRawBufferPointer) throws(TLSError) {
+    package func receive(_ ciphertext: UnsafeRawBufferPointer) throws(TLSError) {
         if let failure { throw failure }
         guard bio.input.append(ciphertext) else {
             throw TLSError(.bufferFull, "More ciphertext waits to be read than the limit allows.")
@@ -26,12 +28,12 @@ extension TLSSession {
     ///   - ciphertext: Bytes from the network; may be empty, to go on after a stop.
     ///   - room: Where the next plaintext is to be put, not empty: where it is wanted in the end, so that nobody copies
     ///     it. Asked for each piece.
-    ///   - deliver: Gets what was put there, all that fits or all there is, valid only during the call, and says whether
-    ///     to go on. It must not call this session's `receive` or `read`; `write` is allowed.
+    ///   - deliver: Gets what was put there, all that fits or all there is, valid only during the call, and says
+    ///     whether to go on. It must not call this session's `receive` or `read`; `write` is allowed.
     /// - Returns: `.incomplete` when all was delivered, `.closed` after the peer's close_notify, `.bytes(0)` after a
     ///   stop.
     /// - Throws: As ``receive(_:)`` and ``read(into:)``; pieces delivered before were good.
-    public func receive(
+    package func receive(
         _ ciphertext: UnsafeRawBufferPointer, into room: () -> UnsafeMutableRawBufferPointer,
         deliver: (UnsafeRawBufferPointer) -> Bool
     ) throws(TLSError) -> ReadResult {
@@ -66,7 +68,7 @@ extension TLSSession {
     ///
     /// What was received can still be read; then reading gives `.closed` when the peer had said close_notify, and
     /// throws `truncated` when it had not.
-    public func receiveEnd() {
+    package func receiveEnd() {
         bio.hasEnded = true
     }
 
@@ -75,9 +77,9 @@ extension TLSSession {
     /// Decrypts at most one record into the front of the buffer. Continues the handshake first where it is incomplete.
     ///
     /// - Returns: `.bytes` with at least 1, unless the buffer is empty.
-    /// - Throws: `protocolViolation`, `truncated`, and the peer's alerts: see the type's description for those that tell
-    ///   a client that it was refused.
-    public func read(into target: UnsafeMutableRawBufferPointer) throws(TLSError) -> ReadResult {
+    /// - Throws: `protocolViolation`, `truncated`, and the peer's alerts: see the type's description for those that
+    ///   tell a client that it was refused.
+    package func read(into target: UnsafeMutableRawBufferPointer) throws(TLSError) -> ReadResult {
         guard try handshake() == .complete else { return .incomplete }
         guard let base = target.baseAddress, !target.isEmpty else { return .bytes(0) }
         var count = 0
@@ -106,7 +108,7 @@ extension TLSSession {
 
     /// How many bytes of plaintext ``write(_:)`` takes now, before the ciphertext is at ``TLSLimits/bufferedOutput``.
     /// In whole records, so that small rests do not become small records.
-    public var writableBytes: Int {
+    package var writableBytes: Int {
         guard isComplete, !isShutDown, failure == nil else { return 0 }
         let records = (context.limits.bufferedOutput - bio.output.count) / TLSLimits.maximumRecord
         return max(0, records) * TLSLimits.recordPayload
@@ -118,7 +120,7 @@ extension TLSSession {
     ///
     /// - Throws: `notReady` before the handshake is complete and after ``shutdown()``; `bufferFull` when the plaintext
     ///   is larger than ``writableBytes``: send first. Neither ends the session. The error that did.
-    public func write(_ plaintext: UnsafeRawBufferPointer) throws(TLSError) {
+    package func write(_ plaintext: UnsafeRawBufferPointer) throws(TLSError) {
         if let failure { throw failure }
         guard isComplete, !isShutDown else {
             throw TLSError(.notReady, "Nothing can be written before the handshake or after the farewell.")
@@ -148,14 +150,14 @@ extension TLSSession {
         }
     }
 
-    /// Encrypts all of the plaintext, as ``write(_:)``, into the bytes that go to the network next: the fast way for bulk
-    /// data, without a copy through the session's buffer. What does not fit is kept, as ``write(_:)`` would.
+    /// Encrypts all of the plaintext, as ``write(_:)``, into the bytes that go to the network next: the fast way for
+    /// bulk data, without a copy through the session's buffer. What does not fit is kept, as ``write(_:)`` would.
     ///
     /// - Parameters:
     ///   - wire: Where ciphertext is put, after what waits already.
     ///   - count: How many bytes were put there is added, also when it throws.
     /// - Throws: As ``write(_:)``.
-    public func write(
+    package func write(
         _ plaintext: UnsafeRawBufferPointer, into wire: UnsafeMutableRawBufferPointer, count: inout Int
     ) throws(TLSError) {
         let waiting = nextOutput(into: wire)
@@ -180,7 +182,7 @@ extension TLSSession {
 
     /// Says farewell (close_notify): nothing can be written after it, reading goes on. Does nothing before the
     /// handshake is complete, where TLS knows no farewell, after an error, and a second time.
-    public func shutdown() {
+    package func shutdown() {
         guard isComplete, !isShutDown, failure == nil else { return }
         isShutDown = true
         ErrorQueue.clear()
@@ -191,22 +193,22 @@ extension TLSSession {
     // MARK: - To the network
 
     /// Whether there is ciphertext to send.
-    public var hasOutput: Bool { bio.output.count > 0 }
+    package var hasOutput: Bool { bio.output.count > 0 }
 
     /// How many bytes of ciphertext wait to be sent.
-    public var pendingOutput: Int { bio.output.count }
+    package var pendingOutput: Int { bio.output.count }
 
     /// Moves ciphertext for the network into the buffer; returns how many bytes, 0 when there are none.
-    public func nextOutput(into target: UnsafeMutableRawBufferPointer) -> Int {
+    package func nextOutput(into target: UnsafeMutableRawBufferPointer) -> Int {
         bio.output.take(into: target)
     }
 
     /// Shows the ciphertext that waits to the body, which says how much of it the network took: no copy.
     ///
-    /// - Parameter send: Gets the oldest bytes, valid only during the call: not always all (the buffer is a ring), never
-    ///   none. It must not call this session.
+    /// - Parameter send: Gets the oldest bytes, valid only during the call: not always all (the buffer is a ring),
+    ///   never none. It must not call this session.
     /// - Returns: What the body took; 0 without calling it when nothing waits.
-    public func sendOutput<Failure: Error>(
+    package func sendOutput<Failure: Error>(
         _ send: (UnsafeRawBufferPointer) throws(Failure) -> Int
     ) throws(Failure) -> Int {
         guard bio.output.count > 0 else { return 0 }

@@ -1,6 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import COpenSSL
 
-/// What OpenSSL asks and tells in the middle of a call. Reached through the SSL's data, which each session sets to itself.
+/// What OpenSSL asks and tells in the middle of a call. Reached through the SSL's data, which each session sets to
+/// itself.
 extension TLSSession {
     private static func session(of ssl: OpaquePointer?) -> TLSSession? {
         guard let ssl, let data = SSL_get_ex_data(ssl, 0) else { return nil }
@@ -27,8 +30,8 @@ extension TLSSession {
         return SSL_CLIENT_HELLO_SUCCESS
     }
 
-    /// Asks the gate, once: after a HelloRetryRequest the same client says the same name again (RFC 8446, section 4.1.2),
-    /// and a token is good for one connection.
+    /// Asks the gate, once: after a HelloRetryRequest the same client says the same name again (RFC 8446, section
+    /// 4.1.2), and a token is good for one connection.
     private func admit(_ serverName: String?) -> Bool {
         guard let gate else { return true }
         if admission != nil { return serverName == receivedServerName }
@@ -93,18 +96,18 @@ extension TLSSession {
 /// What a session knows of the other end.
 extension TLSSession {
     /// The peer's device id, from its verified certificate and from nowhere else. Nil until the handshake is complete.
-    public var peerDeviceID: String? {
+    package var peerDeviceID: String? {
         isComplete ? verifiedPeer : nil
     }
 
     /// The peer's certificate in DER. Nil until the handshake is complete.
-    public var peerCertificate: [UInt8]? {
+    package var peerCertificate: [UInt8]? {
         guard isComplete, let certificate = shim_SSL_peer_certificate(pointer) else { return nil }
         return Certificate(retaining: certificate).der
     }
 
     /// The application protocol that was agreed on (RFC 7301); nil until it is.
-    public var negotiatedProtocol: String? {
+    package var negotiatedProtocol: String? {
         var bytes: UnsafePointer<UInt8>?
         var count: UInt32 = 0
         SSL_get0_alpn_selected(pointer, &bytes, &count)
@@ -113,18 +116,18 @@ extension TLSSession {
     }
 
     /// The version that was agreed on, as OpenSSL names it: "TLSv1.3".
-    public var negotiatedVersion: String {
+    package var negotiatedVersion: String {
         String(cString: SSL_get_version(pointer))
     }
 
     /// The cipher suite, by its name in RFC 8446; nil until it is agreed on.
-    public var negotiatedCipher: String? {
+    package var negotiatedCipher: String? {
         SSL_get_current_cipher(pointer).flatMap { SSL_CIPHER_get_name($0) }.map { String(cString: $0) }
     }
 
     /// The key exchange, by its name in the registry of IANA, whose case OpenSSL changes; nil until the handshake is
     /// complete.
-    public var negotiatedGroup: String? {
+    package var negotiatedGroup: String? {
         // OpenSSL 3.0 takes it from a session that there is not yet before.
         guard isComplete else { return nil }
         // SSL_get_negotiated_group is a macro over this; 0 is none.

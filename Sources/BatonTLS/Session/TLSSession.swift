@@ -1,24 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CLinux
 import COpenSSL
 
 /// One SSL: one end of a TLS connection, memory to memory. It knows no socket, no clock and no thread.
 ///
 /// Ciphertext from the network goes in through ``receive(_:)``, and out through ``nextOutput(into:)`` or
-/// ``sendOutput(_:)``; plaintext through ``write(_:)`` and ``read(into:)``. After every call look at ``hasOutput``: also
-/// reading can make bytes to send. The owner drives ``handshake()`` until it is complete, a client at once (it speaks
-/// first).
+/// ``sendOutput(_:)``; plaintext through ``write(_:)`` and ``read(into:)``. After every call look at ``hasOutput``:
+/// also reading can make bytes to send. The owner drives ``handshake()`` until it is complete, a client at once (it
+/// speaks first).
 ///
 /// **A TLS 1.3 client completes before the server has judged its certificate.** The client's last flight carries its
 /// certificate, and the server's verdict arrives later, if it is a refusal, as an alert that a later ``read(into:)``
 /// throws (`wrongAccount`, `refused`, `certificateRefused`, `noCertificate`, each with ``TLSError/alert`` set). So a
 /// client must not count itself accepted before it has read a first byte of the server. A server's completion is final.
 ///
-/// After an error the session is over, but ``hasOutput`` may still be true: the alert for the peer. Send it, then close.
+/// After an error the session is over, but ``hasOutput`` may still be true: the alert for the peer. Send it, then
+/// close.
 ///
 /// Isolation: not `Sendable`; confined to whoever made it. Cost: about 50 KiB while idle, bounded by ``TLSLimits``.
-public final class TLSSession {
+package final class TLSSession {
     /// How far the handshake is.
-    public enum HandshakeProgress: Sendable, Hashable {
+    package enum HandshakeProgress: Sendable, Hashable {
         /// Both sides can send; see above for what that means for a client.
         case complete
         /// Bytes of the peer are missing: send what there is, receive, call again.
@@ -26,7 +29,7 @@ public final class TLSSession {
     }
 
     /// What reading brought.
-    public enum ReadResult: Sendable, Hashable {
+    package enum ReadResult: Sendable, Hashable {
         /// So many bytes of plaintext were written to the front of the buffer.
         case bytes(Int)
         /// No whole record is there; receive more.
@@ -60,11 +63,12 @@ public final class TLSSession {
     var dataOfLateMessage = 0
 
     /// The name that the client sent in the server name extension (RFC 6066), as it came: a server session has it from
-    /// the ClientHello on, before anything of it is verified. Nil when there was none, or it was not one ASCII host name.
-    public internal(set) var receivedServerName: String?
+    /// the ClientHello on, before anything of it is verified. Nil when there was none, or it was not one ASCII host
+    /// name.
+    package internal(set) var receivedServerName: String?
 
     /// What the context's gate admitted the client by; nil on a client, without a gate, and before.
-    public internal(set) var admission: UInt32?
+    package internal(set) var admission: UInt32?
 
     /// Makes the dialling end. Its first flight is there after the first ``handshake()``.
     ///
@@ -73,7 +77,7 @@ public final class TLSSession {
     ///   - serverName: What goes into the server name extension, in the clear: the gate's token. 1 to 255 ASCII bytes.
     ///   - expectedPeer: The device id that must answer, whatever the server name says.
     /// - Throws: `invalidName` when one of the names cannot stand in TLS; `library`.
-    public convenience init(client: TLSContext, serverName: String, expectedPeer: String) throws(TLSError) {
+    package convenience init(client: TLSContext, serverName: String, expectedPeer: String) throws(TLSError) {
         guard DeviceName.isDeviceID(expectedPeer) else {
             throw TLSError(.invalidName, "\"\(expectedPeer)\" is not a device id.")
         }
@@ -96,10 +100,10 @@ public final class TLSSession {
 
     /// Makes the accepting end.
     ///
-    /// - Parameter gate: judges this client in place of the context's gate, such as one that knows where he is; nil, the
-    ///   default, leaves it to that one.
+    /// - Parameter gate: judges this client in place of the context's gate, such as one that knows where he is; nil,
+    ///   the default, leaves it to that one.
     /// - Throws: `library`.
-    public convenience init(server: TLSContext, gate: TLSContext.Gate? = nil) throws(TLSError) {
+    package convenience init(server: TLSContext, gate: TLSContext.Gate? = nil) throws(TLSError) {
         try self.init(context: server, gate: gate ?? server.gate, isServer: true, expectedPeer: nil)
         bio.isMuted = self.gate != nil
         SSL_set_accept_state(pointer)
@@ -139,7 +143,7 @@ public final class TLSSession {
     ///   - label: what they are for; each purpose has its own.
     ///   - target: gets as many bytes as it has room for.
     /// - Throws: `notReady` before the handshake is complete; `library`.
-    public func exportKeyingMaterial(
+    package func exportKeyingMaterial(
         _ label: String, into target: UnsafeMutableRawBufferPointer
     ) throws(TLSError) {
         if let failure { throw failure }
@@ -157,9 +161,9 @@ public final class TLSSession {
 
     /// Takes the handshake as far as the received bytes allow. Calling it again when it is complete does nothing.
     ///
-    /// - Throws: What ``TLSError/Code-swift.struct`` tells of peers and protocol. The peer's refusal of a *client* comes
-    ///   later, see the type's description.
-    public func handshake() throws(TLSError) -> HandshakeProgress {
+    /// - Throws: What ``TLSError/Code-swift.struct`` tells of peers and protocol. The peer's refusal of a *client*
+    ///   comes later, see the type's description.
+    package func handshake() throws(TLSError) -> HandshakeProgress {
         if let failure { throw failure }
         if isComplete { return .complete }
         ErrorQueue.clear()

@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Who is at the other end of a channel, as its own means have proved it.
-public enum PeerIdentity: Sendable, Hashable {
+package enum PeerIdentity: Sendable, Hashable {
     /// A device of the account, by the identifier that its verified certificate carries.
     case device(String)
     /// A process of this user, or of root, on this machine, as the kernel tells of a Unix-domain socket.
@@ -10,7 +12,7 @@ public enum PeerIdentity: Sendable, Hashable {
 /// socket.
 ///
 /// A channel belongs to one connection and is used on that connection's event loop only. It never touches the socket.
-public protocol Channel: AnyObject {
+package protocol Channel: AnyObject {
     /// Who the peer is; `nil` until the channel has verified it.
     var peer: PeerIdentity? { get }
 
@@ -21,8 +23,8 @@ public protocol Channel: AnyObject {
     ///
     /// - Parameters:
     ///   - room: where the next bytes are wanted, so that they need not be copied there: is offered memory of the
-    ///     channel's, and returns a part of that or better memory, not empty. A channel that decodes nothing may hand on
-    ///     bytes as they lie in `wire` without asking.
+    ///     channel's, and returns a part of that or better memory, not empty. A channel that decodes nothing may hand
+    ///     on bytes as they lie in `wire` without asking.
     ///   - deliver: gets what was put there.
     func decode(
         _ wire: UnsafeRawBufferPointer,
@@ -52,17 +54,17 @@ public protocol Channel: AnyObject {
 }
 
 /// The channel of the local socket: bytes as they are.
-public final class PlainChannel: Channel {
-    public let peer: PeerIdentity?
+package final class PlainChannel: Channel {
+    package let peer: PeerIdentity?
 
     /// - Parameter peer: who the kernel says is at the other end.
-    public init(peer: PeerIdentity) {
+    package init(peer: PeerIdentity) {
         self.peer = peer
     }
 
-    public func start() {}
+    package func start() {}
 
-    public func decode(
+    package func decode(
         _ wire: UnsafeRawBufferPointer,
         into _: (UnsafeMutableRawBufferPointer) -> UnsafeMutableRawBufferPointer,
         deliver: (UnsafeRawBufferPointer) throws(TransportError) -> Void
@@ -70,7 +72,7 @@ public final class PlainChannel: Channel {
         try deliver(wire)
     }
 
-    public func encode(
+    package func encode(
         into wire: UnsafeMutableRawBufferPointer,
         from next: (UnsafeMutableRawBufferPointer) -> Int
     ) -> Int {
@@ -78,9 +80,9 @@ public final class PlainChannel: Channel {
     }
 
     /// Throws `protocolViolation`: there are none.
-    public func exportKeyingMaterial(_: String, into _: UnsafeMutableRawBufferPointer) throws(TransportError) {
+    package func exportKeyingMaterial(_: String, into _: UnsafeMutableRawBufferPointer) throws(TransportError) {
         throw TransportError(.protocolViolation, "the local socket has no keys")
     }
 
-    public func finish() {}
+    package func finish() {}
 }

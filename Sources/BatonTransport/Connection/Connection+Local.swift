@@ -1,5 +1,7 @@
-public import BatonEventLoop
-public import BatonProtocol
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonEventLoop
+package import BatonProtocol
 import Glibc
 import SystemPackage
 
@@ -9,16 +11,17 @@ extension Connection {
 
     /// Connects to the node's Unix-domain socket, and says hello.
     ///
-    /// - Throws: ``TransportError``, `unreachable` where no node listens, and for no other reason; `refused` where it is
-    ///   another user's: root's aside, whoever may write where the socket is could wait there for what is said to it.
-    public static func connect(
+    /// - Throws: ``TransportError``, `unreachable` where no node listens, and for no other reason; `refused` where it
+    ///   is another user's: root's aside, whoever may write where the socket is could wait there for what is said to
+    ///   it.
+    package static func connect(
         toLocalSocket path: String, on loop: EventLoop
     ) async throws(TransportError) -> Connection {
         try await connect(toLocalSocket: path, as: geteuid(), on: loop)
     }
 
-    /// The same as a user. No program says who that is, or does without the owner: only the tests of attacks see whom that
-    /// would make it talk to.
+    /// The same as a user. No program says who that is, or does without the owner: only the tests of attacks see whom
+    /// that would make it talk to.
     package static func connect(
         toLocalSocket path: String, as user: UInt32, requiringOwner: Bool = true, on loop: EventLoop
     ) async throws(TransportError) -> Connection {
@@ -50,9 +53,9 @@ extension Connection {
 }
 
 extension Limits {
-    /// Limits of the local socket: the end of the peer is seen at once, and with no round trip small windows are as fast
-    /// as large ones, so that many applications together stay small.
-    public static var local: Limits {
+    /// Limits of the local socket: the end of the peer is seen at once, and with no round trip small windows are as
+    /// fast as large ones, so that many applications together stay small.
+    package static var local: Limits {
         var limits = Limits()
         limits.idleInterval = nil
         limits.initialStreamWindow = 256 << 10

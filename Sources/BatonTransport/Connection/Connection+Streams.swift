@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonProtocol
 
@@ -5,12 +7,12 @@ import BatonProtocol
 extension Connection {
     /// Opens a stream with an encoded request.
     ///
-    /// - Parameter window: what the peer may send before any of it is read, in bytes, where that is known to be much: as
-    ///   far as the other streams leave so much of the connection's window (`Session.widenWindow(of:to:)`). Without it,
-    ///   the default, what the connection's limits say.
-    /// - Throws: ``TransportError`` when the connection is closing or has ended, the peer allows no more streams, or the
-    ///   task was cancelled before the handshake was over.
-    public func open(_ request: [UInt8], window: Int? = nil) async throws(TransportError) -> Stream {
+    /// - Parameter window: what the peer may send before any of it is read, in bytes, where that is known to be much:
+    ///   as far as the other streams leave so much of the connection's window (`Session.widenWindow(of:to:)`). Without
+    ///   it, the default, what the connection's limits say.
+    /// - Throws: ``TransportError`` when the connection is closing or has ended, the peer allows no more streams, or
+    ///   the task was cancelled before the handshake was over.
+    package func open(_ request: [UInt8], window: Int? = nil) async throws(TransportError) -> Stream {
         try await ready()
         let id: StreamID
         do {
@@ -181,8 +183,8 @@ extension Connection {
 
     /// Aborts what is not finished.
     ///
-    /// Where only the peer's END is missing it is waited for. An abort would take away what is still queued of an answer
-    /// that this side gave, and would tell the peer that nobody heard the one that it gave.
+    /// Where only the peer's END is missing it is waited for. An abort would take away what is still queued of an
+    /// answer that this side gave, and would tell the peer that nobody heard the one that it gave.
     private func forget(_ id: StreamID) {
         guard let state = streams[id] else { return }
         let unread = streams.discard(state)
@@ -235,8 +237,8 @@ extension Connection {
     /// - Parameters:
     ///   - isDue: whether there is nothing to wait for any more.
     ///   - asleep: notes what it waits for, at the moment in which it begins to wait.
-    /// - Throws: `alreadyWaiting` where another task does. Who is at fault for that may be this program, which a peer has
-    ///   made wait by not reading: nothing more than this stream is to end of it.
+    /// - Throws: `alreadyWaiting` where another task does. Who is at fault for that may be this program, which a peer
+    ///   has made wait by not reading: nothing more than this stream is to end of it.
     private func wait(
         for waiter: any ReferenceWritableKeyPath<StreamState, Waiter> & Sendable, of state: StreamState, _ id: StreamID,
         until isDue: () -> Bool, asleep: () -> Void = {}

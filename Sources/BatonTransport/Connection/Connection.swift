@@ -1,5 +1,7 @@
-public import BatonEventLoop
-public import BatonProtocol
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonEventLoop
+package import BatonProtocol
 import Synchronization
 
 /// One connection to a peer: the driver that joins socket, channel and protocol.
@@ -11,23 +13,23 @@ import Synchronization
 ///
 /// This file has the connection's life; its streams are in `Connection+Streams.swift`, and the movement of bytes in
 /// `Connection+Bytes.swift`.
-public actor Connection {
+package actor Connection {
     /// How much of one stream may be queued before ``Stream/write(_:queueBound:)`` waits. Two document chunks: one that
     /// is being sent while the next is read from the disk.
-    public static let sendQueueBound = 2 << 20
-    /// Bytes that the kernel is given ahead of what the network takes, at most: 256 KiB. Half a millisecond at the speed
-    /// of a disk, a quarter of a second at 8 Mbit/s.
+    package static let sendQueueBound = 2 << 20
+    /// Bytes that the kernel is given ahead of what the network takes, at most: 256 KiB. Half a millisecond at the
+    /// speed of a disk, a quarter of a second at 8 Mbit/s.
     static let unsentBound = 256 << 10
-    /// The most that a reader may wait for: a chunk of a document, and what its record adds. Half of what a stream's credit
-    /// allows at first is the bound where that is less, or the peer would wait too.
-    public static let readBound = 1 << 20 + 4096
+    /// The most that a reader may wait for: a chunk of a document, and what its record adds. Half of what a stream's
+    /// credit allows at first is the bound where that is less, or the peer would wait too.
+    package static let readBound = 1 << 20 + 4096
 
     /// The event loop that this connection lives on.
-    public nonisolated let loop: EventLoop
-    public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+    package nonisolated let loop: EventLoop
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     /// Streams that the peer opens; ends with the connection.
-    public nonisolated var incoming: IncomingStreams { IncomingStreams(connection: self) }
+    package nonisolated var incoming: IncomingStreams { IncomingStreams(connection: self) }
 
     let limits: Limits
     let wire: Wire
@@ -83,7 +85,7 @@ public actor Connection {
     ///   - budget: what all connections share for what they receive. With one, the connection's window begins at its
     ///     floor and becomes this connection's share, within `limits`, once the peer is known; and a stream is refused
     ///     (`limitExceeded`) for whose request there is no room.
-    public init(
+    package init(
         socket: sending Socket, channel: sending any Channel, role: Role, limits: Limits = Limits(),
         revocationNumber: UInt64 = 0, budget: ReceiveBudget? = nil, on loop: EventLoop
     ) {
@@ -105,7 +107,7 @@ public actor Connection {
     }
 
     /// Begins the handshake and reading.
-    public func start() {
+    package func start() {
         guard case .handshaking = state, timer == nil else { return }
         timer = Timer(on: loop) { [weak self] in self?.assumeIsolated { $0.timerFired() } }
         socket.start(
@@ -122,7 +124,7 @@ public actor Connection {
     /// Waits until the handshake is over and the peer's first frame has been read: from then on ``peer`` holds.
     ///
     /// - Throws: ``TransportError``: why the connection ended before, or `cancelled`.
-    public func ready() async throws(TransportError) {
+    package func ready() async throws(TransportError) {
         while case .handshaking = state {
             let ticket = readyWaiters.ticket()
             await withTaskCancellationHandler {
@@ -136,7 +138,7 @@ public actor Connection {
     }
 
     /// Who the peer is, proved by the channel; `nil` before ``ready()``.
-    public var peer: PeerIdentity? {
+    package var peer: PeerIdentity? {
         switch state {
         case .handshaking: nil
         case .open, .draining, .closing, .ended: wire.peer
@@ -148,9 +150,9 @@ public actor Connection {
     /// - Parameters:
     ///   - label: what they are for; each purpose has its own.
     ///   - target: gets as many bytes as it has room for.
-    /// - Throws: ``TransportError``: why the connection ended; `protocolViolation` before ``ready()`` and where the channel
-    ///   has no keys.
-    public func exportKeyingMaterial(
+    /// - Throws: ``TransportError``: why the connection ended; `protocolViolation` before ``ready()`` and where the
+    ///   channel has no keys.
+    package func exportKeyingMaterial(
         _ label: String, into target: UnsafeMutableRawBufferPointer
     ) throws(TransportError) {
         switch state {
@@ -161,25 +163,25 @@ public actor Connection {
     }
 
     /// What the peer's HELLO told of the revocation lists that it holds; `nil` before ``ready()``.
-    public var peerRevocationNumber: UInt64? { session.peer?.revocationNumber }
+    package var peerRevocationNumber: UInt64? { session.peer?.revocationNumber }
 
     /// Where the peer is.
-    public nonisolated var remoteAddress: SocketAddress { socket.remoteAddress }
+    package nonisolated var remoteAddress: SocketAddress { socket.remoteAddress }
 
     /// Where this side's end of the connection is.
-    public nonisolated var localAddress: SocketAddress { socket.localAddress }
+    package nonisolated var localAddress: SocketAddress { socket.localAddress }
 
     /// Whether no stream is open, in either direction.
-    public var isIdle: Bool { streams.isIdle }
+    package var isIdle: Bool { streams.isIdle }
 
     /// Whether ``open(_:)`` can work: the connection lives, neither side is going away, and the peer serves streams.
     ///
     /// Callable from anywhere, without waiting for the loop: it may have ended by the time of the answer.
-    public nonisolated var isOpen: Bool { canOpen.load(ordering: .relaxed) }
+    package nonisolated var isOpen: Bool { canOpen.load(ordering: .relaxed) }
 
     /// Waits for the connection's end, cancelled or not, and tells why it ended.
     @discardableResult
-    public func ended() async -> TransportError {
+    package func ended() async -> TransportError {
         while true {
             if case .ended(let error) = state { return error }
             await park(unless: self.hasEnded, cancelled: false) { self.endWaiters.add($0) }
@@ -190,7 +192,7 @@ public actor Connection {
     /// direction too, so that nothing that was sent is lost; all that for at most 2 s. Then it closes the socket.
     ///
     /// Streams that are still open then fail with ``TransportError/Code/connectionLost``.
-    public func close(_ code: ApplicationErrorCode = .noError) async {
+    package func close(_ code: ApplicationErrorCode = .noError) async {
         switch state {
         case .handshaking, .open, .draining:
             beginClosing()
@@ -205,7 +207,7 @@ public actor Connection {
     }
 
     /// Ends the connection at once: nothing that is queued leaves any more, and nothing is read.
-    public func abort() {
+    package func abort() {
         end(.connectionEnded)
         closeSocket()
     }
@@ -274,10 +276,11 @@ public actor Connection {
 
     /// Puts a task to sleep on this actor's loop, unless there is nothing to wait for any more.
     ///
-    /// By itself a continuation resumes wherever its task runs what belongs to no actor, and the task comes here from there:
-    /// one thread would be woken to wake another. So the task prefers the loop while it waits (SE-0417). It leaves this actor
-    /// for that: what it waits for may come between its look and its wait, and so may another task that waits for the same.
-    /// The former is looked at once more here; where only one may wait, `add` looks at the latter.
+    /// By itself a continuation resumes wherever its task runs what belongs to no actor, and the task comes here from
+    /// there: one thread would be woken to wake another. So the task prefers the loop while it waits (SE-0417). It
+    /// leaves this actor for that: what it waits for may come between its look and its wait, and so may another task
+    /// that waits for the same. The former is looked at once more here; where only one may wait, `add` looks at the
+    /// latter.
     ///
     /// - Parameters:
     ///   - isDue: whether what is waited for has come.

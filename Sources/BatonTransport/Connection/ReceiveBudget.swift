@@ -1,19 +1,21 @@
-public import BatonEventLoop
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonEventLoop
 import BatonProtocol
 
 /// What the peers of a class of connections together may make this process hold, whatever the number of connections.
 ///
 /// Credit is a promise that cannot be taken back, so it is what counts here, and not what has come: the sum of the
 /// connections' greatest windows never exceeds the part of the ``BatonEventLoop/ByteBudget``. What is reserved in it is
-/// the connections' in equal floors, which keep each going however many there are; when its peer is known it gets, above
-/// the floor, half of what is left, up to the most that a window may grow to, and keeps that until it is gone. So the
-/// first has a window for a long and fast link, and those after it still more than a link of 100 MB/s at 2 ms has under
-/// way. Strangers, whose handshake does not succeed, get no share.
+/// the connections' in equal floors, which keep each going however many there are; when its peer is known it gets,
+/// above the floor, half of what is left, up to the most that a window may grow to, and keeps that until it is gone. So
+/// the first has a window for a long and fast link, and those after it still more than a link of 100 MB/s at 2 ms has
+/// under way. Strangers, whose handshake does not succeed, get no share.
 ///
 /// Safe to use from any thread.
-public final class ReceiveBudget: Sendable {
+package final class ReceiveBudget: Sendable {
     /// Bytes that every connection may hold, also before its peer is known.
-    public let floor: Int
+    package let floor: Int
     /// The connection window, in bytes, that a share begins with, if it is as large.
     let initialWindow: Int
 
@@ -30,7 +32,7 @@ public final class ReceiveBudget: Sendable {
     ///   - maximumWindow: the greatest share.
     ///   - requests: for what the peers ask and are answered, of these connections alone; what is reserved in it is
     ///     theirs in equal floors as well. Without one, the default, only the protocol bounds that.
-    public init(
+    package init(
         part: ByteBudget.Part, connections: Int, initialWindow: Int, maximumWindow: Int,
         requests: ByteBudget.Part? = nil
     ) {

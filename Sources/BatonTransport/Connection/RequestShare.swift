@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 
 /// What the requests of one connection's peer hold while their streams live: each as it came and as it was read, and

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Tasks that wait for the same change of state; each looks itself at what has become of it when it is woken.
 struct WaiterList {
     /// Names one waiting task, so that its cancellation wakes it alone.

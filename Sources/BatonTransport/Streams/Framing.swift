@@ -1,20 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonProtocol
 
-/// How a reader that takes records of one size has the bytes of a stream cut into buffers: at the records' starts, so that
-/// a whole record comes in one piece, with a byte of its choice at the start of a page.
+/// How a reader that takes records of one size has the bytes of a stream cut into buffers: at the records' starts, so
+/// that a whole record comes in one piece, with a byte of its choice at the start of a page.
 ///
 /// It is a wish for what comes from now on. What has come already lies as it came, and a record of another size shifts
 /// those after it until the reader says anew where they begin.
-public struct Framing: Sendable, Hashable {
+package struct Framing: Sendable, Hashable {
     /// Bytes of a record, at least one.
-    public var recordSize: Int
+    package var recordSize: Int
     /// Which byte of a record is to lie at a multiple of `Buffer.pageSize` in memory.
-    public var alignedByte: Int
+    package var alignedByte: Int
     /// Bytes, from the next one that is read on, to where a record begins.
-    public var distance: Int
+    package var distance: Int
 
     /// A wish.
-    public init(recordSize: Int, alignedByte: Int, distance: Int) {
+    package init(recordSize: Int, alignedByte: Int, distance: Int) {
         precondition(recordSize > 0 && alignedByte >= 0 && distance >= 0, "records have a size, and begin somewhere")
         self.recordSize = recordSize
         self.alignedByte = alignedByte

@@ -1,25 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonProtocol
 import DequeModule
 
 /// A stream that the peer opened, with the request that it opened it with.
-public struct IncomingStream: Sendable {
-    public let stream: Stream
-    public let request: [UInt8]
+package struct IncomingStream: Sendable {
+    package let stream: Stream
+    package let request: [UInt8]
 }
 
 /// The streams that the peer of a connection opens, in order; ends with the connection.
 ///
 /// At most one task may wait for the next.
-public struct IncomingStreams: AsyncSequence, Sendable {
+package struct IncomingStreams: AsyncSequence, Sendable {
     let connection: Connection
 
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(connection: connection) }
+    package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(connection: connection) }
 
-    public struct AsyncIterator: AsyncIteratorProtocol {
+    package struct AsyncIterator: AsyncIteratorProtocol {
         let connection: Connection
 
         /// Waits; `nil` when the connection has ended, or the task is cancelled.
-        public nonisolated(nonsending) func next() async -> IncomingStream? { await connection.nextIncoming() }
+        package nonisolated(nonsending) func next() async -> IncomingStream? { await connection.nextIncoming() }
     }
 }
 

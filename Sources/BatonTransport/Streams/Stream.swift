@@ -1,15 +1,17 @@
-public import BatonProtocol
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonProtocol
 
 /// One bidirectional stream of a connection: a request, its response, and bytes both ways.
 ///
-/// Any task may use a stream; at most one at a time waits to read, and one to write: another one that would read, or would
-/// have to wait to write, fails meanwhile (``TransportError/Code/alreadyWaiting``). Letting the last reference go aborts
-/// what is not finished, so that no path leaks a stream.
-public final class Stream: Sendable {
+/// Any task may use a stream; at most one at a time waits to read, and one to write: another one that would read, or
+/// would have to wait to write, fails meanwhile (``TransportError/Code/alreadyWaiting``). Letting the last reference go
+/// aborts what is not finished, so that no path leaks a stream.
+package final class Stream: Sendable {
     /// The stream's number on its connection.
-    public let id: StreamID
+    package let id: StreamID
     /// The connection that carries it.
-    public let connection: Connection
+    package let connection: Connection
 
     init(id: StreamID, connection: Connection) {
         self.id = id
@@ -21,12 +23,12 @@ public final class Stream: Sendable {
     }
 
     /// The peer's response to the request that opened this stream. Waits for it.
-    public nonisolated(nonsending) func response() async throws(TransportError) -> [UInt8] {
+    package nonisolated(nonsending) func response() async throws(TransportError) -> [UInt8] {
         try await connection.response(of: id)
     }
 
     /// Answers the request that the peer opened this stream with; once, before any data.
-    public nonisolated(nonsending) func respond(_ message: [UInt8]) async throws(TransportError) {
+    package nonisolated(nonsending) func respond(_ message: [UInt8]) async throws(TransportError) {
         try await connection.respond(id, message)
     }
 
@@ -35,7 +37,7 @@ public final class Stream: Sendable {
     /// For answers that are no bulk: documents and continuation streams have budgets of their own.
     ///
     /// - Throws: ``TransportError/Code/limitExceeded`` where there is not so much.
-    public nonisolated(nonsending) func reserve(_ bytes: Int) async throws(TransportError) {
+    package nonisolated(nonsending) func reserve(_ bytes: Int) async throws(TransportError) {
         try await connection.reserve(id, bytes)
     }
 
@@ -44,18 +46,18 @@ public final class Stream: Sendable {
     /// The peer is given credit for a buffer when the next one is asked for: who reads slowly slows the sender.
     ///
     /// - Parameters:
-    ///   - bound: wait for so many bytes, or the peer's END; at most ``Connection/readBound``. Bulk that is written to a
-    ///     disk costs less in large pieces.
+    ///   - bound: wait for so many bytes, or the peer's END; at most ``Connection/readBound``. Bulk that is written to
+    ///     a disk costs less in large pieces.
     ///   - buffer: the previous buffer, when its bytes are no longer needed; it is filled again.
     ///   - framing: how what comes from now on is to be cut into buffers; as it was by default, at first as it comes.
-    public nonisolated(nonsending) func read(
+    package nonisolated(nonsending) func read(
         atLeast bound: Int = 1, reusing buffer: Buffer? = nil, framing: Framing? = nil
     ) async throws(TransportError) -> Buffer? {
         try await connection.read(id, atLeast: bound, reusing: buffer, framing: framing)
     }
 
     /// Has a task that waits in ``read(atLeast:reusing:)`` take what has come, or what comes next, be it less.
-    public func settle() async {
+    package func settle() async {
         await connection.settle(id)
     }
 
@@ -67,21 +69,21 @@ public final class Stream: Sendable {
     /// - Returns: how many bytes of this stream are still queued. Buffers are sent in order, so that the caller knows
     ///   which ones it may fill again.
     @discardableResult
-    public nonisolated(nonsending) func write(
+    package nonisolated(nonsending) func write(
         _ buffer: Buffer, queueBound: Int = Connection.sendQueueBound
     ) async throws(TransportError) -> Int {
         try await connection.write(id, buffer, queueBound: queueBound)
     }
 
     /// Says that no bytes are expected from the peer: one that sends some has its stream aborted, so that nobody can
-    /// make this side keep what it will never read. Not waited for: it comes before what a task that is on no actor asks of
-    /// the stream next.
-    public func ignoreInput() {
+    /// make this side keep what it will never read. Not waited for: it comes before what a task that is on no actor
+    /// asks of the stream next.
+    package func ignoreInput() {
         connection.ignoreInput(of: id)
     }
 
     /// Gives what is written here so many slices at each of its turns: see `Session.setWeight(_:of:)`.
-    public func setWeight(_ weight: Int) async {
+    package func setWeight(_ weight: Int) async {
         await connection.setWeight(weight, of: id)
     }
 
@@ -89,12 +91,12 @@ public final class Stream: Sendable {
     ///
     /// - Returns: bytes that are still queued.
     @discardableResult
-    public nonisolated(nonsending) func drained(to bound: Int = 0) async throws(TransportError) -> Int {
+    package nonisolated(nonsending) func drained(to bound: Int = 0) async throws(TransportError) -> Int {
         try await connection.waitForQueue(of: id, atMost: bound)
     }
 
     /// Sends END after what is queued. The other direction goes on.
-    public nonisolated(nonsending) func finish() async {
+    package nonisolated(nonsending) func finish() async {
         await connection.finish(id)
     }
 
@@ -102,19 +104,19 @@ public final class Stream: Sendable {
     ///
     /// The peer is told at once, unless so many streams are aborted that it would take it for an attack
     /// (`Limits.sentResets`): see ``left()``.
-    public nonisolated(nonsending) func reset(_ code: ApplicationErrorCode) async {
+    package nonisolated(nonsending) func reset(_ code: ApplicationErrorCode) async {
         await connection.reset(id, code)
     }
 
     /// Waits until the stream was aborted, has ended in both directions, or its connection has; or until the task is
     /// cancelled. For work that nobody wants any more then.
-    public func gone() async {
+    package func gone() async {
         await connection.gone(id)
     }
 
     /// Waits until the stream, which has ended or was aborted, no longer takes a place among those that may be open.
     /// The end of the connection ends the wait, a cancellation does not.
-    public func left() async {
+    package func left() async {
         await connection.left(id)
     }
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonProtocol
 import DequeModule
@@ -6,8 +8,8 @@ import DequeModule
 ///
 /// Confined to its connection's actor.
 final class StreamState {
-    /// Size of the buffers that collect received bytes. While the reader leaves nothing behind they are small: most streams
-    /// are, and on others a message comes now and then.
+    /// Size of the buffers that collect received bytes. While the reader leaves nothing behind they are small: most
+    /// streams are, and on others a message comes now and then.
     private static let smallCapacity = 32 << 10
     private static let capacity = 1 << 20
     /// Buffers that are kept to be filled again: as many as are under way when a document is written to a disk.
@@ -43,7 +45,8 @@ final class StreamState {
     /// Why the stream cannot go on; it goes before what is unread.
     var failure: TransportError?
     var response: [UInt8]?
-    /// What the peer's request and its answer take of the budget; `nil` of this side's own streams, and without a budget.
+    /// What the peer's request and its answer take of the budget; `nil` of this side's own streams, and without a
+    /// budget.
     let room: GrowingRoom?
 
     /// The task that writes goes on when no more bytes than this are queued.
@@ -106,7 +109,8 @@ final class StreamState {
         return pair[0]
     }
 
-    /// Has the buffers from the next one on begin where records do. Call it when the application has nothing in its hands.
+    /// Has the buffers from the next one on begin where records do. Call it when the application has nothing in its
+    /// hands.
     func frame(_ framing: Framing) {
         guard (1...2 * Self.capacity).contains(framing.recordSize) else { return }
         let frames = Frames(framing, at: taken)

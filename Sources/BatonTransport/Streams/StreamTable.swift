@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonProtocol
 
 /// The streams of a connection that applications hold, and what lies unread in all of them together.

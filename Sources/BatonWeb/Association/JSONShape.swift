@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A look at a JSON text before it is parsed: a parser spends stack on depth, and comparing long strings of combining
 /// characters takes seconds.
 enum JSONShape {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FoundationEssentials
 
 /// What a site says about itself in its file `apple-app-site-association`: which applications may continue the
@@ -8,9 +10,9 @@ import FoundationEssentials
 /// ```
 ///
 /// Everything else in the file is for other services and is passed over (Apple, "Supporting associated domains").
-public struct SiteAssociation: Sendable, Hashable {
+package struct SiteAssociation: Sendable, Hashable {
     /// How large the file may be, in bytes: 128 KiB, as Apple has it.
-    public static let maximumBytes = 128 << 10
+    package static let maximumBytes = 128 << 10
     /// How deep arrays and objects may nest. Real files have 6 levels.
     static let maximumDepth = 16
     /// The most bytes of a string: comparing long ones costs more than their length, and no name or pattern is longer.
@@ -27,7 +29,7 @@ public struct SiteAssociation: Sendable, Hashable {
     ///
     /// - Throws: `tooLarge`; `malformed` for what is not JSON (RFC 8259) in UTF-8, nests or stretches too far, or has
     ///   something else where the list should be.
-    public init(_ file: [UInt8]) throws(SiteAssociationError) {
+    package init(_ file: [UInt8]) throws(SiteAssociationError) {
         guard file.count <= Self.maximumBytes else {
             throw SiteAssociationError(.tooLarge, "its file is larger than \(Self.maximumBytes >> 10) KiB")
         }
@@ -41,7 +43,7 @@ public struct SiteAssociation: Sendable, Hashable {
     }
 
     /// Whether the site lists the application of a team. An application without a team belongs to nobody's site.
-    public func lists(team: String, identifier: String) -> Bool {
+    package func lists(team: String, identifier: String) -> Bool {
         !team.isEmpty && !identifier.isEmpty && applications.contains("\(team).\(identifier)")
     }
 

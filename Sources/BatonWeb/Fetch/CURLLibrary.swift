@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import CCURL
 
 /// libcurl, loaded when the first file is fetched; see CCURL for why it is not linked.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 
 /// The threads that fetch: libcurl blocks, and neither an event loop nor Swift's own threads may.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 
 /// One fetch that somebody waits for, until it ends in one of three ways, whichever is first: its result, its time, or

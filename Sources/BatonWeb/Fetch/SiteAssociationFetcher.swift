@@ -1,25 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 package import BatonTLS
 
 /// Asks a host of the web which applications belong to it.
 ///
 /// It fetches `https://HOST/.well-known/apple-app-site-association`, and where the host has no such file (404, nothing
-/// else) `https://HOST/apple-app-site-association`, the older place. HTTPS alone, of TLS 1.2 or later, on port 443, with
-/// a certificate that the system's authorities vouch for; no redirect is followed ("with no redirects", Apple,
+/// else) `https://HOST/apple-app-site-association`, the older place. HTTPS alone, of TLS 1.2 or later, on port 443,
+/// with a certificate that the system's authorities vouch for; no redirect is followed ("with no redirects", Apple,
 /// "Supporting associated domains"); no proxy, cookie, credential or `.netrc`.
 ///
 /// The file is JSON, or JSON in a message that the operator of the host has signed; see `CMSVerifier`.
 ///
 /// What it fetches in runs on threads of its own, ``FetchThreads``: 2 at once, 16 wait.
-public struct SiteAssociationFetcher: Sendable {
+package struct SiteAssociationFetcher: Sendable {
     /// What may be asked, and how long it may take.
-    public struct Configuration: Sendable {
+    package struct Configuration: Sendable {
         /// Whether a host may be in a private network or on this machine: no by default. For sites of an organisation
         /// that are nowhere else. Multicast and unspecified addresses stay refused.
-        public var allowsPrivateAddresses = false
+        package var allowsPrivateAddresses = false
         /// How long a fetch may take in all, the wait for a thread included: 5 s by default. A thread that waits for
         /// the system's DNS resolver ends when that gives up; whoever asked is answered in time.
-        public var time: Duration = .seconds(5)
+        package var time: Duration = .seconds(5)
 
         /// Whose certificates are believed; tests have their own authority.
         package var anchors = TrustAnchors.system
@@ -27,7 +29,7 @@ public struct SiteAssociationFetcher: Sendable {
         package var server: String?
 
         /// The defaults.
-        public init() {}
+        package init() {}
     }
 
     /// Where the file is, and where it used to be.
@@ -37,7 +39,7 @@ public struct SiteAssociationFetcher: Sendable {
     private let threads = FetchThreads()
 
     /// Makes a fetcher. No thread runs before it is asked.
-    public init(_ configuration: Configuration = Configuration()) {
+    package init(_ configuration: Configuration = Configuration()) {
         self.configuration = configuration
     }
 
@@ -46,7 +48,7 @@ public struct SiteAssociationFetcher: Sendable {
     /// Cancelling the task ends the wait at once, and the connection within a second.
     ///
     /// - Throws: ``SiteAssociationError``; whatever it is, no application belongs to the host.
-    public func association(of host: WebHost) async throws(SiteAssociationError) -> SiteAssociation {
+    package func association(of host: WebHost) async throws(SiteAssociationError) -> SiteAssociation {
         let pending = PendingFetch()
         let configuration = configuration
         let (seconds, attoseconds) = configuration.time.components

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A domain that an application says it belongs to: `example.org`, or `*.example.org` for every host below that.
 ///
 /// "For services other than appclips, you can prefix a domain with *. to match all of its subdomains" (Apple,

@@ -1,19 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A host of the web by its DNS name, as it stands in an address, a certificate and a question to DNS: letters, digits
 /// and hyphens in lower case (RFC 1123, section 2.1), an international name in its ASCII form (`xn--…`).
 ///
 /// Not an IP address, in none of the spellings that libraries take for one (`127.1`, `0x7f000001`): a site is known by
 /// its name.
-public struct WebHost: Sendable, Hashable, CustomStringConvertible {
+package struct WebHost: Sendable, Hashable, CustomStringConvertible {
     /// The most bytes of a name (RFC 1035, section 2.3.4).
     static let maximumLength = 253
     /// The most bytes between two dots.
     static let maximumLabelLength = 63
 
     /// The name, without a dot at its end.
-    public let name: String
+    package let name: String
 
     /// Reads a name in either case, with or without the dot of the root at its end; nil for anything else.
-    public init?(_ text: some StringProtocol) {
+    package init?(_ text: some StringProtocol) {
         guard text.utf8.count <= Self.maximumLength + 1 else { return nil }
         var bytes = text.utf8.map { (65...90).contains($0) ? $0 | 0x20 : $0 }
         if bytes.last == UInt8(ascii: ".") { bytes.removeLast() }
@@ -39,5 +41,5 @@ public struct WebHost: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The name.
-    public var description: String { name }
+    package var description: String { name }
 }

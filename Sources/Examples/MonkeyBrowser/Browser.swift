@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Baton
 import FoundationEssentials
 import Logging
@@ -142,7 +144,8 @@ extension Browser: ApplicationDelegate {
         arrivals[tab] = .restoring
         latest[tab] = activity
         let arrived = self[tab]
-        // The page is there; the rest may take its time. The task keeps the activity, and with it the way to the origin.
+        // The page is there; the rest may take its time. The task keeps the activity, and with it the way to the
+        // origin.
         let restoring = Task { try await restore(tab, as: arrived, from: activity) }
         Task {
             let deadline = Task {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import TerminalScreen
 
 /// A browser of four tabs in the terminal, each of which continues on the user's other devices.

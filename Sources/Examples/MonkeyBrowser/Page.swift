@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FoundationEssentials
 
 /// A page of the small web that this browser knows: it shows how pages are handed over, and loads none.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Baton
 import FoundationEssentials
 import Glibc
@@ -17,7 +19,8 @@ struct ListFile: Sendable {
     let folder: String
     var path: String { folder + "/list.json" }
 
-    /// The file in `$BATON_HOME/state/shopsnap`, else in `$XDG_STATE_HOME/shopsnap`, else in the same of the home folder.
+    /// The file in `$BATON_HOME/state/shopsnap`, else in `$XDG_STATE_HOME/shopsnap`, else in the same of the home
+    /// folder.
     init(environment: [String: String]) {
         let state =
             if let home = environment["BATON_HOME"], !home.isEmpty {

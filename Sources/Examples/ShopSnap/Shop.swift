@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Baton
 import FoundationEssentials
 import Logging
@@ -73,8 +75,8 @@ final class Shop {
         take { $0.set(name, to: state) }
     }
 
-    /// The draft becomes an item. Blanks are none, nor is what was not changed, and what finds no room is still there to be
-    /// typed on.
+    /// The draft becomes an item. Blanks are none, nor is what was not changed, and what finds no room is still there
+    /// to be typed on.
     func finishDraft() {
         let finished = draft
         let text = finished.field.text
@@ -210,7 +212,8 @@ extension Shop: UserActivityRestoring {
         }
         keep()
         guard var come = Draft(activity.userInfo) else { return }
-        // Where that device takes this one's at the same moment, each lets go of what it gave, and not of what has come.
+        // Where that device takes this one's at the same moment, each lets go of what it gave, and not of what has
+        // come.
         come.id = UUID()
         waiting.removeAll { $0.saysTheSame(as: come) }
         if !draft.field.isEmpty, !draft.saysTheSame(as: come) { waiting.append(draft) }

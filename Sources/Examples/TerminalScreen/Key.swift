@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What comes from the keyboard.
-public enum Key: Sendable, Hashable {
+package enum Key: Sendable, Hashable {
     /// Characters that were typed or pasted; no control characters.
     case text(String)
     /// A letter with the control key, such as `c`.

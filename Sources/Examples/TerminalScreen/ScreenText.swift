@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Text as a terminal shows it.
-public enum ScreenText {
+package enum ScreenText {
     /// Columns that a character takes; 0 for what must not reach a terminal, such as a control character.
     static func columns(of character: Character) -> Int {
         character.unicodeScalars.reduce(0) { max($0, columns(of: $1)) }
@@ -27,13 +29,13 @@ public enum ScreenText {
     }
 
     /// Columns that a text takes.
-    public static func columns(of text: some StringProtocol) -> Int {
+    package static func columns(of text: some StringProtocol) -> Int {
         text.reduce(0) { $0 + columns(of: $1) }
     }
 
     /// The beginning of a text that fits, with `…` where something is left out. What comes from another device may hold
     /// anything: characters that control a terminal, or that have no width, are left out too.
-    public static func fitting(_ text: String, columns limit: Int) -> String {
+    package static func fitting(_ text: String, columns limit: Int) -> String {
         let safe = text.filter { columns(of: $0) > 0 }
         guard columns(of: safe) > limit else { return safe }
         var fitting = ""
@@ -51,7 +53,8 @@ public enum ScreenText {
     /// - Parameters:
     ///   - gap: between two of them.
     ///   - lines: the most lines; the last one ends with `…` where words are left out.
-    public static func wrapped(_ words: [String], gap: String = " ", columns limit: Int, lines bound: Int) -> [String] {
+    package static func wrapped(_ words: [String], gap: String = " ", columns limit: Int, lines bound: Int) -> [String]
+    {
         var lines: [String] = []
         for word in words {
             if let last = lines.last, lines.count == bound || columns(of: last + gap + word) <= limit {
@@ -64,7 +67,7 @@ public enum ScreenText {
     }
 
     /// The left text at the left and the right one at the right of so many columns.
-    public static func spread(_ left: String, _ right: String, columns limit: Int) -> String {
+    package static func spread(_ left: String, _ right: String, columns limit: Int) -> String {
         let right = fitting(right, columns: limit)
         let left = fitting(left, columns: max(0, limit - columns(of: right) - 1))
         return left + String(repeating: " ", count: max(0, limit - columns(of: left) - columns(of: right))) + right

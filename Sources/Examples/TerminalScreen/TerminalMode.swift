@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 
 /// Puts the terminal into the mode of a full-screen program, and back on every way out but `SIGKILL`.

@@ -1,9 +1,11 @@
-public import Baton
+// SPDX-License-Identifier: Apache-2.0
+
+package import Baton
 import Glibc
 
 /// What a program shows on its terminal, and does with the keys of its user.
 @MainActor
-public protocol TerminalView {
+package protocol TerminalView {
     /// Where the node is, in a few words.
     var node: String { get set }
 
@@ -18,7 +20,7 @@ public protocol TerminalView {
 
 /// A program with an activity on its terminal, from its start to its end.
 @MainActor
-public enum TerminalProgram {
+package enum TerminalProgram {
     private enum Happening {
         case screen(TerminalScreen.Event)
         case node(NodeState)
@@ -27,7 +29,7 @@ public enum TerminalProgram {
     /// Runs a program until its user ends it; where it cannot run, says why and ends the process with status 1.
     ///
     /// - Parameter begin: makes the program. Its parameter is to be called when there is something else to show.
-    public static func run<View: TerminalView>(
+    package static func run<View: TerminalView>(
         _ name: String, _ begin: (_ redraw: @escaping () -> Void) throws -> (view: View, application: Application)
     ) async {
         do {

@@ -1,11 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Dispatch
 import Glibc
 import Synchronization
 
 /// The terminal as a screen that a program fills, and a keyboard. One at a time.
-public final class TerminalScreen: Sendable {
+package final class TerminalScreen: Sendable {
     /// What happens there.
-    public enum Event: Sendable {
+    package enum Event: Sendable {
         case key(Key)
         /// What is on the screen is to be drawn again.
         case redraw
@@ -14,8 +16,8 @@ public final class TerminalScreen: Sendable {
     }
 
     /// A line of the screen.
-    public struct Line: Sendable, Hashable, ExpressibleByStringInterpolation {
-        public enum Style: String, Sendable {
+    package struct Line: Sendable, Hashable, ExpressibleByStringInterpolation {
+        package enum Style: String, Sendable {
             case plain = "0"
             case bold = "1"
             case dim = "2"
@@ -25,27 +27,27 @@ public final class TerminalScreen: Sendable {
         let text: String
         let style: Style
 
-        public init(_ text: String, _ style: Style = .plain) {
+        package init(_ text: String, _ style: Style = .plain) {
             self.text = text
             self.style = style
         }
 
-        public init(stringLiteral text: String) { self.init(text) }
+        package init(stringLiteral text: String) { self.init(text) }
     }
 
     /// There is no terminal.
-    public struct NoTerminal: Error, CustomStringConvertible {
-        public let description = "this needs a terminal: run it in one"
+    package struct NoTerminal: Error, CustomStringConvertible {
+        package let description = "this needs a terminal: run it in one"
     }
 
     /// What happens, from the first key on; what comes while 4,096 events wait is lost. For one task.
-    public let events: AsyncStream<Event>
+    package let events: AsyncStream<Event>
     // Only cancelled, which any thread may do; Dispatch does not say so to the compiler.
     nonisolated(unsafe) private let sources: [any DispatchSourceProtocol]
     private let isClosed = Mutex(false)
 
     /// Takes the terminal of this process.
-    public init() throws(NoTerminal) {
+    package init() throws(NoTerminal) {
         guard TerminalMode.enter() else { throw NoTerminal() }
         let (events, continuation) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingOldest(4096))
         self.events = events
@@ -60,7 +62,7 @@ public final class TerminalScreen: Sendable {
     }
 
     /// Gives the terminal back as it was. Again does nothing.
-    public func close() {
+    package func close() {
         let isFirst = isClosed.withLock { isClosed in
             defer { isClosed = true }
             return !isClosed
@@ -69,12 +71,12 @@ public final class TerminalScreen: Sendable {
     }
 
     /// What ^Z does in other programs.
-    public func suspend() {
+    package func suspend() {
         TerminalMode.suspend()
     }
 
     /// Columns and rows; those of a VT100 where the terminal does not tell.
-    public var size: (columns: Int, rows: Int) {
+    package var size: (columns: Int, rows: Int) {
         var size = winsize()
         guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else {
             return (80, 24)
@@ -85,7 +87,7 @@ public final class TerminalScreen: Sendable {
     /// Fills the screen with lines from the top on, cut to its width.
     ///
     /// - Parameter cursor: where the user types; `nil`: nowhere.
-    public func draw(_ lines: [Line], cursor: (column: Int, row: Int)?) {
+    package func draw(_ lines: [Line], cursor: (column: Int, row: Int)?) {
         let (columns, rows) = size
         var output = "\u{1B}[?25l"
         for (row, line) in lines.prefix(rows).enumerated() {

@@ -1,24 +1,26 @@
-/// A line of text that the user is typing, with its cursor.
-public struct TextField: Sendable, Hashable {
-    /// The most bytes of its text, in UTF-8.
-    public static let bound = 100
+// SPDX-License-Identifier: Apache-2.0
 
-    public private(set) var text: String
+/// A line of text that the user is typing, with its cursor.
+package struct TextField: Sendable, Hashable {
+    /// The most bytes of its text, in UTF-8.
+    package static let bound = 100
+
+    package private(set) var text: String
     /// How many characters are before the cursor.
-    public private(set) var cursor: Int
+    package private(set) var cursor: Int
 
     /// - Parameters:
     ///   - text: cut to ``bound``.
     ///   - cursor: moved into the text; `nil`, the default: behind the text.
-    public init(_ text: String = "", cursor: Int? = nil) {
+    package init(_ text: String = "", cursor: Int? = nil) {
         self.text = Self.cut(text)
         self.cursor = min(max(0, cursor ?? .max), self.text.count)
     }
 
-    public var isEmpty: Bool { text.isEmpty }
+    package var isEmpty: Bool { text.isEmpty }
 
     /// - Returns: whether the key is one that a line of text takes.
-    public mutating func take(_ key: Key) -> Bool {
+    package mutating func take(_ key: Key) -> Bool {
         switch key {
         case .text(let typed): insert(typed)
         case .backspace: remove(at: cursor - 1)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 import Synchronization
 import Testing
@@ -43,8 +45,8 @@ func attack(
     AttackReport.shared.end(name, isRefused: met == .refused, isProven: unmet == .succeeded)
 }
 
-/// Tries an attack on something that no code here has, so that there is no defence to switch off: it has to be refused, and
-/// to succeed against a stand-in that has what it looks for. Counted in a number of its own.
+/// Tries an attack on something that no code here has, so that there is no defence to switch off: it has to be refused,
+/// and to succeed against a stand-in that has what it looks for. Counted in a number of its own.
 ///
 /// - Parameters:
 ///   - name: what is attacked how, for the report.

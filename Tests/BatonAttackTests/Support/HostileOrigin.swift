@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonMessages
 import BatonProtocol
@@ -75,8 +77,8 @@ struct HostileOrigin: Sendable {
             progress: { _ in })
     }
 
-    /// Fetches the document into a folder, if it can be had: again where an answer came too late. The floods of the other
-    /// suites hold both threads of Swift's pool for longer than a device may take to answer.
+    /// Fetches the document into a folder, if it can be had: again where an answer came too late. The floods of the
+    /// other suites hold both threads of Swift's pool for longer than a device may take to answer.
     func tryToFetch(
         title: String, type: String = "", by rule: AcceptPolicy.Rule? = nil, into folder: URL, checks: ReceivingChecks
     ) async throws {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// What runs on a lab host for an attacker: raw packets, in the one language that every such machine has.
 enum HostilePrograms {
     /// Writes every frame of the host's link to the file that is its argument, each behind a length of four bytes.
@@ -13,8 +15,8 @@ enum HostilePrograms {
             out.write(struct.pack(">I", len(frame)) + frame)
         """
 
-    /// Prints the ports on which an address takes connections, of those that a program may have that is no service of the
-    /// system. Argument: the address.
+    /// Prints the ports on which an address takes connections, of those that a program may have that is no service of
+    /// the system. Argument: the address.
     static let scanner = """
         import socket, sys
         for port in range(1024, 1 << 16):
@@ -23,8 +25,8 @@ enum HostilePrograms {
                 if not s.connect_ex((sys.argv[1], port)): print(port, flush=True)
         """
 
-    /// Sends each message (a line of hexadecimal digits on standard input) to an address, and prints how many bytes came
-    /// back before the end.
+    /// Sends each message (a line of hexadecimal digits on standard input) to an address, and prints how many bytes
+    /// came back before the end.
     static let prober = """
         import socket, sys
         for line in sys.stdin:
@@ -76,9 +78,9 @@ enum HostilePrograms {
 
         """
 
-    /// Announces a clone of an advertisement, and the real instance as well, at a port and an address of the attacker's.
-    /// Arguments: own address, TXT record in hexadecimal digits, the real instance, the victim's host name, ports. Prints
-    /// `announced` after each round and `hit PORT` for each connection to one of the ports.
+    /// Announces a clone of an advertisement, and the real instance as well, at a port and an address of the
+    /// attacker's. Arguments: own address, TXT record in hexadecimal digits, the real instance, the victim's host name,
+    /// ports. Prints `announced` after each round and `hit PORT` for each connection to one of the ports.
     static let spoofer =
         multicastDNS + """
             own, text, real, host, ports = sys.argv[1], bytes.fromhex(sys.argv[2]), sys.argv[3], sys.argv[4], sys.argv[5:]
@@ -104,8 +106,8 @@ enum HostilePrograms {
                         print("hit", traps[r], flush=True)
             """
 
-    /// A client that believes DNS-SD, as LocalSend's and KDE Connect's kind do: it waits for an SRV record of the service
-    /// with a certain port and connects to the address that came with it. Arguments: own address, ports.
+    /// A client that believes DNS-SD, as LocalSend's and KDE Connect's kind do: it waits for an SRV record of the
+    /// service with a certain port and connects to the address that came with it. Arguments: own address, ports.
     static let believer =
         multicastDNS + """
             s = group(sys.argv[1])
@@ -126,9 +128,9 @@ enum HostilePrograms {
                     break
             """
 
-    /// Says of one instance name that it is somebody else's, whenever a device asks before it takes it (RFC 6762, section 8.1).
-    /// Arguments: own address, which of the names that are asked for. Prints `ready`, and `taken NAME` each
-    /// time.
+    /// Says of one instance name that it is somebody else's, whenever a device asks before it takes it (RFC 6762,
+    /// section 8.1). Arguments: own address, which of the names that are asked for. Prints `ready`, and `taken NAME`
+    /// each time.
     static let claimant =
         multicastDNS + """
             number, names, s = int(sys.argv[2]), [], group(sys.argv[1])
@@ -150,8 +152,8 @@ enum HostilePrograms {
                     print("taken", label, flush=True)
             """
 
-    /// Says to one host alone that an instance has another record, again and again. Arguments: own address, the host's, the
-    /// instance, how many seconds are between two. Each is a number in hexadecimal digits. Prints `begun`.
+    /// Says to one host alone that an instance has another record, again and again. Arguments: own address, the host's,
+    /// the instance, how many seconds are between two. Each is a number in hexadecimal digits. Prints `begun`.
     static let rewriter =
         multicastDNS + """
             own, host, label, pause, s = *sys.argv[1:4], float(sys.argv[4]), group(sys.argv[1])

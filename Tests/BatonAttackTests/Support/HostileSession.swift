@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import BatonProtocol
 
 /// Frames as an attacker writes them, valid or not.

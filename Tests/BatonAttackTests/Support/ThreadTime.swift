@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 // Whose `struct timespec` is seen depends on what else is compiled: hence both.
 import CoreFoundation
 import Glibc

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Baton
 import BatonEventLoop
 import BatonMessages
@@ -28,8 +30,8 @@ struct BridgeChangeTests {
         }
         await send(#""do":"becomeCurrent","activity":"a","type":"org.example.note","# + content(0))
         #expect(await eventually { await node.offered.count == 1 })
-        // What the node is sent is a few of the states that there are. Who looks all the time, first at the title, finds no
-        // older document beside it.
+        // What the node is sent is a few of the states that there are. Who looks all the time, first at the title,
+        // finds no older document beside it.
         let activity = try #require(await bridge.activities["a"])
         let looking = Looking {
             guard let title = activity.title.flatMap({ Int($0) }) else { return false }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Baton
 import BatonAccount
 import BatonMessages
@@ -357,8 +359,8 @@ struct ProgressLineTests {
         #expect(!text.contains("stalled"), "\(text)")
     }
 
-    /// What a terminal shows of what was written: the lines, of which the last is where the cursor is. It knows the sequences
-    /// that progress is drawn with, and fails for any other.
+    /// What a terminal shows of what was written: the lines, of which the last is where the cursor is. It knows the
+    /// sequences that progress is drawn with, and fails for any other.
     private static func shown(_ text: String) throws -> [String] {
         var (lines, row, column) = ([[Character]()], 0, 0)
         var rest = text[...]
@@ -527,7 +529,8 @@ struct ProgressLineTests {
         #expect(!text.contains("\r") && !text.contains("\u{1B}"))
     }
 
-    /// Each name goes through what makes it safe to show on its way to the line, and the line adds its own sequences only.
+    /// Each name goes through what makes it safe to show on its way to the line, and the line adds its own sequences
+    /// only.
     @Test("what other devices are called does nothing in the log, in a message or beside it")
     func log() {
         var log = ErrorOutputLog(level: .info, name: "baton node")

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A condition that a test waits for, until a deadline.
 func eventually(
     within limit: Duration = .seconds(20), _ condition: @Sendable () async throws -> Bool

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonProtocol
 import CLinux
 import Foundation
@@ -102,8 +104,9 @@ struct InodeTests {
         #expect(code == .sourceChanged)
     }
 
-    /// Two files, each in a folder of its own, of which nothing differs but their numbers, their content and when they were
-    /// made: what a copy that keeps times leaves. Their folders can change names without a sign of it in the files.
+    /// Two files, each in a folder of its own, of which nothing differs but their numbers, their content and when they
+    /// were made: what a copy that keeps times leaves. Their folders can change names without a sign of it in the
+    /// files.
     private func makeTwins(in folder: FilePath) async throws {
         let (one, other) = (folder.appending("1/file"), folder.appending("2/file"))
         for file in [one, other] { try SystemCalls.call { mkdir(file.removingLastComponent().string, 0o755) } }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonProtocol
 import Glibc
 import SystemPackage
@@ -87,7 +89,8 @@ struct ResumeFixture {
             ledger: try ledger ?? nextStart(), identity: identity)
     }
 
-    /// Does something while a folder stands in the destination's place, as the root of a disk does that is mounted there.
+    /// Does something while a folder stands in the destination's place, as the root of a disk does that is mounted
+    /// there.
     func mounted(_ disk: FilePath, _ body: () async throws -> Void) async throws {
         let mounted = try MountedFolder(disk, at: folder)
         try await body()

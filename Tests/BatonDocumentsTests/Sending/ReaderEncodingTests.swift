@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonProtocol
 import BatonTestSupport
@@ -120,7 +122,8 @@ struct ReaderEncodingTests {
             try await writer.write(records.buffer)
             pool.release(records.buffer)
         }
-        // 299 of them are not empty: 314 KiB and their records are one buffer, a whole chunk is the next, its end another.
+        // 299 of them are not empty: 314 KiB and their records are one buffer, a whole chunk is the next, its end
+        // another.
         #expect(buffers.count == 3, "\(buffers)")
         try await writer.finish()
         let arrived = try await writer.commit()
@@ -237,7 +240,8 @@ struct ReaderEncodingTests {
         let layout = document.tree.layout
         let records = take(wire, of: layout.allChunks, in: layout)
         #expect(records.filter { $0.chunk % 3 != 2 }.allSatisfy { $0.encoding == (areHoles ? 1 : 3) })
-        // Behind holes it is known that the link is waited for, and what it takes for a byte from the first plain ones on.
+        // Behind holes it is known that the link is waited for, and what it takes for a byte from the first plain ones
+        // on.
         #expect(records.count { $0.chunk % 3 == 2 && $0.encoding == 2 } >= 6)
     }
 

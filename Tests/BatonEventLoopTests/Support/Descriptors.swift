@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import Glibc
 import Testing
 
-/// Descriptors of a process of its own, in which Dispatch takes the lowest free number for a moment: once a second it opens
-/// a file of each thread.
+/// Descriptors of a process of its own, in which Dispatch takes the lowest free number for a moment: once a second it
+/// opens a file of each thread.
 enum Descriptors {
     /// Opens a file under a number that Dispatch does not come to.
     static func openNull() -> Int32 {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// A terminal of a command's own, whose person answers questions.
 enum LabTerminalAnswers {
     /// Runs a command at it.

@@ -1,8 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonTestSupport
 import Foundation
 import Testing
 
-/// Web pages across hosts: the application that a page's host lists, after a real HTTPS server was asked, or the browser.
+/// Web pages across hosts: the application that a page's host lists, after a real HTTPS server was asked, or the
+/// browser.
 @Suite(
     .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
 struct LabWebPageTests {

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """Takes part in handoffs from another language, by `baton application`: see Sources/BatonCLI/Application/Protocol.md.
 
 client.py offer|continue|stumble BATON MANIFEST LOG

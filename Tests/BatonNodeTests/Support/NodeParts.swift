@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonDocuments
 import BatonEventLoop
 import BatonMessages
@@ -13,8 +15,8 @@ import SystemPackage
 @testable import BatonNode
 @testable import BatonWeb
 
-/// What a node of an account's first device is made of. It neither listens nor announces itself, and hears what the test
-/// lets be announced.
+/// What a node of an account's first device is made of. It neither listens nor announces itself, and hears what the
+/// test lets be announced.
 struct NodeParts {
     let account: TestAccount
     let loop = EventLoop(name: "parts")

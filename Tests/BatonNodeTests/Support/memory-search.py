@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # Runs a command that handles an account key, and says where in its memory the key is: when it is asked, and when the
 # command ends. Needs root.
 #

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 # Runs a program on a kernel that lacks some calls, as it seems to the program and to whatever it starts: a filter
 # (seccomp(2)) answers them as a file system or a container without them does.
 #

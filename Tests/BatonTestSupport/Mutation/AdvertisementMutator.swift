@@ -1,26 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Makes TXT records that nobody sealed out of ones that devices did: what somebody can send who sees an account's
 /// advertisements and has none of its keys.
-public struct AdvertisementMutator {
+package struct AdvertisementMutator {
     /// Where the parts of a sealed form lie: salt, nonce, cipher text, tag.
     private static let parts = [0..<16, 16..<28, 28..<480, 480..<496]
 
     private let records: [[[UInt8]]]
     private let blobs: [[UInt8]]
 
-    /// - Parameter records: Real advertisements as strings, as sealing gives them: `v=1`, `a=...`, `b=...`. Two or more.
-    public init(records: [[[UInt8]]]) {
+    /// - Parameter records: Real advertisements as strings, as sealing gives them: `v=1`, `a=...`, `b=...`. Two or
+    ///   more.
+    package init(records: [[[UInt8]]]) {
         precondition(records.count > 1, "parts are swapped between two advertisements")
         self.records = records
         blobs = records.map { Array($0[1].dropFirst(2) + $0[2].dropFirst(2)) }
     }
 
     /// The raw form of a record: each string behind a byte with its length.
-    public static func raw(_ strings: [[UInt8]]) -> [UInt8] {
+    package static func raw(_ strings: [[UInt8]]) -> [UInt8] {
         strings.flatMap { [UInt8($0.count)] + $0 }
     }
 
     /// The next raw record. Now and then it has the seal of a real one, in other clothes or none at all.
-    public func next(using generator: inout SeededGenerator) -> [UInt8] {
+    package func next(using generator: inout SeededGenerator) -> [UInt8] {
         let one = Int.random(in: records.indices, using: &generator)
         let other = (one + Int.random(in: 1..<records.count, using: &generator)) % records.count
         switch Int.random(in: 0..<12, using: &generator) {
@@ -34,8 +37,9 @@ public struct AdvertisementMutator {
     }
 
     /// A raw record with the seal of a real one, unchanged, in other clothes: keys in the other case, strings that say
-    /// nothing here between its own, those in another order, or one of them twice. Every device of the account opens it.
-    public func disguised(using generator: inout SeededGenerator) -> [UInt8] {
+    /// nothing here between its own, those in another order, or one of them twice. Every device of the account opens
+    /// it.
+    package func disguised(using generator: inout SeededGenerator) -> [UInt8] {
         var strings = records[Int.random(in: records.indices, using: &generator)]
         for place in strings.indices where Bool.random(using: &generator) { strings[place][0] ^= 0x20 }
         strings.shuffle(using: &generator)

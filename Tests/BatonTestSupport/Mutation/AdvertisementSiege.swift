@@ -1,13 +1,15 @@
-public import BatonAccount
+// SPDX-License-Identifier: Apache-2.0
+
+package import BatonAccount
 
 /// Mutated advertisements against a device that knows the real ones, and what became of them.
-public struct AdvertisementSiege {
+package struct AdvertisementSiege {
     /// Records that were refused: no key of the account opened them.
-    public private(set) var refused = 0
+    package private(set) var refused = 0
     /// Records whose seal was a real one's, unchanged: opened, and counted for nothing.
-    public private(set) var known = 0
+    package private(set) var known = 0
     /// What should not be: records that were accepted, or taken for a member's, or that changed the guard. At most 16.
-    public private(set) var breaches: [[UInt8]] = []
+    package private(set) var breaches: [[UInt8]] = []
 
     private let mutator: AdvertisementMutator
     private let opener: AdvertisementOpener
@@ -18,7 +20,7 @@ public struct AdvertisementSiege {
     /// - Parameters:
     ///   - records: Real advertisements as sealing gives them, in the order in which they were sealed.
     ///   - opener: Of a device that opens them all.
-    public init(records: [[[UInt8]]], opener: AdvertisementOpener) throws {
+    package init(records: [[[UInt8]]], opener: AdvertisementOpener) throws {
         mutator = AdvertisementMutator(records: records)
         self.opener = opener
         var real: Set<Advertisement> = []
@@ -33,10 +35,10 @@ public struct AdvertisementSiege {
     }
 
     /// Whether the guard is as it was before the first round.
-    public var isStateUnchanged: Bool { replays == before }
+    package var isStateUnchanged: Bool { replays == before }
 
     /// Sends so many mutated records.
-    public mutating func run(rounds: Int, using generator: inout SeededGenerator) {
+    package mutating func run(rounds: Int, using generator: inout SeededGenerator) {
         for _ in 0..<rounds {
             let record = mutator.next(using: &generator)
             let isGood: Bool

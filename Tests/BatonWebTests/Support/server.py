@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+
 """A web host of a test, over HTTPS on loopback: what it answers to a path stands in a file of the test.
 
 usage: server.py CERTIFICATE KEY FOLDER ADDRESS [old] [PORT]

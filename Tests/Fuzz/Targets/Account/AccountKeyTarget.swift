@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import BatonAccount
 
 /// The text that a person types or pipes in as the account key.

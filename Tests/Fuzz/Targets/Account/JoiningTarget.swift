@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import BatonAccount
 
 /// What a device that joins opens with the account key itself, under lists that it does not know.
 ///
-/// The first byte of an input says what the rest is: a raw record, as a stranger sends it; or salt and plain text, sealed
-/// and signed by a device of the account under the list that the salt names, in the generation that the second byte says.
+/// The first byte of an input says what the rest is: a raw record, as a stranger sends it; or salt and plain text,
+/// sealed and signed by a device of the account under the list that the salt names, in the generation that the second
+/// byte says.
 enum JoiningTarget: FuzzTarget {
     static let name = "joining"
     static let maximumLength = 1300

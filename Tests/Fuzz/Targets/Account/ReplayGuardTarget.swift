@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import BatonAccount
 
 /// The file of the replay guard, and what advertisements make of it.

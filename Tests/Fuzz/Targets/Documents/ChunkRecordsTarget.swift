@@ -1,12 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonProtocol
 
 @testable import BatonDocuments
 
 /// Chunk records in every encoding, cut anywhere: what a device that is asked for a document sends.
 ///
-/// Nothing is handed on beyond its chunk, a chunk counts as intact only with the checksum of what was handed on, and how
-/// the stream is cut makes no difference. An input says how large the document's files are, and then for each chunk what
-/// its record is made of.
+/// Nothing is handed on beyond its chunk, a chunk counts as intact only with the checksum of what was handed on, and
+/// how the stream is cut makes no difference. An input says how large the document's files are, and then for each chunk
+/// what its record is made of.
 enum ChunkRecordsTarget: FuzzTarget {
     static let name = "chunk-records"
     static let maximumLength = 1024

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import BatonDocuments
 
 /// A compressed chunk, as a peer may send it: it fills the chunk's place exactly, or is refused.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import BatonDocuments
 
 /// A delta, and the signatures that another one would be made from, as a peer may send them.

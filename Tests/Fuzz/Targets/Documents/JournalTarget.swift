@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import Glibc
 import SystemPackage
 
 @testable import BatonDocuments
 
-/// The journal of an unfinished document, damaged: what it says is never more than was written of chunks that there are.
+/// The journal of an unfinished document, damaged: what it says is never more than was written of chunks that there
+/// are.
 ///
 /// It is a file of this device, which a peer fills by what it sends; a power cut damages it. The first byte of an input
 /// tells how it is made: of the input's bytes alone, or of entries, marks and losses with damage.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// One parser, or one state machine, that a peer or a stranger can feed.
 protocol FuzzTarget: SendableMetatype {
     /// What Scripts/fuzz calls it, and its folder of inputs.

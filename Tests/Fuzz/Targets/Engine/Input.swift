@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// An input that is read from the front. Where it is at its end, every byte is 0.
 struct Input {
     private var rest: UnsafeRawBufferPointer

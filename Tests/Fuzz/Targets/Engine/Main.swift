@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import SystemPackage
 
 /// libFuzzer's entry point: runs the engine with the command line, and calls `test` for every input.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import SwiftProtobuf
 import SystemPackage
 
@@ -7,8 +9,8 @@ import SystemPackage
 
 /// URLs of files in user info: as another device's node names them, and as an application of this device does.
 ///
-/// The first byte of an input says what the rest is (bit 0: a line for each URL, or else a message), who sends it (bit 1:
-/// an application, whose URLs are in the shared folder), whether a document goes with it (bit 2) and whether this
+/// The first byte of an input says what the rest is (bit 0: a line for each URL, or else a message), who sends it (bit
+/// 1: an application, whose URLs are in the shared folder), whether a document goes with it (bit 2) and whether this
 /// device's own copy of that will do (bit 3).
 enum SharedFilesTarget: FuzzTarget {
     static let name = "shared-files"

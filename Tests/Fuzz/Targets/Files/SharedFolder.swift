@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import Glibc
 import Logging
@@ -6,8 +8,8 @@ import SystemPackage
 @testable import BatonDocuments
 @testable import BatonNode
 
-/// A folder that is shared as `Docs`, with files and links in it, and who translates URLs of it: one for all inputs of a
-/// process.
+/// A folder that is shared as `Docs`, with files and links in it, and who translates URLs of it: one for all inputs of
+/// a process.
 ///
 /// It lies in TMPDIR, which Scripts/fuzz makes and removes.
 struct SharedFolder: Sendable {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FoundationEssentials
 import SwiftProtobuf
 
@@ -5,7 +7,8 @@ import SwiftProtobuf
 @testable import BatonMessages
 @testable import BatonNode
 
-/// Every message that a peer sends as the payload of OPEN and RESPONSE, or as a record: decoded under the limit of depth.
+/// Every message that a peer sends as the payload of OPEN and RESPONSE, or as a record: decoded under the limit of
+/// depth.
 ///
 /// The first byte of an input chooses the type.
 enum MessagesTarget: FuzzTarget {

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import Baton
 
 /// User info as JSON text, and the JSON reader itself.

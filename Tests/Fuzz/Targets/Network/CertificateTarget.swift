@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import COpenSSL
 
 @testable import BatonAccount
 @testable import BatonTLS
 
-/// The certificate that the other side of a connection shows: who has a token of the account reaches it, and who answers
-/// a dial.
+/// The certificate that the other side of a connection shows: who has a token of the account reaches it, and who
+/// answers a dial.
 enum CertificateTarget: FuzzTarget {
     static let name = "certificate"
     static let maximumLength = 4096

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import FoundationEssentials
 import SwiftProtobuf
 import SystemPackage
@@ -8,8 +10,8 @@ import SystemPackage
 @testable import BatonMessages
 @testable import BatonNode
 
-/// What an application asks of its node over the local socket: whatever it offers is refused, or can be announced, listed
-/// and handed over, and whatever it says of itself is refused, or can be chosen by.
+/// What an application asks of its node over the local socket: whatever it offers is refused, or can be announced,
+/// listed and handed over, and whatever it says of itself is refused, or can be chosen by.
 enum LocalRequestTarget: FuzzTarget {
     static let name = "local-request"
     static let maximumLength = 4096
@@ -54,7 +56,8 @@ enum LocalRequestTarget: FuzzTarget {
         } catch { fatalError("\(error)") }
     }()
 
-    /// What an application reads is what it asked for of what the document has, and is in the chunks that are asked for.
+    /// What an application reads is what it asked for of what the document has, and is in the chunks that are asked
+    /// for.
     private static func check(_ request: WireDocumentReadRequest) throws {
         let range: FileRange
         do throws(HandoffError) {

@@ -1,12 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import BatonAccount
 @testable import BatonTLS
 
 /// What answers a node that dials: whoever repeats an announcement on another link is dialled there, and says what he
 /// likes.
 ///
-/// The first byte of an input is the size of the pieces; its highest bit says that the rest is the whole answer. Else an
-/// honest server of this account answers, or with the second bit a stranger's, and the rest are changes of its answer,
-/// three bytes each: where, and what is added to the byte there.
+/// The first byte of an input is the size of the pieces; its highest bit says that the rest is the whole answer. Else
+/// an honest server of this account answers, or with the second bit a stranger's, and the rest are changes of its
+/// answer, three bytes each: where, and what is added to the byte there.
 enum TLSClientTarget: FuzzTarget {
     static let name = "tls-client"
     static let maximumLength = 4096
@@ -80,7 +82,8 @@ enum TLSClientTarget: FuzzTarget {
             expectedPeer: AdvertisementTarget.Fixture.shared.identity.id.description)
         _ = try hello.handshake()
         let flight = try answer(to: Array(wire[..<hello.nextOutput(into: wire)]), from: contexts.member)
-        // One for another ClientHello; an alert, a record of another kind, another protocol; both honest ones, in pieces too.
+        // One for another ClientHello; an alert, a record of another kind, another protocol; both honest ones, in
+        // pieces too.
         return [
             [0x80] + flight, [0x81] + flight, [0x80, 21, 3, 3, 0, 2, 2, 40], [0x80, 23, 3, 3, 0, 1, 0],
             [0x80] + Array("HTTP/1.1 200 OK\r\n\r\n".utf8), [0], [1], [0x40], [0x41],

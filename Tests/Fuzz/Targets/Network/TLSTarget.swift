@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import BatonAccount
 @testable import BatonNode
 @testable import BatonTLS
@@ -71,7 +73,8 @@ enum TLSTarget: FuzzTarget {
         expect((session.receivedServerName?.utf8.count ?? 0) <= 255, "a long server name")
     }
 
-    /// Whatever has come of it: once it is known it stays what it is, and until then it is known how much more it takes.
+    /// Whatever has come of it: once it is known it stays what it is, and until then it is known how much more it
+    /// takes.
     private static func checkFirstMessage(_ said: [UInt8]) {
         let whole = said.withUnsafeBytes { FirstMessage($0) }
         if case .token(let name) = whole {

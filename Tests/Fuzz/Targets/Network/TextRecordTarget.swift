@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import BatonDiscovery
 
 /// TXT records, instance names, and the history of an instance's records, as Avahi reports them.

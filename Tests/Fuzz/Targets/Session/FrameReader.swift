@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 /// Takes a stream of frames apart by the specification alone, without the code under test.
 struct FrameReader {
     struct Frame {

@@ -1,6 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import BatonProtocol
 
-/// What a session may do, as the specification has it: kept beside the session from the bytes that went in and came out.
+/// What a session may do, as the specification has it: kept beside the session from the bytes that went in and came
+/// out.
 struct SessionModel {
     private struct Life {
         var isLocal: Bool

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import BatonProtocol
 
 /// A session with an application, a clock and a socket that do what an input says.

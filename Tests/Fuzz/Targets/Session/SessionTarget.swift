@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import BatonProtocol
 
 /// The frame decoder and the state of a connection: bytes of a peer in any pieces, in any state that an application, a
 /// clock and a socket can bring about.
 ///
-/// An input is a byte of settings, then steps. Most bytes of the peer come as frames whose streams exist, or noise would
-/// reach nothing behind HELLO.
+/// An input is a byte of settings, then steps. Most bytes of the peer come as frames whose streams exist, or noise
+/// would reach nothing behind HELLO.
 enum SessionTarget: FuzzTarget {
     static let name = "session"
     static let maximumLength = 2048

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 @testable import BatonTLS
 
 /// A file of a web host that says that it is signed: the message, its certificates, and what is believed in the end.

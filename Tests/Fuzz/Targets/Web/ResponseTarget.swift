@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+
 import BatonEventLoop
 import BatonTLS
 
@@ -7,8 +9,8 @@ import BatonTLS
 /// libcurl takes it apart, and what it calls judges.
 ///
 /// The first byte of an input is how large the records are that the rest comes in; its highest bit ends the connection
-/// without an end of TLS. The second says how often the first header is said, in sixteens, and the third how many KiB of its
-/// last byte follow, so that both bounds are reached.
+/// without an end of TLS. The second says how often the first header is said, in sixteens, and the third how many KiB
+/// of its last byte follow, so that both bounds are reached.
 enum ResponseTarget: FuzzTarget {
     static let name = "response"
     static let maximumLength = 4096
