@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a device tells the other devices of its account, and nobody else, over DNS-SD.
+/// The announcement of a device to the other devices of its account, carried by DNS-SD.
 ///
-/// One that came out of ``AdvertisementOpener`` was sealed by a member of the account and signed by `device`'s key.
+/// ``AdvertisementOpener`` returns only advertisements that a member of the account sealed and that `device` signed.
 package struct Advertisement: Sendable, Hashable {
     /// Epochs are below this, so that they fit a signed 64-bit number everywhere.
     package static let maximumEpoch: UInt64 = 1 << 63
@@ -10,7 +10,7 @@ package struct Advertisement: Sendable, Hashable {
     /// The longest time to live, in seconds; renewed at half.
     package static let maximumTimeToLive: UInt16 = 120
 
-    /// The lowest port that is advertised or dialled: nobody is sent to a system service.
+    /// The lowest port that is advertised or dialled, so that no connection goes to a system service.
     package static let minimumPort: UInt16 = 1024
 
     /// Which device; the id of `publicKey`.
@@ -25,10 +25,10 @@ package struct Advertisement: Sendable, Hashable {
     /// Rises with each advertisement of one epoch, renewals included.
     package let sequence: UInt64
 
-    /// Sixteen bytes for the tokens of those who dial this device; see ``GateToken``.
+    /// Sixteen bytes that go into the tokens of devices that dial this one; see ``GateToken``.
     package let gateNonce: [UInt8]
 
-    /// What the device says.
+    /// The part that the node fills in.
     package let content: AdvertisementContent
 }
 
@@ -37,7 +37,7 @@ package struct AdvertisementContent: Sendable, Hashable {
     /// The most addresses in one advertisement.
     package static let maximumAddressCount = 8
 
-    /// The most bytes of addresses: each costs 5 (IPv4) or 17 (IPv6). Bounds what is taken from the title.
+    /// The most bytes of addresses: each costs 5 (IPv4) or 17 (IPv6). The title gets the room that is left.
     package static let maximumAddressBytes = 72
 
     /// How long this may be believed after it was received, in seconds: 1 to 120.
@@ -46,8 +46,7 @@ package struct AdvertisementContent: Sendable, Hashable {
     /// The TCP port the device listens on: 1024 or above.
     package var port: UInt16
 
-    /// Where the device can be reached, the preferred address first. Sealing leaves out what does not fit; see
-    /// ``fitting(_:)``.
+    /// The addresses of the device, the preferred one first. Sealing drops those that do not fit; see ``fitting(_:)``.
     package var addresses: [NetworkAddress]
 
     /// The device's name, 1 to 63 bytes of UTF-8 without control characters.
@@ -56,8 +55,8 @@ package struct AdvertisementContent: Sendable, Hashable {
     /// The current activity, or nil for an idle device.
     package var current: AdvertisedActivity?
 
-    /// The number of other activities of a device that changes more often than it may announce, or offers that many:
-    /// what it offers now is known by asking it.
+    /// The count of a device that has this many other activities, or that changes them more often than it may announce.
+    /// Ask the device to learn what it offers.
     package static let uncountedActivities: UInt8 = 255
 
     /// How many activities there are beside the current one, or ``uncountedActivities``.
@@ -76,17 +75,18 @@ package struct AdvertisementContent: Sendable, Hashable {
         self.otherActivities = otherActivities
     }
 
-    /// The addresses that one advertisement holds: in order, without repetitions, ``NetworkAddress/Scope/invalid`` ones
-    /// and ``NetworkAddress/Scope/loopback`` ones (who dials such an address dials himself), each taken while the
-    /// bounds on count and bytes allow it.
+    /// The addresses that one advertisement holds, in order and without repetitions.
+    ///
+    /// ``NetworkAddress/Scope/invalid`` addresses are dropped, and so are ``NetworkAddress/Scope/loopback`` ones, which
+    /// would lead the receiver to itself. The rest is cut at the bounds on count and bytes.
     package static func fitting(_ addresses: [NetworkAddress]) -> [NetworkAddress] {
         fitting(addresses, without: unusable)
     }
 
-    /// The scopes whose addresses nobody else can dial.
+    /// The scopes whose addresses no other device can dial.
     static let unusable: Set<NetworkAddress.Scope> = [.invalid, .loopback]
 
-    /// - Parameter scopes: what is left out; tests of attacks see what that is good for.
+    /// - Parameter scopes: the scopes to drop. Only the tests of attacks pass others than the default.
     static func fitting(
         _ addresses: [NetworkAddress], without scopes: Set<NetworkAddress.Scope>
     ) -> [NetworkAddress] {
@@ -102,7 +102,7 @@ package struct AdvertisementContent: Sendable, Hashable {
     }
 }
 
-/// The current activity of a device, as far as others may know before a user accepts it.
+/// The current activity of a device: the part that others may see before a user accepts.
 package struct AdvertisedActivity: Sendable, Hashable {
     /// How many bytes an activity's id has.
     package static let idCount = 16
@@ -113,10 +113,11 @@ package struct AdvertisedActivity: Sendable, Hashable {
     /// The longest type, in bytes of UTF-8.
     package static let maximumTypeCount = 96
 
-    /// The longest title, in bytes of UTF-8; less is left where type, name and addresses are long, never below 41.
+    /// The longest title, in bytes of UTF-8. A long type, name or list of addresses leaves less, but never less than
+    /// 41.
     package static let maximumTitleCount = 255
 
-    /// What is true of the activity.
+    /// Properties of the activity.
     package struct Flags: OptionSet, Sendable, Hashable {
         /// The byte on the wire; bits this version does not name are kept.
         package let rawValue: UInt8
@@ -126,7 +127,7 @@ package struct AdvertisedActivity: Sendable, Hashable {
             self.rawValue = rawValue
         }
 
-        /// There is a web page to open where no application takes the activity.
+        /// A web page can be opened if no application continues the activity.
         package static let webPage = Flags(rawValue: 1)
         /// The activity supports continuation streams.
         package static let streams = Flags(rawValue: 2)
@@ -134,7 +135,7 @@ package struct AdvertisedActivity: Sendable, Hashable {
         package static let document = Flags(rawValue: 4)
         /// Only one device may hold a claim.
         package static let exclusive = Flags(rawValue: 8)
-        /// The title is longer than what stands here; set by sealing.
+        /// The title here is the beginning of a longer one. Set by sealing.
         package static let titleCut = Flags(rawValue: 16)
     }
 
@@ -144,14 +145,14 @@ package struct AdvertisedActivity: Sendable, Hashable {
     /// The type in reverse DNS form, 1 to 96 bytes of UTF-8 without control characters.
     package var type: String
 
-    /// Eight bytes that tell whose applications may take it.
+    /// Eight bytes that name the team whose applications may continue the activity.
     package var teamTag: [UInt8]
 
-    /// Of the activity's content, as its application counts, so that one that cannot read it declines before its user
-    /// waits; 0 where none is stated.
+    /// The version of the activity's content, counted by its application; 0 if none is stated. An application that
+    /// cannot read this version declines before its user waits.
     package var version: UInt32
 
-    /// What is true of the activity.
+    /// Properties of the activity.
     package var flags: Flags
 
     /// The document's size in bytes; 0 without a document.
@@ -160,7 +161,7 @@ package struct AdvertisedActivity: Sendable, Hashable {
     /// For how many seconds it had been current when this was sealed. An age and no time, since clocks differ.
     package var age: UInt32
 
-    /// What the user reads. Sealing replaces control characters by spaces and cuts it between two characters.
+    /// The title that users read. Sealing replaces control characters by spaces and cuts it between two characters.
     package var title: String
 
     /// An activity to advertise; nothing is checked before it is sealed.

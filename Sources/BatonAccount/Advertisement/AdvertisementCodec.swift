@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The plain text of an advertisement, before it is signed and sealed: 388 bytes, whatever it says.
+/// The plain text of an advertisement, before it is signed and sealed. It always has 388 bytes.
 ///
 ///     u8 format = 1 | 32 public key | u64 epoch | u64 sequence | u16 time to live | u16 port | 16 gate nonce
 ///     u8 other activities | u8 state: 0 idle, 1 with an activity
@@ -10,8 +10,8 @@
 ///                       u8 length | type | u8 length | title
 ///     zeros
 ///
-/// Numbers are big endian. What follows the last field is zero in this version and ignored, so that a later one can
-/// add fields that older receivers pass over.
+/// Numbers are big endian. The bytes behind the last field are zero in this version, and receivers ignore them, so that
+/// a later version can add fields.
 enum AdvertisementCodec {
     /// The layout that this code writes, and the only one it reads.
     static let format: UInt8 = 1
@@ -84,7 +84,7 @@ enum AdvertisementCodec {
         }
     }
 
-    /// Whether a time to live is one that is believed: 1 to 120 seconds.
+    /// Whether a time to live is acceptable: 1 to 120 seconds.
     static func isTimeToLive(_ seconds: UInt16) -> Bool {
         (1...Advertisement.maximumTimeToLive).contains(seconds)
     }

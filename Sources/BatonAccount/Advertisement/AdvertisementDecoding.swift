@@ -4,8 +4,8 @@ extension AdvertisementCodec {
     /// Reads a plain text of exactly ``size`` bytes.
     ///
     /// - Parameters:
-    ///   - lowestPort: below it a port is out of bounds.
-    ///   - unusable: whose addresses are out of bounds.
+    ///   - lowestPort: the lowest acceptable port.
+    ///   - unusable: the scopes whose addresses are rejected.
     static func decode(
         _ bytes: [UInt8], lowestPort: UInt16 = Advertisement.minimumPort,
         unusable: Set<NetworkAddress.Scope> = AdvertisementContent.unusable
@@ -26,7 +26,8 @@ extension AdvertisementCodec {
         let state = try reader.integer(UInt8.self)
         guard state <= 1 else { throw .malformed(.state) }
         let name = try reader.text(.deviceName, 1...DeviceName.maximumCount)
-        // As each device writes its own: a name that is not taken from disk again would be forgotten with its device.
+        // A name must be in the form in which each device writes its own: the store rejects any other form when it
+        // loads.
         guard (try? DeviceName.validated(name)) == name else { throw .malformed(.deviceName) }
         let addresses = try decodeAddresses(&reader, without: unusable)
         let activity = state == 1 ? try decodeActivity(&reader) : nil
@@ -52,8 +53,8 @@ extension AdvertisementCodec {
             }
             addresses.append(address)
         }
-        // Exactly what a sender is allowed to write: bounds, no repetition, none that names no single host or the
-        // receiver itself.
+        // The addresses must be exactly as a sender may write them: within the bounds, each once, and none that names
+        // several hosts or the receiver itself.
         guard AdvertisementContent.fitting(addresses, without: unusable) == addresses else {
             throw .malformed(.address)
         }

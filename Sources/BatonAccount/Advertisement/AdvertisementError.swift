@@ -45,7 +45,7 @@ package enum AdvertisementRejection: Error, Equatable, CustomStringConvertible {
     case unsupportedVersion
     /// The sealed part does not have the one size it can have.
     case wrongSize(Int)
-    /// No key that is known here opens it: another account's, a later generation's, or changed on the way.
+    /// No known key opens it: it belongs to another account or a later generation, or it was changed on the way.
     case unopenable
     /// It opened, but says it has a layout that this program does not know.
     case unknownFormat(UInt8)
@@ -57,7 +57,7 @@ package enum AdvertisementRejection: Error, Equatable, CustomStringConvertible {
     /// in.
     case own(epoch: UInt64)
 
-    /// Whether a member of the account made it, so that it is worth a line in the log.
+    /// Whether a member of the account made it, which makes it worth a line in the log.
     package var isByMember: Bool {
         switch self {
         case .oversized, .malformedRecord, .unsupportedVersion, .wrongSize, .unopenable, .own: false

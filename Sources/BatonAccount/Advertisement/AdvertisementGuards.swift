@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What keeps an advertisement from strangers, and strangers from making one. Every program has all of it: only the
-/// tests of attacks, inside this package, leave one out, to see that nothing else stands in the way.
+/// The defences that keep strangers from reading or making advertisements. Programs always have all of them; tests of
+/// attacks, inside this package, leave one out to show that it is needed.
 package struct AdvertisementGuards: OptionSet, Sendable {
     package let rawValue: UInt8
 
@@ -9,9 +9,9 @@ package struct AdvertisementGuards: OptionSet, Sendable {
         self.rawValue = rawValue
     }
 
-    /// The account's seal: who has not its key reads nothing, and writes nothing that is believed.
+    /// The account's seal: without its key nobody can read an advertisement or make one that is accepted.
     package static let seal = AdvertisementGuards(rawValue: 1)
-    /// One size, whatever is said.
+    /// One size for every advertisement.
     package static let size = AdvertisementGuards(rawValue: 2)
     /// The device's signature: no other device of the account speaks in its name.
     package static let signature = AdvertisementGuards(rawValue: 4)

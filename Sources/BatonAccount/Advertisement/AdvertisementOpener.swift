@@ -2,8 +2,8 @@
 
 /// Opens the advertisements of the account's other devices.
 ///
-/// An immutable value: opening changes nothing, so that a stranger's record leaves no trace. What opened then goes
-/// through a ``ReplayGuard``.
+/// An immutable value: opening changes nothing, so that a stranger's record leaves no trace. Pass each opened
+/// advertisement through a ``ReplayGuard``.
 package struct AdvertisementOpener: Sendable {
     private let keys: [GenerationKeys]
     private let ownDevice: DeviceID
@@ -19,23 +19,22 @@ package struct AdvertisementOpener: Sendable {
         self.init(keys: keys, ownDevice: ownDevice, guards: .all)
     }
 
-    /// The same, for tests that leave out what guards an advertisement.
+    /// An opener without some of the guards, for tests.
     init(keys: [GenerationKeys], ownDevice: DeviceID, guards: AdvertisementGuards) {
         self.guards = guards
         self.keys = keys
         self.ownDevice = ownDevice
     }
 
-    /// The same, that tries other keys.
+    /// A copy that tries other keys.
     package func trying(_ keys: [GenerationKeys]) -> AdvertisementOpener {
         AdvertisementOpener(keys: keys, ownDevice: ownDevice, guards: guards)
     }
 
     /// Opens a raw TXT record: strings, each behind a byte with its length.
     ///
-    /// - Returns: The advertisement, sealed with the account's key and signed by the device it names, and the keys that
-    ///   opened it, which are the ones to mint a ``GateToken`` with.
-    /// - Throws: Why the record counts for nothing.
+    /// - Returns: The verified advertisement, and the keys that opened it. Mint a ``GateToken`` with these keys.
+    /// - Throws: ``AdvertisementRejection``.
     package func open(
         _ record: [UInt8]
     ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {

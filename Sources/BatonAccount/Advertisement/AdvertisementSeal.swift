@@ -3,7 +3,7 @@
 import Crypto
 import FoundationEssentials
 
-/// The sealed form of an advertisement: 496 bytes, whatever it says.
+/// The sealed form of an advertisement. It always has 496 bytes.
 ///
 ///     16 salt S | 12 nonce | AES-256-GCM of (388 plain text | 64 signature) | 16 tag
 ///
@@ -21,15 +21,15 @@ enum AdvertisementSeal {
     /// The size of the sealed form, in bytes.
     static let size = saltCount + nonceCount + AdvertisementCodec.size + signatureCount + tagCount
 
-    /// What the device signs. The label keeps the signature from meaning anything elsewhere, and the salt binds it to
-    /// the period.
+    /// The message that the device signs. The label keeps the signature from meaning anything elsewhere, and the salt
+    /// binds it to the period.
     static func signedMessage(salt: some Sequence<UInt8>, plain: [UInt8]) -> [UInt8] {
         Array("baton advertisement/1".utf8) + salt + plain
     }
 
     /// Seals plain text and signature.
     ///
-    /// - Parameter isEncrypted: false only where a test sees what that is good for.
+    /// - Parameter isEncrypted: false only in tests of attacks.
     static func seal(
         plain: [UInt8], signature: [UInt8], salt: [UInt8], key: SecretBytes, nonce: [UInt8] = randomBytes(nonceCount),
         isEncrypted: Bool = true
@@ -40,14 +40,14 @@ enum AdvertisementSeal {
         return salt + nonce + box.ciphertext + box.tag
     }
 
-    /// What was in a sealed form; its signature is not verified yet.
+    /// The contents of a sealed form, whose signature is not verified yet.
     struct Opened {
         let plain: [UInt8]
         let signature: [UInt8]
 
-        /// The advertisement, when the device that it names signed it.
+        /// The advertisement, or nil if the device that it names did not sign it.
         ///
-        /// - Parameter isSigned: false only where a test sees what the signature is good for.
+        /// - Parameter isSigned: false only in tests of attacks.
         func verified(
             salt: some Sequence<UInt8>, notOf ownDevice: DeviceID, isSigned: Bool = true
         ) throws(AdvertisementRejection) -> Advertisement {
@@ -62,9 +62,9 @@ enum AdvertisementSeal {
         }
     }
 
-    /// Opens a sealed form; nil when the key is not the one.
+    /// Opens a sealed form. Returns nil if the key does not fit.
     ///
-    /// - Parameter isEncrypted: false only where a test sees what that is good for.
+    /// - Parameter isEncrypted: false only in tests of attacks.
     static func open(_ blob: [UInt8], key: SecretBytes, isEncrypted: Bool = true) -> Opened? {
         let body = saltCount + nonceCount
         guard isEncrypted else {

@@ -5,7 +5,7 @@
 /// A value; the node keeps one for as long as it runs, under the epoch of this run.
 package struct AdvertisementSealer: Sendable {
     private let identity: DeviceIdentity
-    /// What advertisements are sealed with now.
+    /// The keys that advertisements are sealed with now.
     package private(set) var keys: GenerationKeys
     private let epoch: UInt64
     private var sequence: UInt64 = 0
@@ -13,7 +13,7 @@ package struct AdvertisementSealer: Sendable {
 
     private let guards: AdvertisementGuards
 
-    /// The gate nonce of this period, as it stands in every advertisement sealed now.
+    /// The gate nonce of this period, which every advertisement of the period carries.
     package private(set) var gateNonce: [UInt8]
 
     /// A sealer for one run.
@@ -26,7 +26,7 @@ package struct AdvertisementSealer: Sendable {
         self.init(identity: identity, keys: keys, epoch: epoch, guards: .all)
     }
 
-    /// The same, for tests that leave out what guards an advertisement.
+    /// A sealer without some of the guards, for tests.
     package init(identity: DeviceIdentity, keys: GenerationKeys, epoch: UInt64, guards: AdvertisementGuards) {
         self.guards = guards
         self.identity = identity
@@ -36,8 +36,8 @@ package struct AdvertisementSealer: Sendable {
         self.gateNonce = randomBytes(GateToken.nonceCount)
     }
 
-    /// Begins the next period, together with a new instance name: nothing sealed later can be linked to what was
-    /// sealed before by anyone outside the account.
+    /// Begins the next period, together with a new instance name. Nobody outside the account can link advertisements of
+    /// two periods.
     package mutating func beginPeriod() {
         guard guards.contains(.periods) else { return }
         salt = JoiningSalt.make(for: keys)
@@ -52,7 +52,7 @@ package struct AdvertisementSealer: Sendable {
 
     /// Seals an advertisement, under the next sequence number.
     ///
-    /// To renew one that is half through its time to live, seal it again: a receiver folds what has the same number.
+    /// To renew an advertisement at half its time to live, seal it again.
     ///
     /// - Returns: The strings of the TXT record, 3, 250 and 250 bytes long, without length bytes.
     package mutating func seal(_ content: AdvertisementContent) throws(AdvertisementError) -> [[UInt8]] {

@@ -2,9 +2,9 @@
 
 /// The TXT record around a sealed advertisement (RFC 6763, section 6): `v=1`, then `a=` and `b=` with the two halves.
 ///
-/// The record has 506 bytes, length bytes included, whatever the advertisement says.
+/// The record always has 506 bytes, length bytes included.
 enum AdvertisementTXT {
-    /// The longest record that is looked at, in bytes.
+    /// The longest record that is read, in bytes.
     static let maximumSize = 1200
 
     /// The size of every record that this code makes, length bytes included.

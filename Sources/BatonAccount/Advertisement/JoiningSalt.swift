@@ -5,14 +5,15 @@ import FoundationEssentials
 
 /// The salt of an advertisement, from which a joining device learns under which list it was sealed.
 ///
-/// The keys of generation `g >= 1` depend on the digest of the list that began it, and somebody who has the account
-/// key and has met no device yet does not know that digest. So the 16 bytes of salt are, from generation 1 on,
+/// The keys of generation `g >= 1` depend on the digest of the list that began the generation. A device that has the
+/// account key and has met no other device does not know that digest. From generation 1 on, the 16 bytes of salt are
+/// therefore, with 8 random bytes r,
 ///
-///     r | digest XOR HMAC-SHA256(K_join[g], "joining-salt/1" || r)[0..<8]        with 8 random bytes r
+///     r | digest XOR HMAC-SHA256(K_join[g], "joining-salt/1" || r)[0..<8]
 ///
-/// and 16 random bytes in generation 0. Without `K_join[g]` both look random, and two periods share nothing. A revoked
-/// device holds no `K_join` of a later generation; where it got one through a list signed apart, it learns a digest
-/// and no key.
+/// and 16 random bytes in generation 0. Without `K_join[g]` both look random, and the salts of two periods have nothing
+/// in common. A revoked device holds no `K_join` of a later generation. It can get one only through a list that was
+/// signed on a device that had not heard of the revocation, and then it learns a digest and no key.
 enum JoiningSalt {
     private static let randomCount = 8
     private static let label = Array("joining-salt/1".utf8)
@@ -43,7 +44,7 @@ enum JoiningSalt {
     }
 }
 
-/// Opens advertisements with the account key itself: what a device does that joins.
+/// Opens advertisements with the account key itself, for a device that joins.
 package struct JoiningOpener: Sendable {
     /// The generations that are tried: all that an account can have.
     package static let generations: ClosedRange<UInt32> = 0...RevocationList.maximumNumber
@@ -59,9 +60,9 @@ package struct JoiningOpener: Sendable {
         joining = Self.generations.map(secrets.joiningKey(generation:))
     }
 
-    /// Opens a raw TXT record, sealed under any list that there may be.
+    /// Opens a raw TXT record that was sealed under any list.
     ///
-    /// Costs at most 64 key derivations and decryptions, for a record that nobody can open: some 2 ms.
+    /// Costs at most 64 key derivations and decryptions, about 2 ms, for a record that no key opens.
     package func open(
         _ record: [UInt8]
     ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {

@@ -18,7 +18,7 @@ package struct NetworkAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// From where an address can be reached.
+    /// The reach of an address.
     package enum Scope: Sendable {
         /// Names no single host: unspecified, multicast, broadcast, or IPv4 written as IPv6, in whichever way.
         case invalid

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Remembers the newest advertisement of each device, so that an older one counts for nothing.
+/// Remembers the newest advertisement of each device, so that an older one is ignored.
 ///
-/// Only what ``AdvertisementOpener`` opened may come here. Persisted by ``AccountStore/save(_:)``, so that a replay
-/// after a restart fails as well.
+/// Pass only advertisements that ``AdvertisementOpener`` opened. ``AccountStore/save(_:)`` persists the guard, so that
+/// a replay after a restart fails as well.
 ///
-/// Epochs are not compared with the clock: a device whose clock is wrong would vanish from the others, or a receiver
-/// whose clock is wrong would see nobody, while an epoch far ahead harms only the device that signed it, which goes on
+/// Epochs are not compared with the clock. A device with a wrong clock would vanish from the others, and a receiver
+/// with a wrong clock would see no device. An epoch far ahead harms only the device that signed it, which goes on
 /// counting from there.
 package struct ReplayGuard: Sendable, Equatable {
-    /// The most devices that are remembered; a further one takes the place of the one that was longest silent, and of
-    /// one that is proved only where all are: whoever has the account's keys can make himself any number of names. 256
-    /// devices cost about 32 KiB in memory and 11 KiB on disk.
+    /// The most devices that are remembered. A further device evicts the one that was silent longest. Devices that a
+    /// connection has proved are evicted last, because a holder of the account's keys can make up any number of others.
+    /// 256 devices cost about 32 KiB in memory and 11 KiB on disk.
     package static let capacity = 256
 
-    /// What an advertisement is, compared with those before it.
+    /// How an advertisement compares with the earlier ones of its device.
     package enum Verdict: Sendable, Equatable {
         /// Newer than all before; its content counts.
         case accepted
         /// The newest one again, from another interface, protocol or cache; nothing to do.
         case duplicate
-        /// The newest one of an earlier run, seen for the first time in this one while its time to live, in seconds, is
-        /// not over: its content still counts for that long. Said once per device and run.
+        /// The newest advertisement of an earlier run, seen again for the first time in this run. Its content counts
+        /// until its time to live, in seconds, is over. Returned once for each device and run.
         case standing(secondsLeft: UInt16)
         /// The same one after that time: it lies in some cache, or is replayed. Nothing to do; its device may go on
         /// from there.
@@ -34,8 +34,8 @@ package struct ReplayGuard: Sendable, Equatable {
     package enum SaveNeed: Sendable {
         /// Nothing changed since.
         case none
-        /// Within half a minute and when the node stops: only sequence numbers rose, and what a crash would let in
-        /// again is that old.
+        /// Save within half a minute and when the node stops. Only sequence numbers rose, so that a crash before the
+        /// save lets in nothing newer than half a minute.
         case soon
         /// Now: a device is new or began a new epoch, which happens once per start of its node.
         case now
@@ -57,8 +57,7 @@ package struct ReplayGuard: Sendable, Equatable {
     private var entries: [DeviceID: Entry] = [:]
     private var changes: UInt64 = 0
 
-    /// Whether what was heard in an earlier run counts for its time to live only. Every program's does; only the tests
-    /// of attacks see what could be repeated after it.
+    /// Whether an advertisement of an earlier run counts for its time to live only. Only tests of attacks clear this.
     var endsLives = true
 
     /// How urgently the guard wants to be saved; set back by ``markSaved()``.
@@ -70,20 +69,23 @@ package struct ReplayGuard: Sendable, Equatable {
     /// How many devices are remembered.
     package var count: Int { entries.count }
 
-    /// Judges an advertisement that was opened, and remembers it where it is newer.
+    /// Judges an opened advertisement, and remembers it if it is newer.
     ///
-    /// - Parameter unixTime: Seconds since 1970 by this device's clock. Where it was set since the advertisement came,
-    ///   one of an earlier run may count as ``Verdict/expired`` too soon: its device says the next one within a minute.
+    /// - Parameter unixTime: Seconds since 1970 by this device's clock. If the clock was set since the advertisement
+    ///   came, an advertisement of an earlier run may count as ``Verdict/expired`` too soon. Its device sends the next
+    ///   one within a minute.
     package mutating func judge(_ advertisement: Advertisement, unixTime: UInt64) -> Verdict {
         judge(
             advertisement.device, epoch: advertisement.epoch, sequence: advertisement.sequence,
             timeToLive: advertisement.content.timeToLive, unixTime: unixTime)
     }
 
-    /// Judges one that is sealed with keys of before: of a device that is not remembered it is not either, because
-    /// whoever was revoked has these keys and can make himself any number of names.
+    /// Judges an advertisement that is sealed with keys of an earlier generation.
     ///
-    /// - Returns: whether it is what the device says now, as far as is known of it.
+    /// A revoked device has these keys and can make up any number of names, so a device that is not remembered stays
+    /// unknown.
+    ///
+    /// - Returns: whether this is the newest known advertisement of its device.
     package mutating func admits(outdated advertisement: Advertisement, unixTime: UInt64) -> Bool {
         guard let known = entries[advertisement.device] else { return true }
         switch judge(advertisement, unixTime: unixTime) {

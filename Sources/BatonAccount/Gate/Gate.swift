@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The server's side of the gate: tells whether a server name is a fresh token of this account, each good once.
+/// The server's side of the gate: tells whether a server name is a fresh token of this account. Each token counts once.
 ///
-/// A value, told the time; whoever shares it locks it. A stranger changes nothing in it, whatever he sends: only tokens
-/// whose tag is right are remembered, so that none can be used again while its nonce, or its step of the clock, counts.
-/// (``GateToken`` says what a token is.)
+/// A value that is told the time; its owner locks it. A stranger cannot change it, because only tokens with a valid tag
+/// are remembered. A remembered token is refused for as long as its nonce, or its step of the clock, counts. See
+/// ``GateToken`` for the form of a token.
 package struct Gate: Sendable {
-    /// Tokens that are remembered for one nonce or step, 16 bytes each: what the devices of an account use in a quarter
-    /// of an hour is a few. At the bound nobody is admitted by that nonce or step any more, since a token could be one
-    /// that was used: ``isCrowded`` asks for another period.
+    /// The most tokens that are remembered for one nonce or step, 16 bytes each. The devices of an account use a few in
+    /// a quarter of an hour. At the bound no token of that nonce or step is admitted, since it could be a used one;
+    /// ``isCrowded`` then asks for another period.
     package static let tokenBound = 4096
-    /// Those of them from one address, so that no device by itself keeps all others out; beyond it this address is not
-    /// admitted by that nonce or step any more. Who has eight addresses can still use all of them up.
+    /// The most of these tokens from one address, so that one device alone cannot keep all others out. Beyond the bound
+    /// the address is not admitted by that nonce or step. A device with eight addresses can still use up all tokens.
     package static let tokenBoundPerOrigin = 512
     /// Gate nonces that count at once: that of the present period, and of periods that ended in quick succession, as a
     /// machine that moves between networks has them.
     package static let periodBound = 4
     /// How long the nonce of a period counts after its end: others may hold the advertisement for its time to live.
     package static let periodGrace = Duration.seconds(Int64(Advertisement.maximumTimeToLive) + 60)
-    /// How long a new gate takes no token of the clock: so long a token counts at the most that the gate before it,
-    /// which it knows nothing of, may have admitted. By a clock that never jumps; the one that tokens are of may.
+    /// How long a new gate admits no token of the clock, measured by a clock that never jumps.
+    ///
+    /// A gate does not know which tokens the gate before it admitted. After this time none of those counts any longer.
     package static let clockDelay = Duration.seconds(3 * Int64(GateToken.stepSeconds))
 
     /// Why a server name is no token.
@@ -57,7 +58,7 @@ package struct Gate: Sendable {
 
     private struct Period {
         let nonce: [UInt8]
-        /// What its advertisements were sealed with: whoever knows the nonce has these.
+        /// The keys that its advertisements were sealed with.
         let keys: GenerationKeys
         /// When it stops to count; nil for the present one.
         var endsAt: Duration?
@@ -80,7 +81,7 @@ package struct Gate: Sendable {
         self.init(device: device, clockDelay: Self.clockDelay)
     }
 
-    /// The same, for tests that do not wait for tokens of the clock, or see what the waiting is good for.
+    /// A gate with another delay, for tests.
     package init(device: DeviceID, clockDelay: Duration) {
         self.device = device
         self.clockDelay = clockDelay
@@ -91,12 +92,13 @@ package struct Gate: Sendable {
 
     /// Begins a period: from now on advertisements carry this nonce.
     ///
-    /// With other keys than before, because of a revocation, the keys of the last generation are good for its periods
-    /// alone, for as long as those count: who slept comes in to catch up, and who was revoked to be told so by TLS.
+    /// After a revocation the keys change. The keys of the last generation then admit only to its own periods, for as
+    /// long as those count: a device that slept comes in to catch up, and a revoked device comes in to be refused by
+    /// TLS.
     ///
     /// - Parameters:
-    ///   - keys: What its advertisements are sealed with.
-    ///   - uptime: A clock that never jumps.
+    ///   - keys: The keys that advertisements of the period are sealed with.
+    ///   - uptime: The time by a clock that never jumps.
     package mutating func beginPeriod(nonce: [UInt8], keys: GenerationKeys, uptime: Duration) {
         if clockBegins == nil { clockBegins = uptime + clockDelay }
         if let last = periods.indices.last { periods[last].endsAt = uptime + Self.periodGrace }
@@ -104,15 +106,15 @@ package struct Gate: Sendable {
         if periods.count > Self.periodBound { periods.removeFirst() }
     }
 
-    /// What a token is good by.
+    /// The nonce or step that a token was made for.
     private enum Ground {
         /// The nonce of a period, by its place.
         case period(Int)
         case step(UInt64)
     }
 
-    /// Judges the server name of a client, and remembers it as used. Computes at most seven tags, however many
-    /// generations there were.
+    /// Judges the server name of a client, and remembers it as used. Computes at most seven tags, for any number of
+    /// generations.
     ///
     /// - Parameters:
     ///   - origin: The bytes of the address that it came from; nil, the default, counts for none.
@@ -177,7 +179,7 @@ package struct Gate: Sendable {
 
     /// The client's nonce and the tag.
     private static func parse(_ serverName: String) -> (clientNonce: [UInt8], tag: [UInt8])? {
-        // By its bytes: what has the form of a token is ASCII, and texts are compared at many times the cost.
+        // Reads bytes: a token is ASCII, and comparing characters costs many times more.
         let text = serverName.utf8
         guard text.count == GateToken.labelCount + GateToken.suffix.utf8.count,
             text.suffix(GateToken.suffix.utf8.count).elementsEqual(GateToken.suffix.utf8),

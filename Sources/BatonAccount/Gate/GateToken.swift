@@ -9,12 +9,12 @@ import FoundationEssentials
 ///
 ///     tag = HMAC-SHA256(K_gate[g], "gate/1" || server device id || gate nonce || cn)[0..<16]
 ///
-/// The gate nonce comes from the server's advertisement. Where it was dialled without one, the token binds the server
-/// to the time instead:
+/// The gate nonce comes from the server's advertisement. Without an advertisement, the token binds the server to the
+/// time instead:
 ///
 ///     tag = HMAC-SHA256(K_gate[g], "gate-time/1" || server device id || u64 step || cn)[0..<16]
 ///
-/// with the number of whole ten minutes since 1970, big endian; one step more or less is tolerated.
+/// The step is the number of whole ten minutes since 1970, big endian; one step more or less is tolerated.
 package enum GateToken {
     /// How many bytes a gate nonce has.
     package static let nonceCount = 16
@@ -31,7 +31,7 @@ package enum GateToken {
     /// How many characters of base32 a token has.
     package static let labelCount = 52
 
-    /// What follows the token in the server name.
+    /// The suffix of the server name, behind the token.
     package static let suffix = ".baton.invalid"
 
     /// A server name for a device whose advertisement was opened.
@@ -70,12 +70,12 @@ package enum GateToken {
         Base32.encode(clientNonce + TagKey(keys).tag(of: message + clientNonce)) + suffix
     }
 
-    /// What a tag is made of in a period, before the client's nonce.
+    /// The message of a tag for a gate nonce, without the client's nonce.
     static func message(to server: DeviceID, gateNonce: [UInt8]) -> [UInt8] {
         Array("gate/1".utf8) + server.bytes + gateNonce
     }
 
-    /// What a tag is made of in a step of the clock, before the client's nonce.
+    /// The message of a tag for a step of the clock, without the client's nonce.
     static func message(to server: DeviceID, step: UInt64) -> [UInt8] {
         var message = Array("gate-time/1".utf8) + server.bytes
         message.append(bigEndian: step)

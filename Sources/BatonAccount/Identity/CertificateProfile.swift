@@ -7,8 +7,8 @@ import X509
 
 /// The two kinds of certificate an account has, byte for byte as `Certificates/README.md` describes them.
 ///
-/// Neither has key identifiers, so that nothing in a handshake can be compared with another account's. Times run from
-/// 2000 to 9999 and nobody checks them: laptops have wrong clocks.
+/// Neither has key identifiers, so that a handshake has nothing in common with another account's. Times run from 2000
+/// to 9999, and no device checks them, because laptops have wrong clocks.
 enum CertificateProfile {
     /// 2000-01-01T00:00:00Z.
     private static let notBefore = Date(timeIntervalSince1970: 946_684_800)
@@ -23,8 +23,8 @@ enum CertificateProfile {
 
     /// The self-signed certificate of the account's authority, in DER.
     ///
-    /// Every device makes it from the account key alone and gets the same bytes: the serial number is 1, and Ed25519
-    /// signatures (RFC 8032) depend on nothing but key and message.
+    /// Every device makes it from the account key alone and gets the same bytes. The serial number is 1, and an Ed25519
+    /// signature (RFC 8032) depends only on key and message.
     static func authority(seed: SecretBytes) throws -> [UInt8] {
         let key = try signingKey(seed)
         let name = try authorityName()

@@ -3,15 +3,15 @@
 import Crypto
 import FoundationEssentials
 
-/// Who a device is: the first 20 bytes of the SHA-256 of its public key (the DER of its SubjectPublicKeyInfo).
+/// The identity of a device: the first 20 bytes of the SHA-256 of its public key (the DER of its SubjectPublicKeyInfo).
 ///
-/// The text form is 32 characters of base32 (RFC 4648, lower case, no padding), and stands in the device's certificate
-/// as `<device id>.device.baton.invalid`.
+/// The text form is 32 characters of base32 (RFC 4648, lower case, no padding). The device's certificate names it as
+/// `<device id>.device.baton.invalid`.
 package struct DeviceID: Sendable, Hashable, CustomStringConvertible {
     /// How many bytes an id has.
     package static let count = 20
 
-    /// What follows the id in the one name of a device's certificate.
+    /// The suffix of the name in a device's certificate, behind the id.
     package static let certificateNameSuffix = ".device.baton.invalid"
 
     /// The 20 bytes.

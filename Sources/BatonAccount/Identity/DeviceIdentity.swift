@@ -3,9 +3,9 @@
 import Crypto
 import FoundationEssentials
 
-/// This device's own key and the certificates that tell others whose it is.
+/// This device's own key and its certificates.
 package struct DeviceIdentity: Sendable {
-    /// Who this device is.
+    /// The id of this device.
     package let id: DeviceID
 
     /// The 32 bytes of its Ed25519 public key.
@@ -55,18 +55,18 @@ package struct DeviceIdentity: Sendable {
     /// The private key as PKCS#8 in DER (RFC 8410), 48 bytes.
     var privateKey: SecretBytes { Ed25519DER.privateKey(seed: seed) }
 
-    /// A key of 32 bytes that only this device's own programs know, each from the account's folder: secrets that go
-    /// from one of them to another are wrapped with it.
+    /// A key of 32 bytes that only this device's own programs know. It wraps secrets that one program of the device
+    /// sends to another. Each derives it from the account's folder.
     package var localWrappingKey: SecretBytes {
         SecretDerivation.expand(SecretDerivation.extract(seed, salt: Array("baton/device".utf8)), "local-wrapping-key")
     }
 
-    /// What verifies the account's revocation lists.
+    /// The key that verifies the account's revocation lists.
     package var authorityKey: AuthorityKey {
         AuthorityKey(publicKey: CertificateProfile.publicKey(ofAuthority: authorityCertificate))
     }
 
-    /// What a TLS context of this device needs.
+    /// The encodings that a TLS context of this device is made from.
     package var tlsMaterial: TLSMaterial {
         TLSMaterial(authorityCertificate: authorityCertificate, certificate: certificate, privateKey: privateKey)
     }

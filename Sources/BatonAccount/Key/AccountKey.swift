@@ -2,7 +2,7 @@
 
 /// The key that a person's devices share: 160 random bits, made once and typed on each further device.
 ///
-/// Everything that the devices have in common is derived from it (see ``AccountSecrets``). Whoever has it can add a
+/// All secrets that the devices have in common are derived from it (see ``AccountSecrets``). The key is enough to add a
 /// device to the account. It is never made from a passphrase, and it is wiped when the last reference goes away.
 package struct AccountKey: Sendable, Equatable {
     /// How many bytes the secret has.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is wrong with a text that should be an account key.
+/// A mistake in a text that should be an account key.
 ///
 /// Groups are counted from 1, behind `baton1`. No case carries a character of the key.
 package enum AccountKeyError: Error, Equatable, CustomStringConvertible {
@@ -17,7 +17,7 @@ package enum AccountKeyError: Error, Equatable, CustomStringConvertible {
     /// The text is whole, but of a version that this program does not know.
     case unknownVersion(UInt8)
 
-    /// One sentence that says what is wrong and what to do.
+    /// One sentence that names the mistake and the next step.
     package var description: String {
         switch self {
         case .empty:

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Tells a key where none belongs, so that it is not said again.
+/// Recognises a key in a text that should not have one, so that the text is not printed.
 extension AccountKey {
     /// The fewest characters behind `baton1` that are taken for those of a mistyped or shortened key.
     static let leastRecognizedCount = 20
 
-    /// Whether a whole key is in a text: with or without its `baton1`, in capitals, with anything between its
-    /// characters that is neither letter nor digit, and anything around them. A text at random has one once in 2^30.
+    /// Whether a text contains a whole key. The key may lack its `baton1`, be in capitals, and have characters between
+    /// its own that are neither letters nor digits. One random text in 2^30 looks like a key.
     package static func isWhole(in text: some Sequence<UInt8>) -> Bool {
         var run: [UInt8] = []
         for character in text.lazy.compactMap(lowercased) {
@@ -21,13 +21,12 @@ extension AccountKey {
         return false
     }
 
-    /// Whether a text holds what looks like a key, although it may be mistyped or not whole: `baton1` and characters of
-    /// a key behind it, in one row or in groups, with anything between them; or five groups of four without it.
+    /// Whether a text contains something that looks like a key, although it may be mistyped or incomplete.
     ///
-    /// Short words have such characters as well. What they hardly have is several of these signs: the `q` of the
-    /// version in front, and a group of letters and digits mixed, each of which counts. Two are enough where the groups
-    /// are about as long as those of a key: one key in 200,000 has not, and one in 500 of those of which half is
-    /// missing.
+    /// That is either `baton1` with characters of a key behind it, in one row or in groups, or five groups of four.
+    /// Short words have such characters as well, but rarely several of these signs: the `q` of the version in front,
+    /// and groups that mix letters and digits, each of which counts. Two signs are enough if the groups are about as
+    /// long as those of a key. One whole key in 200,000 has fewer, and one in 500 of the keys that were cut in half.
     package static func isBegun(in text: some StringProtocol) -> Bool {
         let words = text.lowercased().split { !($0.isASCII && ($0.isLetter || $0.isNumber)) }
         return words.indices.contains { first in
@@ -40,8 +39,8 @@ extension AccountKey {
         }
     }
 
-    /// The words behind a `baton1` in the first of some, as many as a key can have; nil where there is none. A `l` or
-    /// `i` may stand for the `1`, which may be a word of its own.
+    /// The words behind the first `baton1` among `words`, as many as a key can have; nil if there is none. `l` or `i`
+    /// may stand for the `1`, which may be a word of its own.
     private static func behindMark(_ words: ArraySlice<Substring>) -> [Substring]? {
         guard let first = words.first else { return nil }
         let name = String(decoding: prefix, as: UTF8.self)
@@ -55,7 +54,7 @@ extension AccountKey {
         return nil
     }
 
-    /// What was typed in one row, in the groups that it would have.
+    /// Cuts a key that was typed in one row into groups.
     private static func cut(_ row: Substring) -> [Substring] {
         let row = row.prefix(dataCount)
         return stride(from: 0, to: row.count, by: groupSize).map { row.dropFirst($0).prefix(groupSize) }

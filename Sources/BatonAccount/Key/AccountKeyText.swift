@@ -24,9 +24,9 @@ extension AccountKey {
         }
     }
 
-    /// Reads a key as a person typed it: case does not matter, spaces, line ends and dashes are ignored.
+    /// Reads a key as a person typed it. Case, spaces, line ends and dashes do not matter.
     ///
-    /// BIP 350 refuses mixed case; here it is tolerated, since a phone or an editor capitalises what it likes and the
+    /// BIP 350 refuses mixed case. It is tolerated here, because phones and editors capitalise on their own and the
     /// checksum finds every real mistake.
     package init(parsing text: SecretBytes) throws(AccountKeyError) {
         var count = 0

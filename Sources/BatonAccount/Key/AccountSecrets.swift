@@ -3,9 +3,9 @@
 import Crypto
 import FoundationEssentials
 
-/// What an account key is good for: everything that the devices of an account share is derived from it.
+/// The secrets that the devices of an account share, all derived from the account key.
 ///
-/// HKDF is RFC 5869 with SHA-256; labels are ASCII, `<g>` is the generation in decimal, `<d>` the digest of the
+/// HKDF is RFC 5869 with SHA-256. Labels are ASCII. `<g>` is the generation in decimal, and `<d>` the digest of the
 /// revocation list that began it, 16 hexadecimal digits. Generation 0 has no list: its labels end after `<g>`.
 ///
 ///     PRK        = HKDF-Extract(salt "baton/1", secret)
@@ -32,7 +32,7 @@ package struct AccountSecrets: Sendable {
         }
     }
 
-    /// What tells one account from another on this device; never sent.
+    /// The id that tells accounts apart on this device; never sent.
     package var accountID: AccountID {
         expand("account-id").withUnsafeBytes { AccountID(rawValue: $0.loadUnaligned(as: UInt64.self).bigEndian) }
     }

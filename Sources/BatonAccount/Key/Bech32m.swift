@@ -13,7 +13,7 @@ enum Bech32m {
     /// The longest text BIP 350 allows; the checksum's guarantee ends there.
     static let maximumCount = 90
 
-    /// What the checksum's state must be in the end: this constant is all that tells Bech32m from Bech32.
+    /// The final state of a valid checksum. This constant is the only difference between Bech32m and Bech32.
     private static let finalState: UInt32 = 0x2bc8_30a3
 
     /// The value 0 to 31 of a lower-case character, or nil when the alphabet has no such character.

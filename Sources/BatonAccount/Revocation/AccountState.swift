@@ -2,16 +2,17 @@
 
 import Crypto
 
-/// What the devices of an account know of its revocations: the signed lists that hold.
+/// The signed revocation lists that an account's devices hold.
 ///
-/// States merge: the same lists, met in any order and on any way, make the same state.
+/// States merge: the same lists give the same state, in whatever order and by whatever way they arrive.
 ///
-/// - The higher number wins. It alone says which generation of keys is current, and neither ever goes back.
-/// - Lists signed apart under one number, by somebody whose devices had not met, are all kept. Each has keys of its
-///   own, all of them revoke, and the next list jumps past them.
-/// - A list of a lower number that revokes somebody whom no higher one names stays: it was signed where the higher one
-///   was not known yet. It revokes and does nothing else, so that no order of meetings ever takes a revocation back.
-///   The next list names everybody, and then it goes.
+/// - The list with the highest number wins. It alone says which generation of keys is current. Neither number nor
+///   generation ever goes back.
+/// - Several lists can have one number, if they were signed on devices that had not met. All are kept. Each has keys of
+///   its own, all of them revoke, and the next list gets a number above them.
+/// - A list with a lower number stays if it revokes a device that no higher list names. It was signed on a device that
+///   did not know the higher list. It revokes and does nothing else, so that no order of meetings takes a revocation
+///   back. The next list names every revoked device, and then the lower list goes.
 package struct AccountState: Sendable, Equatable {
     /// The most lists that are held. More than one are signed apart, each by a person with the account key.
     package static let maximumLists = 16
@@ -19,7 +20,7 @@ package struct AccountState: Sendable, Equatable {
     /// The most bytes that the lists have together.
     package static let maximumSize = 56 << 10
 
-    /// The state of an account in which nobody was ever revoked.
+    /// The state of an account that has revoked no device.
     package static let initial = AccountState(lists: [])
 
     /// The lists: the highest number first, and those of one number by rising digest.
@@ -29,7 +30,7 @@ package struct AccountState: Sendable, Equatable {
         self.lists = lists
     }
 
-    /// The number of the lists that count most; 0 where there is none.
+    /// The highest number among the lists; 0 without a list.
     package var number: UInt32 { lists.first?.number ?? 0 }
 
     /// The lists of the highest number. The keys of each are needed.
@@ -39,11 +40,11 @@ package struct AccountState: Sendable, Equatable {
     /// of them revoked may hold keys of another.
     package var isApart: Bool { lists.count > 1 }
 
-    /// Everybody who was ever revoked.
+    /// Every device that was ever revoked.
     package var revoked: Set<DeviceID> { lists.reduce(into: []) { $0.formUnion($1.revoked) } }
 
-    /// What two devices compare to find out whether their states are the same: the number in the upper half, and 32
-    /// bits of a hash over all lists in the lower. 0 where there is no list.
+    /// A number by which two devices compare their states. The upper half is ``number``, the lower half 32 bits of a
+    /// hash over all lists. 0 without a list.
     package var revision: UInt64 {
         guard !lists.isEmpty else { return 0 }
         var bytes: [UInt8] = []
@@ -55,9 +56,9 @@ package struct AccountState: Sendable, Equatable {
     /// The number in a revision.
     package static func number(ofRevision revision: UInt64) -> UInt64 { revision >> 32 }
 
-    /// This state and a list together; the same where the list says nothing new.
+    /// This state merged with a list; equal to this state if the list has nothing new.
     ///
-    /// - Throws: ``RevocationError/tooLarge`` where they pass a bound; nothing is taken then.
+    /// - Throws: ``RevocationError/tooLarge`` if the result would pass a bound.
     package func merging(_ list: RevocationList) throws(RevocationError) -> AccountState {
         guard !lists.contains(list) else { return self }
         let all = (lists + [list]).sorted { $0.generation.precedes($1.generation) }
@@ -76,7 +77,7 @@ package struct AccountState: Sendable, Equatable {
         return AccountState(lists: kept)
     }
 
-    /// The next list: past all that are held, with everybody whom they revoke.
+    /// The next list: its number is above all lists here, and it revokes every device that they revoke.
     package func next(
         revoking devices: Set<DeviceID>, signedWith secrets: AccountSecrets
     ) throws(RevocationError) -> RevocationList {
@@ -117,10 +118,10 @@ package struct GivenList: Sendable {
     /// The list.
     package let list: RevocationList
 
-    /// Its keys; nil where it is not one of those that count most.
+    /// Its keys; nil if the list has not the highest number.
     package let keys: GenerationKeys?
 
-    /// What another device, or the user, gave; nothing is checked before ``Account/take(_:)``.
+    /// A list from another device or the user. Nothing is verified before ``Account/take(_:)``.
     package init(_ list: RevocationList, keys: GenerationKeys?) {
         self.list = list
         self.keys = keys
@@ -128,11 +129,11 @@ package struct GivenList: Sendable {
 }
 
 extension Account {
-    /// Takes lists that another device or the user gave: all that it has, together.
+    /// Merges all lists of another device, or of the user, into this account.
     ///
-    /// - Returns: whether they said anything new.
-    /// - Throws: ``RevocationError``, such as `wrongKeys` where those of a list that counts most are missing or not the
-    ///   ones that it commits to; the account is what it was then.
+    /// - Returns: whether they had anything new.
+    /// - Throws: ``RevocationError``, such as `wrongKeys` if the keys of a list with the highest number are missing or
+    ///   differ from its commitments. The account is unchanged then.
     package mutating func take(_ given: [GivenList]) throws(RevocationError) -> Bool {
         var merged = state
         for item in given { merged = try merged.merging(item.list) }
@@ -149,9 +150,9 @@ extension Account {
         return true
     }
 
-    /// Signs the next list, which revokes further devices, and takes it.
+    /// Signs the next list, which revokes further devices, and merges it.
     ///
-    /// - Returns: the list and its keys, to be given to the other devices.
+    /// - Returns: the list and its keys, for the other devices.
     package mutating func revoke(
         _ devices: Set<DeviceID>, with secrets: AccountSecrets
     ) throws(RevocationError) -> GivenList {

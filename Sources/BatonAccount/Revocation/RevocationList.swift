@@ -3,24 +3,26 @@
 import Crypto
 import FoundationEssentials
 
-/// One signed list of the devices that are of the account no more.
+/// A signed list of the devices that no longer belong to the account.
 ///
-/// Whoever holds the account key signs the next one; see ``AccountState``. A value is always genuine: it was signed
-/// here, or its signature was verified when it was decoded. The encoding, numbers big endian:
+/// The account key signs the next list; see ``AccountState``. A value is always genuine: it was signed here, or its
+/// signature was verified when it was decoded. The encoding, numbers big endian:
 ///
 ///     u8 format = 1 | u32 number | u32 generation | u16 count | count times: 20 device id, rising
 ///     32 SHA-256(K_adv) | 32 SHA-256(K_gate) | 32 SHA-256(K_join)
 ///     64 Ed25519 by the account's CA key over "baton revocation list/1" and all before
 ///
-/// The digest is SHA-256 of "baton revocation digest/1" and what stands before the commitments, `[0..<8]`. It cannot
+/// The digest is SHA-256 of "baton revocation digest/1" and the bytes before the commitments, `[0..<8]`. It cannot
 /// cover the commitments, because the keys they commit to are derived with it.
 package struct RevocationList: Sendable, Hashable {
     /// The most device ids in one list. A list of so many has 20,651 bytes.
     package static let maximumDevices = 1024
 
-    /// The highest number; the first list has 1. So a device that joins can be met, since it tries the keys of all
-    /// generations, and one that slept by every device that has the keys of its generation: who was there keeps them
-    /// all (``Account/maximumKeys``), who joined later has only the first and those since.
+    /// The highest number; the first list has 1.
+    ///
+    /// The bound lets a joining device try the keys of all generations. A device that slept is met by every device that
+    /// has the keys of its generation. A device that was present keeps all of them (``Account/maximumKeys``); a device
+    /// that joined later has only the first and those since.
     package static let maximumNumber: UInt32 = 63
 
     static let format: UInt8 = 1
@@ -37,10 +39,10 @@ package struct RevocationList: Sendable, Hashable {
     /// where the two differ is not taken.
     package let number: UInt32
 
-    /// Who was revoked, then or before.
+    /// The devices that this list or an earlier one revoked.
     package let revoked: Set<DeviceID>
 
-    /// What tells this list from another of the same number.
+    /// The digest that tells lists of one number apart.
     package let digest: ListDigest
 
     /// The list as it travels and is stored, signature included.
@@ -150,7 +152,7 @@ package struct ListDigest: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// The public key of an account's authority: verifies what was signed with the account key.
+/// The public key of an account's authority. Verifies signatures of the account key.
 package struct AuthorityKey: Sendable {
     private let bytes: [UInt8]
 
@@ -172,7 +174,7 @@ package enum RevocationError: Error, Equatable, CustomStringConvertible {
     case unknownFormat(UInt8)
     /// The account's key did not sign it.
     case badSignature
-    /// The keys that came with it are missing, or not those that it commits to.
+    /// The keys that came with the list are missing, or differ from its commitments.
     case wrongKeys
     /// It would have more devices than ``RevocationList/maximumDevices``.
     case tooManyDevices
@@ -183,7 +185,7 @@ package enum RevocationError: Error, Equatable, CustomStringConvertible {
     /// A cryptographic operation failed, which only a broken installation explains.
     case cryptography(String)
 
-    /// One sentence that says what is wrong and, where Baton can know it, what to do.
+    /// One sentence that names the problem and, if Baton can know it, the next step.
     package var description: String {
         switch self {
         case .malformed: "this is not a revocation list"

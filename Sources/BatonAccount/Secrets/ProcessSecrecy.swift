@@ -5,17 +5,16 @@ import Glibc
 
 /// Keeps the memory of a process that holds secrets from the other programs of its user, and off the disk.
 package enum ProcessSecrecy {
-    /// Makes no core of this process possible, and its memory and environment readable by root alone: not by other
-    /// users, who could not before, and not by other programs of this user (`ptrace`, `/proc/PID/mem`) either.
+    /// Keeps this process from dumping core, and its memory and environment from every reader but root.
     ///
-    /// Where it crashes it says no more than the system does: the Swift runtime would print its registers, and the
-    /// memory that they point to, wherever its errors go.
+    /// Other programs of the same user are shut out as well (`ptrace`, `/proc/PID/mem`). After a crash the Swift
+    /// runtime would print registers, and the memory that they point to; this switches that off.
     ///
-    /// To be called before the first secret is read. It cannot fail where it matters: Linux refuses neither. The limit
-    /// on cores is inherited by programs that are started later, the rest is not.
+    /// Call it before the first secret is read. It has no failure to report, since Linux refuses neither request. The
+    /// limit on cores is inherited by programs that are started later; the rest is not.
     package static func protect() {
         _ = baton_forbid_dumping()
-        // Where /proc/sys/kernel/core_pattern is a file, this alone would do; where it is a pipe, the line above does.
+        // This is enough if /proc/sys/kernel/core_pattern names a file; the line above is enough if it names a pipe.
         var none = rlimit(rlim_cur: 0, rlim_max: 0)
         _ = setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
         // Those that the runtime's backtracer handles (swift/docs/Backtracing.rst).

@@ -5,12 +5,12 @@ import Glibc
 
 /// Bytes that must not leak: account keys, private keys, symmetric keys.
 ///
-/// The bytes live in pages of their own that are kept out of core dumps and, where the limit on locked memory allows,
-/// out of swap, and they are wiped before the pages are returned. They cannot be printed and never pass through a
+/// The bytes live in pages of their own. These are kept out of core dumps and, if the limit on locked memory allows,
+/// out of swap. They are wiped before the pages are returned. The bytes cannot be printed and never pass through a
 /// `String`. One value costs one page (4 KiB), so this is a type for keys, not for payloads.
 ///
-/// What cannot be promised: the cryptography libraries copy a key while they use it (they wipe their copies), and the
-/// compiler may leave a word of it in a register.
+/// Two copies remain possible: the cryptography libraries copy a key while they use it (they wipe their copies), and
+/// the compiler may leave a word of it in a register.
 ///
 /// Immutable after `init`, hence safe to use from any isolation.
 package final class SecretBytes: @unchecked Sendable {  // reason: the memory is written only inside init
@@ -22,9 +22,9 @@ package final class SecretBytes: @unchecked Sendable {  // reason: the memory is
 
     /// Makes a secret of `count` bytes, written by `fill`.
     ///
-    /// The buffer handed to `fill` is zeroed and may be used only inside the closure.
+    /// The buffer passed to `fill` is zeroed and may be used only inside the closure.
     ///
-    /// - Throws: what `fill` throws; the memory is wiped then as well.
+    /// - Throws: the error of `fill`, after the memory is wiped.
     package init<Failure: Error>(
         count: Int, filledBy fill: (UnsafeMutableRawBufferPointer) throws(Failure) -> Void
     ) throws(Failure) {
@@ -63,7 +63,7 @@ package final class SecretBytes: @unchecked Sendable {  // reason: the memory is
 
     /// Reads the secret in place.
     ///
-    /// The buffer is valid only inside `body`; copy nothing out of it that is not a secret's derivation.
+    /// The buffer is valid only inside `body`. Copy nothing out of it but values derived from the secret.
     package func withUnsafeBytes<Result, Failure: Error>(
         _ body: (UnsafeRawBufferPointer) throws(Failure) -> Result
     ) throws(Failure) -> Result {

@@ -3,9 +3,9 @@
 import CLinux
 import Crypto
 
-/// HKDF (RFC 5869) with SHA-256, from secrets of which nothing may stay in memory.
+/// HKDF (RFC 5869) with SHA-256 that leaves no copy of a secret in memory.
 ///
-/// swift-crypto's own keeps the key, and what it makes of it for the hash, in arrays that are freed as they are.
+/// swift-crypto's HKDF keeps the key, and blocks derived from it, in arrays that are freed without being wiped.
 enum SecretDerivation {
     /// HKDF-Extract, which is HMAC with the salt as its key (section 2.2).
     static func extract(_ secret: SecretBytes, salt: [UInt8]) -> SecretBytes {
@@ -22,8 +22,8 @@ enum SecretDerivation {
     private static func code(of message: UnsafeRawBufferPointer, by key: UnsafeRawBufferPointer) -> SecretBytes {
         precondition(key.count <= SHA256.blockByteCount, "a longer key would be hashed first")
         return SecretBytes(count: SHA256.byteCount) { target in
-            // What is between stays on the stack: pages of their own for it would take longer than all the hashing, and
-            // who joins an account derives 64 keys for each record that somebody makes up.
+            // Intermediate values stay on the stack, which is wiped. Pages of their own would cost more than all the
+            // hashing, and a joining device derives 64 keys for each forged record.
             withWipedStack {
                 hash(key, 0x36, message, into: target)
                 hash(key, 0x5c, UnsafeRawBufferPointer(target), into: target)
@@ -46,14 +46,14 @@ enum SecretDerivation {
     }
 }
 
-/// Runs something that handles a secret, and wipes what it has left on the stack, 32 KiB deep: a library's local copies
-/// as well, which nobody else can reach. Not for what suspends.
+/// Runs a function that handles a secret, then wipes 32 KiB of the stack below it. That covers local copies of a
+/// library, which no other code can reach. The function must not suspend.
 func withWipedStack<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
     defer { baton_wipe_stack() }
     return try runBelow(body)
 }
 
-/// Has a frame of its own, so that what `body` leaves is below the one that wipes.
+/// Runs in a frame of its own, so that the frame that wipes lies above everything `body` leaves.
 @inline(never)
 private func runBelow<Value, Failure: Error>(_ body: () throws(Failure) -> Value) throws(Failure) -> Value {
     try body()

@@ -11,7 +11,7 @@ package enum SecretReadingError: Error, Equatable, CustomStringConvertible {
     /// The system refused to read.
     case failed(Errno)
 
-    /// One sentence for the person who gave the input.
+    /// One sentence for the person who typed the input.
     package var description: String {
         switch self {
         case .tooLong(let limit): "the input is longer than \(limit) bytes; an account key is one short line"
@@ -22,10 +22,10 @@ package enum SecretReadingError: Error, Equatable, CustomStringConvertible {
 }
 
 extension SecretBytes {
-    /// Where reading a secret from a descriptor ends.
+    /// The condition that ends reading a secret from a descriptor.
     package enum ReadingEnd: Sendable {
-        /// At the first newline (left out of the secret), or at the end of the input. What came behind the newline in
-        /// the same read is dropped.
+        /// The first newline (not part of the secret), or the end of the input. Bytes behind the newline in the same
+        /// read are dropped.
         case line
         /// At the end of the input.
         case input
@@ -33,12 +33,12 @@ extension SecretBytes {
 
     /// Reads a secret from a descriptor, straight into protected memory.
     ///
-    /// Blocks until the end is reached; not for an event loop. Switching a terminal's echo off is the caller's.
+    /// Blocks until the end is reached, so it is not for an event loop. The caller switches a terminal's echo off.
     ///
     /// - Parameters:
     ///   - descriptor: A terminal, pipe or file; it stays open.
-    ///   - limit: The most bytes that are taken, newline not counted.
-    ///   - end: Where to stop; a terminal and a pipe want `.line`, the default.
+    ///   - limit: The most bytes of the secret, without the newline.
+    ///   - end: The condition that ends reading; `.line`, the default, is right for a terminal and a pipe.
     package convenience init(
         readingFrom descriptor: FileDescriptor, limit: Int, until end: ReadingEnd = .line
     ) throws(SecretReadingError) {

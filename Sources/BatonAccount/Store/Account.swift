@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a device of an account holds: its own identity and the account's shared keys, but not the account key.
+/// The identity of a device and the shared keys of its account. The account key is not part of it.
 package struct Account: Sendable {
-    /// The most generations whose keys are used: each costs a record that nobody can open about 30 µs, and 12 KiB.
-    /// A device that slept through more revocations joins again.
+    /// The most generations whose keys are used. Each costs 12 KiB, and 30 µs for a record that no key opens. A device
+    /// that slept through more revocations joins again.
     static let maximumKeys = 64
 
-    /// Which generations' keys are used, of those that there are: the newest, and the first, which is all that a device
-    /// has that joined when it met no other.
+    /// The generations whose keys are used: the newest ones and the first. A device that met no other when it joined
+    /// has only the first.
     ///
     /// - Parameter generations: the newest first.
     static func used<Generation>(_ generations: [Generation]) -> [Generation] {
@@ -27,15 +27,15 @@ package struct Account: Sendable {
     /// The revocation lists that hold.
     package internal(set) var state: AccountState = .initial
 
-    /// The keys of the current generation and of the older ones that are known, newest first; never empty.
+    /// The keys of the current generation and of the known older ones, newest first; never empty.
     ///
-    /// Where lists were signed apart, each has its keys here; those of the lowest digest come first on every device.
-    /// The older ones serve one purpose: exchanging the account's state with devices that slept.
+    /// If several lists have the highest number, each has its keys here, in the order of the digests, which is the same
+    /// on every device. The older keys serve only to exchange the account's state with devices that slept.
     package internal(set) var keys: [GenerationKeys]
 
     /// The keys that are sealed and minted with.
     package var currentKeys: GenerationKeys { keys[0] }
 
-    /// The generation that is sealed and minted with; grows with each revocation.
+    /// The generation whose keys seal advertisements and mint tokens; grows with each revocation.
     package var generation: UInt32 { currentKeys.generation }
 }

@@ -2,15 +2,15 @@
 
 package import SystemPackage
 
-/// Why an account cannot be made, joined, read or left.
+/// A reason why an account cannot be made, joined, read or left.
 ///
-/// Every description is one sentence for the user, with what to do wherever Baton can know it.
+/// Every description is one sentence for the user, with the next step if Baton can know it.
 package enum AccountError: Error, Equatable, CustomStringConvertible {
     /// There is no account in the folder.
     case noAccount
-    /// There is one already; `isSame` says whether the key that was given belongs to it.
+    /// This device has an account. `isSame` says whether the given key belongs to it.
     case accountExists(isSame: Bool)
-    /// A node runs on the account: what another process changed of it, the node would neither see nor keep.
+    /// A node runs on the account. It would neither see nor keep the changes of another process.
     case nodeRunning
     /// Another process has locked the folder that the account is in, as commands do while they write.
     case busy(path: FilePath, seconds: Int)
@@ -18,7 +18,7 @@ package enum AccountError: Error, Equatable, CustomStringConvertible {
     case exposed(path: FilePath, isFolder: Bool)
     /// The file or folder belongs to another user.
     case foreign(path: FilePath)
-    /// The content of a file is not what this program wrote.
+    /// A file has other content than this program writes.
     case damaged(path: FilePath, reason: String)
     /// The account was written by a later version of this program.
     case unknownFormat(path: FilePath, format: Int)
@@ -29,7 +29,7 @@ package enum AccountError: Error, Equatable, CustomStringConvertible {
     /// A cryptographic operation failed, which only a broken installation explains.
     case cryptography(String)
 
-    /// One sentence that says what is wrong and what to do.
+    /// One sentence that names the problem and the next step.
     package var description: String {
         switch self {
         case .noAccount:

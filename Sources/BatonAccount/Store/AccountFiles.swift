@@ -33,7 +33,7 @@ enum AccountFile {
     }
 }
 
-/// The content of `account.json`: what is not a secret.
+/// The content of `account.json`; it has no secret.
 struct AccountRecord {
     /// The format that this code writes, and the only one it reads.
     static let format = 1
@@ -91,14 +91,14 @@ struct AccountRecord {
 }
 
 extension AccountFolder {
-    /// Writes a file whose content is no secret.
+    /// Writes a file without secrets.
     func write(_ name: String, _ bytes: [UInt8]) throws(AccountError) {
         try bytes.withUnsafeBufferPointer { bytes throws(AccountError) in
             try write(name, UnsafeRawBufferPointer(bytes))
         }
     }
 
-    /// Writes a file whose content is a secret.
+    /// Writes a file that is a secret.
     func write(_ name: String, _ secret: SecretBytes) throws(AccountError) {
         try secret.withUnsafeBytes { bytes throws(AccountError) in try write(name, bytes) }
     }

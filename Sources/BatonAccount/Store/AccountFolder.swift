@@ -86,10 +86,9 @@ struct AccountFolder: ~Copyable {
         try synchronize()
     }
 
-    /// Locks the folder itself (`flock(2)`) until this value goes, or the process ends in any way. No file is left
-    /// behind.
+    /// Locks the folder itself (`flock(2)`) until this value goes or the process ends. No file is left behind.
     ///
-    /// - Returns: whether nobody else had locked it.
+    /// - Returns: false if another process has locked it.
     func lock() throws(AccountError) -> Bool {
         if retrying({ flock(descriptor, LOCK_EX | LOCK_NB) }) == 0 { return true }
         guard errno == EWOULDBLOCK else { throw .system(doing: "lock", path: path, error: Errno(rawValue: errno)) }
@@ -118,10 +117,11 @@ struct AccountFolder: ~Copyable {
         return names
     }
 
-    /// Overwrites every file with zeros and removes it; what cannot be removed keeps none of the others.
+    /// Overwrites every file with zeros and removes it. A file that cannot be removed does not stop the others.
     ///
-    /// - Throws: the first error, when everything else is done.
     /// Overwriting is best effort: a flash disk or a copying file system may keep the old blocks.
+    ///
+    /// - Throws: the first error, after everything else is done.
     func wipe() throws(AccountError) {
         var first: AccountError?
         for name in try names() {
@@ -161,7 +161,7 @@ struct AccountFolder: ~Copyable {
     }
 }
 
-/// Refuses a file or folder that others can read, that is another user's, or that is no file or folder at all.
+/// Refuses a path that others can read, that another user owns, or that is neither a file nor a folder.
 private func checkAccess(of descriptor: Int32, path: FilePath, kind: mode_t) throws(AccountError) {
     var status = stat()
     try check(fstat(descriptor, &status), "open", path)

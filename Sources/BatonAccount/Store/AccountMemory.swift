@@ -2,21 +2,20 @@
 
 import SystemPackage
 
-/// What this device remembers between runs so that no old advertisement counts twice.
+/// The state that this device keeps between runs so that no old advertisement counts twice.
 extension AccountStore {
     /// The end of the year 9999: a clock beyond it is broken, and its time must not use the epochs up.
     static let latestTime: UInt64 = 253_402_300_799
 
-    /// The epoch to announce under in this run: greater than any before, and the time where that is greater.
+    /// The epoch to announce under in this run: greater than any before, and at least the time.
     ///
-    /// Stored before it is returned, so that a crash right after cannot make it come again. Call once, at the beginning
-    /// of a run. With a
-    /// clock that stood in the future once, epochs go on from there by ones; receivers only ask that they rise.
+    /// It is stored before it is returned, so that it cannot come again after a crash. Call once, at the beginning of a
+    /// run. If the clock was ever ahead, epochs go on from there by ones; receivers need only that they rise.
     ///
     /// - Parameter unixTime: Seconds since 1970 by this device's clock, right or wrong.
     package func nextEpoch(unixTime: UInt64) throws(AccountError) -> UInt64 {
         let files = try openExisting()
-        // A run begins: this process is the only one that writes, so what a killed run left can go.
+        // This process is the only writer from here on, so that temporary files of a killed run can go.
         try files.removeTemporaries()
         let path = folder.appending(AccountFile.epoch)
         var stored: UInt64 = 0

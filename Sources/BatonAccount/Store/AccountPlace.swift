@@ -3,16 +3,16 @@
 import Glibc
 import SystemPackage
 
-/// The folder around the account: making it, excluding other processes, and removing what a crash left.
+/// The folder that contains the account: makes it, excludes other processes, and removes what a crash left.
 extension AccountStore {
-    /// For how many seconds another process is waited for: many times as long as a few small files take on any disk,
-    /// and short enough that nobody wonders what a command or a node does that says nothing meanwhile.
+    /// How long to wait for another process, in seconds. It is many times what a few small files need on any disk, and
+    /// short enough for a command that prints nothing meanwhile.
     static var patience: Int { 5 }
 
     /// Runs `body` while no other process creates, joins or leaves here.
     ///
-    /// The lock is `flock(2)` on the parent folder, which leaves no file behind and ends with the process. Whoever has
-    /// it writes a few small files, and is waited for until ``patience`` is over.
+    /// The lock is `flock(2)` on the parent folder. It leaves no file behind and ends with the process. The other
+    /// process writes a few small files; this waits for it up to ``patience``.
     ///
     /// - Throws: ``AccountError/busy(path:seconds:)``.
     func withExclusiveAccess<Result: ~Copyable>(
@@ -43,17 +43,16 @@ extension AccountStore {
         try withExclusiveAccess { () throws(AccountError) in try refuseNodeExclusively() }
     }
 
-    /// The same within exclusive access, for as long as that lasts. Writers exclude each other by it, so that whoever
-    /// has locked the account's folder is a node.
+    /// Refuses if a node runs, within exclusive access. Every writer takes exclusive access, so a lock on the account's
+    /// folder belongs to a node.
     func refuseNodeExclusively() throws(AccountError) {
         guard let files = try AccountFolder.open(folder, checkingAccess: false) else { return }
         guard try files.lock() else { throw .nodeRunning }
     }
 
-    /// Takes the account for a node, for as long as the result lives; the end of the process ends it as well.
+    /// Locks the account for a node for as long as the result lives. The end of the process unlocks it as well.
     ///
-    /// - Throws: ``AccountError/nodeRunning`` where another node has it, whichever socket that listens at;
-    ///   ``AccountError/noAccount``.
+    /// - Throws: ``AccountError/nodeRunning`` if another node holds it, at any socket; ``AccountError/noAccount``.
     package func hold() throws(AccountError) -> AccountHold {
         try withExclusiveAccess { () throws(AccountError) in
             let files = try openExisting()
@@ -75,7 +74,7 @@ extension AccountStore {
 
     private var leftoverPrefix: String { ".\(folder.lastComponent?.string ?? "account")." }
 
-    /// Removes what a create, join or leave left behind that was killed.
+    /// Removes the files of a create, join or leave that was killed.
     private func removeLeftovers(in parent: FilePath) throws(AccountError) {
         guard let siblings = try AccountFolder.open(parent, checkingAccess: false) else { return }
         for name in try siblings.names()
@@ -92,7 +91,7 @@ extension AccountStore {
         try check(result, "remove", path)
     }
 
-    /// Makes one folder that only the owner may enter, whatever the umask says.
+    /// Makes one folder with mode 0700 under any umask.
     func makeFolder(_ path: FilePath) throws(AccountError) {
         try check(mkdir(path.string, 0o700), "make", path)
         try check(chmod(path.string, 0o700), "make", path)
@@ -115,7 +114,7 @@ extension AccountStore {
     }
 }
 
-/// A node's hold on its account: nobody else runs on it or changes it until this goes.
+/// A node's lock on its account. No other process runs on the account or changes it until this goes.
 package struct AccountHold: ~Copyable, Sendable {
     private let folder: AccountFolder
 

@@ -4,11 +4,11 @@ import SystemPackage
 
 /// The account's state on disk: the signed lists and the keys of each generation.
 extension AccountStore {
-    /// Takes lists where no node runs on the account that would.
+    /// Merges lists into the stored account if no node runs on it.
     ///
-    /// What is on the disk by now takes them: a node may have run since the caller read it.
+    /// The account is read again first, since a node may have changed it after the caller read it.
     ///
-    /// - Throws: ``AccountError``, `nodeRunning` where one runs; ``RevocationError``.
+    /// - Throws: ``AccountError``, `nodeRunning` if a node runs; ``RevocationError``.
     package func take(_ given: [GivenList]) throws {
         _ = try withExclusiveAccess { () throws(AccountError) in
             try refuseNodeExclusively()
@@ -19,9 +19,9 @@ extension AccountStore {
         }.get()
     }
 
-    /// Stores the state and keys of an account that took a list; for who has its ``hold()``.
+    /// Stores the state and keys of an account after a merge. The caller has the account's ``hold()``.
     ///
-    /// Keys first, then the lists that need them: after a crash between the two the account is what it was before.
+    /// Keys are written first, then the lists that need them. After a crash between the two the account is unchanged.
     package func save(stateOf account: Account) throws(AccountError) {
         let files = try openExisting()
         try write(stateOf: account, into: files)
@@ -36,8 +36,8 @@ extension AccountStore {
         try files.write(AccountFile.record, AccountRecord(account).encoded())
     }
 
-    /// - Parameter generation: the one that the record names. Without the lists of it somebody who was revoked would
-    ///   be welcome again.
+    /// - Parameter generation: the generation that the record names. If its lists are missing, reading fails: a revoked
+    ///   device would be welcome otherwise.
     func readState(
         of identity: DeviceIdentity, atLeast generation: UInt32, in files: borrowing AccountFolder
     ) throws(AccountError) -> AccountState {
@@ -55,8 +55,8 @@ extension AccountStore {
         return state
     }
 
-    /// The keys of the lists that count most, and older ones where they are there: a device that joined late lacks
-    /// them. Keys of a list that was never taken, because writing it was cut short, are passed over.
+    /// The keys of the lists with the highest number, and the older keys that are there; a device that joined late
+    /// lacks some. Keys without a list are skipped: the write of that list was cut short.
     func readKeys(
         of state: AccountState, in files: borrowing AccountFolder
     ) throws(AccountError) -> [GenerationKeys] {
@@ -77,11 +77,11 @@ extension AccountStore {
     }
 }
 
-/// A device that is about to join: everything but what the account's other devices know.
+/// A device that is about to join. It lacks only the lists that the account's other devices know.
 package struct Enrolment: Sendable {
     /// This device's part; ``Account/take(_:keys:)`` adds the account's state.
     package var account: Account
 
-    /// What the account key is good for. Gone with this value.
+    /// The secrets derived from the account key. They go with this value.
     package let secrets: AccountSecrets
 }

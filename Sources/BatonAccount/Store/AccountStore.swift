@@ -12,14 +12,14 @@ package import SystemPackage
 /// | `account-state` | the signed lists of ``AccountState``; none before the first revocation |
 /// | `generation-0.keys` | K_adv, then K_gate: 64 bytes |
 /// | `generation-<g>-<digest>.keys` | K_adv, K_gate, then K_join of the list with this digest: 96 bytes |
-/// | `devices` | what ``KnownDevices`` knows of the other devices |
+/// | `devices` | the other devices, from ``KnownDevices`` |
 /// | `epoch` | the last epoch this device announced under, decimal |
-/// | `replay` | what ``ReplayGuard`` knows of the other devices |
+/// | `replay` | the other devices' last advertisements, from ``ReplayGuard`` |
 ///
 /// The account key is in none of them. The folder appears whole or not at all, and each file is replaced atomically.
-/// Calls block on the disk: not for an event loop. The store keeps no state between calls. Create, join, leave, rotate
-/// and take exclude each other across processes, and whoever runs on the account has its ``hold()``: while a node does,
-/// the others refuse.
+///
+/// Calls block on the disk, so they are not for an event loop. The store keeps no state between calls. Create, join,
+/// leave, rotate and take exclude each other across processes. They refuse while a node has the account's ``hold()``.
 package struct AccountStore: Sendable {
     /// Where the account is; the folder itself is made by ``create(deviceName:showing:)`` and ``join(_:deviceName:)``.
     package let folder: FilePath
@@ -33,8 +33,8 @@ package struct AccountStore: Sendable {
     ///
     /// - Parameters:
     ///   - deviceName: At most 63 bytes of UTF-8; nil takes the host's name.
-    ///   - show: shows the account key to the user, and is the only one that ever has it. It runs before there is an
-    ///     account: when it throws, or the process ends meanwhile, none was made whose key nobody knows.
+    ///   - show: Shows the account key to the user; no other code gets it. It runs before the account is stored. If it
+    ///     throws, or the process ends meanwhile, no account remains whose key the user has not seen.
     package func create(
         deviceName: String? = nil, showing show: (AccountKey) throws(AccountError) -> Void
     ) throws(AccountError) -> Account {
@@ -42,9 +42,9 @@ package struct AccountStore: Sendable {
         return try finish(begin(key, deviceName: deviceName)) { () throws(AccountError) in try show(key) }
     }
 
-    /// Makes this device one of the account's, and returns what was stored.
+    /// Makes this device one of the account's, and returns the stored account.
     ///
-    /// The caller drops the key then, which wipes it. Revocations are not looked for; see ``begin(_:deviceName:)``.
+    /// The caller then drops the key, which wipes it. To look for revocations first, use ``begin(_:deviceName:)``.
     ///
     /// - Parameter deviceName: At most 63 bytes of UTF-8; nil takes the host's name.
     package func join(_ key: AccountKey, deviceName: String? = nil) throws(AccountError) -> Account {
@@ -66,7 +66,7 @@ package struct AccountStore: Sendable {
         return Enrolment(account: account, secrets: secrets)
     }
 
-    /// Stores what was begun.
+    /// Stores the account of an enrolment.
     package func finish(_ enrolment: Enrolment) throws(AccountError) -> Account {
         try finish(enrolment) {}
     }

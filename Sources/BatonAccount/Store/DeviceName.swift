@@ -23,14 +23,14 @@ package enum DeviceName {
         return trimmed
     }
 
-    /// The name a device has when nobody chose one: the host's, up to the first dot.
+    /// The default name of a device: the host's name, up to the first dot.
     package static func fromHost() -> String {
         var buffer = [UInt8](repeating: 0, count: 256)
         let failed = buffer.withUnsafeMutableBytes { gethostname($0.baseAddress!, $0.count - 1) != 0 }
         return failed ? "device" : name(ofHost: String(decoding: buffer.prefix { $0 != 0 }, as: UTF8.self))
     }
 
-    /// The device name for a host name; `device` where nothing usable is left.
+    /// The device name for a host name; `device` if no usable character is left.
     static func name(ofHost host: String) -> String {
         let label = host.prefix { $0 != "." }
         let clean = String(String.UnicodeScalarView(label.unicodeScalars.filter { !isControl($0) }))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The names that a device had before the one that it has: who renames himself is found by the name that people know.
+/// The earlier names of a device, so that a renamed device is still found by the name that people know.
 package struct FormerNames: Sendable, Equatable {
-    /// The most names that are kept, the first ones: who renames himself again and again pushes out none that people
-    /// know. 8 are 504 bytes.
+    /// The most names that are kept, 504 bytes in all. The first ones stay, so that renaming a device again and again
+    /// cannot push out the names that people know.
     package static let bound = 8
 
     private var names: [String] = []
@@ -14,19 +14,19 @@ package struct FormerNames: Sendable, Equatable {
     /// Whether there is none.
     package var isEmpty: Bool { names.isEmpty }
 
-    /// The device has this name no more.
+    /// Adds a name that the device no longer has.
     package mutating func add(_ name: String) {
         guard names.count < Self.bound, !names.contains(name) else { return }
         names.append(name)
     }
 
-    /// The names without the one that the device has now: it may have taken an old one again, and will be known by that
-    /// one still when it drops it.
+    /// The names other than the current one. A device may have an old name again; that name stays stored for the next
+    /// change.
     package func other(than name: String) -> [String] { names.filter { $0 != name } }
 }
 
 extension FormerNames: Codable {
-    /// Reads names that were written; those that no device can have are passed over.
+    /// Reads stored names, and skips those that no device can have.
     package init(from decoder: any Decoder) throws {
         for name in try [String](from: decoder) where (try? DeviceName.validated(name)) == name { add(name) }
     }

@@ -2,26 +2,26 @@
 
 import FoundationEssentials
 
-/// What this device remembers of the account's other devices, so that one of them can be named when it is not there:
-/// above all the one that was lost.
+/// The other devices of the account, remembered so that a user can name one that is absent, above all a lost one.
 package struct KnownDevices: Sendable, Equatable {
-    /// The most devices that are remembered; the one that was longest not seen makes room. 64 are under 96 KiB on disk.
+    /// The most devices that are remembered, under 96 KiB on disk. A further one evicts the device that was absent
+    /// longest.
     package static let capacity = 64
 
     /// A device as it was last seen.
     package struct Entry: Sendable, Equatable, Codable {
         /// Its id, as text.
         package var deviceID: String
-        /// What it calls itself.
+        /// The device's own name.
         package var name: String
         /// Seconds since 1970, by this device's clock.
         package var seen: UInt64
-        /// The ``AccountState/revision`` that it was known to have.
+        /// The last known ``AccountState/revision`` of the device.
         package var revision: UInt64
-        /// Whether a connection has shown that it is a device of the account; nil where an earlier version wrote it
-        /// down.
+        /// Whether a connection has shown that it is a device of the account; nil if an earlier version wrote the
+        /// entry.
         package var isProved: Bool?
-        /// What it was called before, since a connection has shown it; nil where there is no such name.
+        /// Its earlier names, known from a connection; nil if there are none.
         package var formerNames: FormerNames?
 
         /// An entry; nothing is checked before it is read again.
@@ -38,7 +38,7 @@ package struct KnownDevices: Sendable, Equatable {
         }
     }
 
-    /// The devices, those that are proved first, and then the one seen last first.
+    /// The devices: proved ones first, each part sorted by when it was last seen.
     package let entries: [Entry]
 
     /// The devices that are worth remembering of these.
