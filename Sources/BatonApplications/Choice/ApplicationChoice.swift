@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which application continues an activity. Pure functions: who runs and who was used is given.
+/// Chooses the application that continues an activity. Pure functions: running and recently used applications are
+/// arguments.
 package enum ApplicationChoice {
     /// An application that may continue an activity.
     package struct Candidate: Sendable, Hashable {
@@ -16,7 +17,7 @@ package enum ApplicationChoice {
         }
     }
 
-    /// What an application that runs has said when it registered with the node.
+    /// A running application, as it registered with the node.
     package struct Running: Sendable, Hashable {
         package let identifier: String
         package let name: String
@@ -31,7 +32,7 @@ package enum ApplicationChoice {
         }
     }
 
-    /// What to do with an activity.
+    /// The result of the choice.
     package enum Decision: Sendable, Hashable {
         /// No application here continues it.
         case nobody
@@ -39,7 +40,7 @@ package enum ApplicationChoice {
         /// The user is asked; at least two, by name.
         case ask([Candidate])
 
-        /// All that it names, in its order; empty where nobody continues it.
+        /// All applications of the decision, in its order; empty if no application continues the activity.
         package var candidates: [Candidate] {
             switch self {
             case .nobody: []
@@ -49,11 +50,10 @@ package enum ApplicationChoice {
         }
     }
 
-    /// The applications that may continue an activity: of its team, and declaring its type. By name, and by identifier
-    /// where names are the same.
+    /// The applications of the activity's team that declare its type, sorted by name and then by identifier.
     ///
-    /// What an application says while it runs counts in place of its manifest. One that does not run counts when it can
-    /// be started.
+    /// A running application is judged by its registration and not by its manifest. An application that does not run is
+    /// listed if it can be started.
     package static func candidates(
         forType type: String, team: TeamTag, installed: [ApplicationManifest], running: [Running]
     ) -> [Candidate] {

@@ -2,9 +2,10 @@
 
 package import SystemPackage
 
-/// Which applications were used last, by continuing something or by being in front, the latest first: one identifier a
-/// line, in the file `applications-used` of the state folder. A convenience: a file that is missing or damaged is an
-/// empty list.
+/// The applications that were used last, by continuing an activity or by being in front, the latest first.
+///
+/// They are kept in the file `applications-used` of the state folder, one identifier a line. A missing or damaged file
+/// is an empty list.
 package struct RecentApplications: Sendable, Hashable {
     /// The most that are remembered; the oldest are forgotten. 13 KiB on disk at most.
     package static let bound = 64
@@ -19,7 +20,7 @@ package struct RecentApplications: Sendable, Hashable {
         self.identifiers = Array(identifiers.prefix(Self.bound))
     }
 
-    /// Reads the file; blocks. What is no identifier is passed over.
+    /// Reads the file; blocks. Lines that are no identifier are skipped.
     package init(reading path: FilePath) {
         let bytes = (try? SmallFile.read(path, limit: (ManifestBounds.identifier + 1) * Self.bound)) ?? []
         let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n").map(String.init)

@@ -21,7 +21,7 @@ struct DesktopApplication: Sendable, Hashable {
 
     /// Reads a desktop entry.
     ///
-    /// - Returns: `nil` for one that is not for us, or is hidden.
+    /// - Returns: `nil` for an entry that has no `X-Baton-` key, or is hidden.
     static func read(
         _ path: FilePath, id: String, locale: DesktopLocale
     ) throws(ApplicationManifestError) -> DesktopApplication? {
@@ -29,7 +29,7 @@ struct DesktopApplication: Sendable, Hashable {
         do throws(Errno) {
             bytes = try SmallFile.read(path, limit: ManifestBounds.fileSize)
         } catch {
-            // Whether it would be for us, nobody can say; most are not.
+            // An unreadable entry is skipped: most entries have no `X-Baton-` key.
             return nil
         }
         // Most of a desktop's entries end here, before they are taken apart.

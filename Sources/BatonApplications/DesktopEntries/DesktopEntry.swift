@@ -39,7 +39,7 @@ struct DesktopEntry: Sendable {
         return string(key)
     }
 
-    /// A list of values, `;` behind each; `\;` stands for itself. Empty values are left out.
+    /// A list of values, each followed by `;`. `\;` is a semicolon within a value. Empty values are left out.
     func list(_ key: String) -> [String] {
         values[key].map { Self.elements($0, separator: ";").map(Self.trimmed).filter { !$0.isEmpty } } ?? []
     }
@@ -88,10 +88,10 @@ struct DesktopEntry: Sendable {
 
 /// In which languages the values of desktop entries are wanted.
 package struct DesktopLocale: Sendable, Hashable {
-    /// What stands in brackets behind a key, the best first.
+    /// The locales in brackets behind a key, the best first.
     let suffixes: [String]
 
-    /// - Parameter environment: the first of `LC_ALL`, `LC_MESSAGES`, `LANG` that is set counts, such as
+    /// - Parameter environment: the first of `LC_ALL`, `LC_MESSAGES`, `LANG` that is set names the locale, such as
     ///   `de_AT.UTF-8@euro`.
     package init(environment: [String: String]) {
         let value = ["LC_ALL", "LC_MESSAGES", "LANG"].lazy.compactMap { environment[$0] }.first { !$0.isEmpty } ?? ""

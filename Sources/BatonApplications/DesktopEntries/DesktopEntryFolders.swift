@@ -36,8 +36,8 @@ package struct DesktopEntryFolders: Sendable, Hashable {
         search = ExecutableSearch(environment: environment)
     }
 
-    /// Each desktop entry by its id, such as `org-editor.desktop` for `org/editor.desktop`. Of several with one id the
-    /// first counts, whatever is in it: an entry of the user's replaces or hides the system's.
+    /// Each desktop entry by its id, such as `org-editor.desktop` for `org/editor.desktop`. Of several entries with one
+    /// id the first counts, so that an entry of the user's replaces or hides the system's.
     func files() -> [(id: String, path: FilePath)] {
         var files: [(id: String, path: FilePath)] = []
         var seen: Set<String> = []
@@ -50,7 +50,7 @@ package struct DesktopEntryFolders: Sendable, Hashable {
         return files
     }
 
-    /// What people call the application of a desktop entry.
+    /// The name of a desktop entry's application.
     ///
     /// - Parameter id: such as `firefox.desktop`.
     package func applicationName(ofEntry id: String) -> String? {

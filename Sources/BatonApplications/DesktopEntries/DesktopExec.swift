@@ -2,15 +2,16 @@
 
 import SystemPackage
 
-/// The key `Exec` of a desktop entry, as words of a command that opens no file: what goes on comes from the node.
+/// The key `Exec` of a desktop entry, as the words of a command that opens no file. The application gets the activity
+/// from the node.
 ///
 /// Source: Desktop Entry Specification 1.5, "The Exec key".
 enum DesktopExec {
     /// - Parameters:
-    ///   - line: escapes of the file resolved already.
-    ///   - name: what `%c` stands for.
-    ///   - icon: what `%i` stands for, behind `--icon`.
-    ///   - path: what `%k` stands for.
+    ///   - line: the value, after its escapes were resolved.
+    ///   - name: the value of `%c`.
+    ///   - icon: the value of `%i`, behind `--icon`.
+    ///   - path: the value of `%k`.
     static func words(
         _ line: String, name: String, icon: String?, path: FilePath
     ) throws(ApplicationManifestError) -> [String] {
@@ -25,7 +26,7 @@ enum DesktopExec {
             switch word {
             case "%i":
                 if let icon, !icon.isEmpty { words += ["--icon", icon] }
-            // Files and addresses, of which there are none, and what the specification has given up.
+            // Codes for files and addresses, which Baton does not pass, and codes that the specification deprecates.
             case "%f", "%F", "%u", "%U", "%d", "%D", "%n", "%N", "%v", "%m":
                 break
             case _:

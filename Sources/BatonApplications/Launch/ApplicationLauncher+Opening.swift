@@ -10,15 +10,15 @@ extension ApplicationLauncher {
 
     /// Opens a web page in the user's default browser.
     ///
-    /// What is not ASCII, or has no place in an address, is escaped, so that nothing in it shows as something else and
-    /// no program between here and the browser takes it for its own.
+    /// Characters that are not ASCII, or may not be in an address, are escaped. So the address cannot look like another
+    /// one, and no program on the way to the browser interprets it.
     ///
     /// - Parameter url: http or https, without a name or password before its host, which would hide where it leads.
     package func open(url: String) async throws(LaunchError) {
         try await open(Self.pageAddress(url))
     }
 
-    /// What a web page's address is opened as; see ``open(url:)``.
+    /// The address of a web page as it is passed on; see ``open(url:)``.
     static func pageAddress(_ url: String) throws(LaunchError) -> String {
         let start = url.prefix(8).lowercased()
         guard start.hasPrefix("http://") || start.hasPrefix("https://"),
@@ -49,9 +49,9 @@ extension ApplicationLauncher {
         return escaped
     }
 
-    /// Opens a file with what the desktop has for its kind.
+    /// Opens a file with the desktop's application for its kind.
     ///
-    /// Not one that desktops would start: it has come from elsewhere, under whatever name.
+    /// Refuses a file that the desktop would execute, because it came from another device under any name.
     ///
     /// - Parameter file: absolute.
     package func open(file: FilePath) async throws(LaunchError) {
@@ -71,23 +71,23 @@ extension ApplicationLauncher {
         try await open(file.string)
     }
 
-    /// Whether what opens a file that has no execute bit would run it: an entry of the desktop, or what there may be an
-    /// interpreter for.
+    /// Whether opening a file that has no execute bit would run it: a desktop entry, or a script with an interpreter.
     ///
-    /// `xdg-mime` answers as `xdg-open` decides, which looks at the first bytes where the name says nothing; the name
-    /// is asked as well, since each desktop has an order of its own.
+    /// `xdg-mime` decides as `xdg-open` does, which looks at the first bytes if the name says nothing. The name is
+    /// asked as well, since each desktop has an order of its own.
     ///
-    /// - Throws: where it is there and gives no answer, and `xdg-open` would decide alone.
+    /// - Throws: if `xdg-mime` is there and gives no answer, because `xdg-open` would then decide alone.
     private func wouldStart(_ file: FilePath) async throws(LaunchError) -> Bool {
         if let suffix = file.extension, Self.programExtensions.contains(suffix.lowercased()) { return true }
         guard let path = try? search.find("xdg-mime") else { return false }
-        // Of a desktop that it does not know, or that lacks its own program, it says nothing and ends well.
+        // `xdg-mime` prints nothing and exits with 0 if it does not know the desktop, or if the desktop lacks its own
+        // program.
         for desktop in [environment["XDG_CURRENT_DESKTOP"], "X-Generic"] {
             var environment = environment
             environment["XDG_CURRENT_DESKTOP"] = desktop
             let answer = await ShortProcess.run(
                 path, ["query", "filetype", file.string], environment: environment, within: answerTime)
-            // `file`, which answers where there is no database of types, adds parameters.
+            // `file`, which answers if there is no database of types, adds parameters.
             guard let answer, answer.hasSucceeded else { continue }
             let type = answer.output.prefix { $0 != ";" && !$0.isWhitespace }
             if type.contains("/") { return Self.programTypes.contains(type.lowercased()) }
@@ -110,7 +110,7 @@ extension ApplicationLauncher {
         "application/x-pie-executable", "application/x-sharedlib",
     ]
 
-    /// What people call the browser that ``open(url:)`` opens; `nil` where the desktop does not say.
+    /// The name of the browser that ``open(url:)`` uses; `nil` if the desktop names none.
     package func defaultBrowserName() async -> String? {
         let questions = [
             ("xdg-settings", ["get", "default-web-browser"]),

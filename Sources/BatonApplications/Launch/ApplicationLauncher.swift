@@ -2,12 +2,12 @@
 
 import SystemPackage
 
-/// Starts applications, and opens addresses and files with what the desktop has for them.
+/// Starts applications, and opens addresses and files with the desktop's applications.
 ///
-/// What it starts outlives the process that started it, has no part in its descriptors, its terminal or its signals,
-/// and no shell sees its arguments.
+/// A started process outlives this one. It shares no descriptor, terminal or signal with it, and no shell sees its
+/// arguments.
 package struct ApplicationLauncher: Sendable {
-    /// A process that was started here, or a unit that the service manager runs.
+    /// A process that was started here, or a unit of the service manager.
     package enum Place: Sendable, Hashable {
         /// The name of the unit of the user's service manager.
         case unit(String)
@@ -32,8 +32,8 @@ package struct ApplicationLauncher: Sendable {
     private let usesServiceManager: Bool
 
     /// - Parameters:
-    ///   - environment: that of this process. Applications get it without what belongs to a service.
-    ///   - usesServiceManager: whether the user's service manager, where there is one, runs what is launched.
+    ///   - environment: that of this process. Applications get it without the variables of a service.
+    ///   - usesServiceManager: whether the user's service manager, if there is one, runs the applications.
     package init(environment: [String: String], usesServiceManager: Bool = true) {
         self.init(environment: environment, usesServiceManager: usesServiceManager, answerTime: .seconds(2))
     }

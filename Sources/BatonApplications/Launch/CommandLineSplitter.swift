@@ -2,8 +2,8 @@
 
 /// Splits a command line into arguments by a shell's rules for quotes, without a shell: nothing is expanded.
 ///
-/// Spaces, tabs and line ends separate. Between single quotes everything stands for itself; between double quotes a
-/// backslash makes `"`, `\`, `$` and a backquote stand for themselves; elsewhere it does so for any character.
+/// Spaces, tabs and line ends separate. Every character between single quotes stands for itself. Between double quotes
+/// a backslash quotes `"`, `\`, `$` and a backquote; outside of quotes it quotes any character.
 package enum CommandLineSplitter {
     /// Why a line cannot be split.
     package enum Problem: Error, Sendable, Equatable {
@@ -11,9 +11,9 @@ package enum CommandLineSplitter {
         case openQuote(Character)
         case trailingBackslash
 
-        /// What is wrong, as a sentence.
+        /// One sentence about the mistake.
         ///
-        /// - Parameter subject: what was split, such as `the command of --serve`.
+        /// - Parameter subject: names the command, such as `the command of --serve`.
         package func sentence(about subject: String) -> String {
             switch self {
             case .empty: "\(subject) is empty; name a program, such as \"tail -f log.txt\""

@@ -17,7 +17,7 @@ enum DetachedProcess {
     ) async throws(LaunchError) -> Int32 {
         let result: Result<Int32, LaunchError> = await withCheckedContinuation { continuation in
             let start = Start(continuation)
-            // Nobody cancels this task: that would end the process. It ends with it.
+            // Cancelling this task would end the process, so it is detached. It ends with the process.
             Task.detached {
                 var options = PlatformOptions()
                 options.createSession = true

@@ -3,12 +3,12 @@
 import Glibc
 import SystemPackage
 
-/// Finds programs as `execvp(3)` does, but before anything is started, so that what is wrong can be told apart.
+/// Finds programs as `execvp(3)` does, but before anything is started, so that errors can be told apart.
 struct ExecutableSearch: Sendable, Hashable {
     private let folders: [FilePath]
 
-    /// - Parameter environment: `PATH` counts; relative folders in it do not, since the working folder is nobody's
-    ///   choice here.
+    /// - Parameter environment: `PATH` counts, without its relative folders, since the working folder here means
+    ///   nothing.
     init(environment: [String: String]) {
         folders = (environment["PATH"] ?? "/usr/local/bin:/usr/bin:/bin").split(separator: ":")
             .filter { $0.hasPrefix("/") }.map { FilePath(String($0)) }

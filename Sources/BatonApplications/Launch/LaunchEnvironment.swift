@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an application that the node starts gets as its environment.
+/// The environment of an application that the node starts.
 enum LaunchEnvironment {
-    /// What belongs to the node's own conversation with the service manager, and would make another program take part
-    /// in it: systemd.exec(5), "Environment Variables in Spawned Processes"; sd_notify(3), sd_listen_fds(3).
+    /// The variables of the node's own conversation with the service manager, which another program must not join:
+    /// systemd.exec(5), "Environment Variables in Spawned Processes"; sd_notify(3), sd_listen_fds(3).
     private static let own: Set<String> = [
         "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES",
         "LISTEN_PIDFDID", "FDSTORE", "MAINPID", "MANAGERPID", "MANAGERPIDFDID", "SYSTEMD_EXEC_PID", "INVOCATION_ID",
@@ -12,7 +12,7 @@ enum LaunchEnvironment {
         "TRIGGER_UNIT", "TRIGGER_PATH",
     ]
 
-    /// The node's environment without what is its own, and with what is added. Names that a shell could not set are
+    /// The node's environment without those variables, and with the additions. Names that a shell could not set are
     /// left out.
     static func make(_ environment: [String: String], adding additions: [String: String]) -> [String: String] {
         environment.filter { !own.contains($0.key) && isName($0.key) }.merging(additions) { $1 }

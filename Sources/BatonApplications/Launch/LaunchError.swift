@@ -20,16 +20,16 @@ package struct LaunchError: Error, Sendable, Hashable, CustomStringConvertible {
         package static let notExecutable = Code(rawValue: "notExecutable")
         /// The system, or the service manager, could not start it.
         package static let notStarted = Code(rawValue: "notStarted")
-        /// What was to be opened is no web address, or no file.
+        /// The text is no web address, or the path is no file.
         package static let notOpenable = Code(rawValue: "notOpenable")
         /// `xdg-open` is there and failed.
         package static let openFailed = Code(rawValue: "openFailed")
     }
 
     package let code: Code
-    /// What went wrong. What programs said may stand in it as it is: escape it before a terminal sees it.
+    /// The problem. It may quote the output of programs: escape it before a terminal shows it.
     package let message: String
-    /// What the system said, where it did.
+    /// The system's error, if it gave one.
     package let underlyingError: Errno?
 
     init(_ code: Code, _ message: String, underlyingError: Errno? = nil) {

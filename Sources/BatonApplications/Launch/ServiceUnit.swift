@@ -13,9 +13,9 @@ enum ServiceUnit {
         let environment: [String: String]
 
         /// - Parameters:
-        ///   - environment: the process's own, for the way to the manager.
-        ///   - time: that it may take to answer.
-        /// - Returns: `nil` where there is none, or it does not answer.
+        ///   - environment: the process's own; it says how to reach the manager.
+        ///   - time: the time that it has to answer.
+        /// - Returns: `nil` if there is none, or it does not answer.
         static func find(
             _ search: ExecutableSearch, environment: [String: String], within time: Duration
         ) async -> Manager? {
@@ -67,7 +67,7 @@ enum ServiceUnit {
     static func arguments(
         unit: String, command: ApplicationLauncher.Command, name: String, home: FilePath, variables: [String]
     ) -> [String] {
-        // The manager replaces $NAME in arguments; $$ stands for the character.
+        // The manager replaces $NAME in arguments; $$ is a dollar sign.
         let words = command.arguments.map {
             $0.split(separator: "$", omittingEmptySubsequences: false).joined(separator: "$$")
         }

@@ -3,7 +3,7 @@
 import Subprocess
 import SystemPackage
 
-/// A program that is asked something and answers soon.
+/// A program that answers a question and ends soon.
 enum ShortProcess {
     /// The most bytes of each output that are read.
     static let outputBound = 16 << 10
@@ -20,8 +20,9 @@ enum ShortProcess {
 
     /// Runs a program.
     ///
-    /// - Parameter time: after which it is ended, and what it started with it: many of them are scripts.
-    /// - Returns: `nil` where it could not be run, said too much or took too long.
+    /// - Parameter time: the time after which it is killed with all that it started; many of these programs are
+    ///   scripts.
+    /// - Returns: `nil` if it could not be run, printed too much or took too long.
     static func run(
         _ program: FilePath, _ arguments: [String], environment: [String: String], within time: Duration
     ) async -> Answer? {

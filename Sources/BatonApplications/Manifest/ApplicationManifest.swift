@@ -2,14 +2,14 @@
 
 package import SystemPackage
 
-/// What an installed application says about itself: who it is, which activities it continues, and how it is started.
+/// The declaration of an installed application: its identity, the activities that it continues, and its command.
 ///
-/// It comes from a file that `baton applications register` wrote, or from a desktop entry with `X-Baton-` keys; every
+/// It comes from a file that `baton applications register` wrote, or from a desktop entry with `X-Baton-` keys. Every
 /// value has been checked against ``ManifestBounds``.
 package struct ApplicationManifest: Sendable, Hashable {
     /// Where a manifest was read.
     package enum Source: Sendable, Hashable {
-        /// Registered by the user; the file that the registration was made from, as far as it is known.
+        /// Registered by the user. Names the file that the registration was made from, if it is known.
         case registered(from: FilePath?)
         /// A desktop entry.
         case desktopEntry(FilePath)
@@ -17,18 +17,17 @@ package struct ApplicationManifest: Sendable, Hashable {
 
     /// Reverse DNS, such as `org.example.shopsnap`.
     package let identifier: String
-    /// What people call it.
+    /// The name that users read.
     package let name: String
     /// The label under which applications share activities; empty: of no team.
     package let team: String
-    /// Every type that it continues, those of its documents among them; each once, in the order in which they were
-    /// declared.
+    /// Every type that it continues, with those of its documents; each once, in the order of declaration.
     package let activityTypes: [String]
     /// The kinds of documents whose editing it continues.
     package let documentTypes: [DocumentType]
     /// The hosts whose web pages it wants to open.
     package let associatedDomains: [AssociatedDomain]
-    /// Which versions of which types it reads.
+    /// The versions that it reads of each type.
     package let readableVersions: ReadableVersions
     /// The program and its arguments; empty where it can continue activities only while it runs.
     package let command: [String]

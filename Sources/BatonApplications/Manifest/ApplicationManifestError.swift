@@ -14,7 +14,7 @@ package struct ApplicationManifestError: Error, Sendable, Hashable, CustomString
 
         /// Something that has to be there is not.
         package static let missing = Code(rawValue: "missing")
-        /// Something has not the form that it has to have.
+        /// A value has not the required form.
         package static let malformed = Code(rawValue: "malformed")
         /// Something is over one of ``ManifestBounds``.
         package static let tooLarge = Code(rawValue: "tooLarge")
@@ -23,8 +23,7 @@ package struct ApplicationManifestError: Error, Sendable, Hashable, CustomString
     }
 
     package let code: Code
-    /// What is wrong, and what to do about it where that is not plain. Parts of the file may stand in it as they are:
-    /// escape it before a terminal sees it.
+    /// The problem and, if it is not plain, the next step. It may quote the file: escape it before a terminal shows it.
     package let problem: String
 
     package init(_ code: Code, _ problem: String) {
@@ -38,7 +37,7 @@ package struct ApplicationManifestError: Error, Sendable, Hashable, CustomString
     static func malformed(_ problem: String) -> Self { Self(.malformed, problem) }
     static func unresolved(_ problem: String) -> Self { Self(.unresolved, problem) }
 
-    /// What the system said when the file was opened or read.
+    /// The file could not be opened or read.
     static func unreadable(_ error: Errno, _ subject: String = "it") -> Self {
         switch error {
         case .fileTooLarge: tooLarge("\(subject) has over \(ManifestBounds.fileSize >> 10) KiB")

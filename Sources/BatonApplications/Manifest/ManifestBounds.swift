@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How large a manifest, and the file that it is in, may be. What is larger is refused with a sentence.
+/// The bounds of a manifest and of its file. Anything larger is refused with a sentence.
 ///
 /// Together they keep a manifest in memory below 512 KiB, and a common one below 4.
 package enum ManifestBounds {
-    /// Bytes of a file that is read: an `Info.plist`, its entitlements, a desktop entry, a registered manifest.
+    /// The most bytes of an `Info.plist`, its entitlements, a desktop entry or a registered manifest.
     package static let fileSize = 256 << 10
     /// Bytes of an identifier, so that a file can be named after it.
     package static let identifier = 200
@@ -37,8 +37,8 @@ package enum DottedName {
         (1...ManifestBounds.typeName).contains(text.utf8.count) && isPlain(text)
     }
 
-    /// Whether a text can be the identifier of an application: 1 to 200 bytes of the same, the first not a dot, so that
-    /// it can name a file.
+    /// Whether a text can be the identifier of an application: 1 to 200 bytes of these characters, the first not a dot,
+    /// so that it can name a file.
     package static func isIdentifier(_ text: String) -> Bool {
         (1...ManifestBounds.identifier).contains(text.utf8.count) && isPlain(text) && !text.hasPrefix(".")
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What every manifest has to fulfil, whichever file it comes from.
+/// The requirements on every manifest, from any kind of file.
 enum ManifestCheck {
     static func identifier(_ text: String) throws(ApplicationManifestError) {
         guard !text.isEmpty else { throw .missing("it has no identifier") }

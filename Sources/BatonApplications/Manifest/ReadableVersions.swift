@@ -2,17 +2,16 @@
 
 /// Which versions of activity types' contents an application reads.
 package struct ReadableVersions: Sendable, Hashable {
-    /// By type, oldest to newest. A type that is not named is read in every version.
+    /// The oldest and the newest version of each type. Every version of a type without an entry is readable.
     package let statements: [String: ClosedRange<UInt32>]
 
     package init(_ statements: [String: ClosedRange<UInt32>] = [:]) {
         self.statements = statements
     }
 
-    /// Whether a version of a type's content is read.
+    /// Whether a version of a type's content is readable.
     ///
-    /// - Parameter version: as the origin's application states it; one that states none, 0, is always read, since
-    ///   nobody can tell.
+    /// - Parameter version: stated by the origin's application. 0, which states none, is always readable.
     package func reads(version: UInt32, of type: String) -> Bool {
         guard version != 0, let range = statements[type] else { return true }
         return range.contains(version)

@@ -4,7 +4,7 @@ import Crypto
 
 /// Tells teams apart in an announcement without naming them: 8 bytes.
 ///
-/// A label for routing and no secret: it hides nothing from who guesses the team.
+/// A label for routing and no secret: anyone who guesses the team can compute it.
 package struct TeamTag: Sendable, Hashable {
     /// How many bytes a tag has.
     package static let count = 8

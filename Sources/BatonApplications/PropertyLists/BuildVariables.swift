@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The values of build variables, which stand in the property lists of a project as `$(NAME)` or `${NAME}` and are
-/// replaced when Xcode builds it.
+/// The values of build variables. A project's property lists have them as `$(NAME)` or `${NAME}`, and Xcode replaces
+/// them when it builds.
 ///
-/// Modifiers stand behind the name: `$(PRODUCT_NAME:rfc1034identifier)`; several apply in turn. A value may hold
-/// variables itself, and so may a name: `$(SUFFIX_$(CONFIGURATION))`.
+/// Modifiers follow the name: `$(PRODUCT_NAME:rfc1034identifier)`; several apply in turn. A value may contain
+/// variables, and so may a name: `$(SUFFIX_$(CONFIGURATION))`.
 package struct BuildVariables: Sendable, Hashable {
-    /// How deep variables may stand in one another; what goes deeper refers to itself.
+    /// The deepest nesting of variables. A deeper one refers to itself.
     static let depthBound = 16
     /// The most bytes that a text may become.
     static let sizeBound = 64 << 10
-    /// How much work one text may be: the bytes of what its variables become, those in one another as well, and 64 for
-    /// each. Values that name one another many times over stay small and would take for ever.
+    /// The most work for one text: the bytes of all expansions, nested ones too, and 64 for each. Values that name one
+    /// another many times would stay small and take for ever.
     static let workBound = 1 << 20
 
     private static let brackets: [Character: Character] = ["(": ")", "{": "}"]
@@ -24,7 +24,7 @@ package struct BuildVariables: Sendable, Hashable {
 
     /// Reads `NAME=VALUE`.
     ///
-    /// - Returns: `nil` where that is not the form.
+    /// - Returns: `nil` for any other form.
     package static func assignment(_ text: String) -> (name: String, value: String)? {
         guard let equals = text.firstIndex(of: "=") else { return nil }
         let name = text[..<equals]
@@ -79,7 +79,7 @@ package struct BuildVariables: Sendable, Hashable {
         return resolved
     }
 
-    /// Where the bracket closes that was opened before `text`.
+    /// The index of the bracket that closes the one before `text`.
     private static func end(of text: Substring, open: Character, close: Character) -> Substring.Index? {
         var depth = 0
         for index in text.indices {

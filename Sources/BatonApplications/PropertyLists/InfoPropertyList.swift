@@ -3,12 +3,12 @@
 import FoundationEssentials
 package import SystemPackage
 
-/// An application's `Info.plist`, as it is in the source of a project for Apple's devices or as it is built into one,
-/// in XML or binary.
+/// An application's `Info.plist`, as it is in the source of a project for Apple's devices or in a built one, in XML or
+/// binary.
 ///
 /// | Key | Meaning |
 /// | --- | --- |
-/// | `CFBundleIdentifier` | the identifier; where it is missing, the variable `PRODUCT_BUNDLE_IDENTIFIER` |
+/// | `CFBundleIdentifier` | the identifier; if it is missing, the variable `PRODUCT_BUNDLE_IDENTIFIER` |
 /// | `CFBundleDisplayName`, else `CFBundleName` | the name; else `PRODUCT_NAME`, else the identifier's last part |
 /// | `NSUserActivityTypes` | activity types that it continues |
 /// | `CFBundleDocumentTypes` | document types; those with `NSUbiquitousDocumentUserActivityType` count |
@@ -17,9 +17,10 @@ package import SystemPackage
 /// | `BatonCommand` | Baton's own: the command that starts it, a string or an array of strings |
 /// | `BatonTerminal` | Baton's own: whether it wants a terminal to run in |
 ///
-/// Entitlements give `com.apple.developer.associated-domains` and `com.apple.developer.team-identifier`. Foundation's
-/// small part (`FoundationEssentials`) reads property lists, and only the command does: the node reads what
-/// ``ApplicationRegistry`` keeps.
+/// Entitlements give `com.apple.developer.associated-domains` and `com.apple.developer.team-identifier`.
+///
+/// Foundation's small part (`FoundationEssentials`) reads property lists, and only the command does. The node reads the
+/// files of ``ApplicationRegistry``.
 package struct InfoPropertyList: Sendable {
     private let content: Content
     private let entitlements: Entitlements?
@@ -46,9 +47,9 @@ package struct InfoPropertyList: Sendable {
     /// Makes a manifest.
     ///
     /// - Parameters:
-    ///   - command: in place of `BatonCommand`.
-    ///   - team: in place of what the files say.
-    ///   - variables: build variables. Where a team is known, `AppIdentifierPrefix`, `TeamIdentifierPrefix` and
+    ///   - command: replaces `BatonCommand`.
+    ///   - team: replaces the team of the files.
+    ///   - variables: build variables. If a team is known, `AppIdentifierPrefix`, `TeamIdentifierPrefix` and
     ///     `DEVELOPMENT_TEAM` have values by themselves.
     ///   - source: the file, for the record.
     package func manifest(
@@ -157,7 +158,7 @@ package struct InfoPropertyList: Sendable {
         _ bytes: [UInt8], _ subject: String
     ) throws(ApplicationManifestError) -> Value {
         guard bytes.count <= ManifestBounds.fileSize else { throw .unreadable(.fileTooLarge, subject) }
-        // The decoder calls itself for each level, and what goes too deep would end the program.
+        // The decoder recurses for each level, and a very deep list would overflow the stack.
         switch PropertyListNesting.check(bytes) {
         case .fitting: break
         case .noPropertyList: throw .malformed("\(subject) is no property list")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension InfoPropertyList {
-    /// What counts of an `Info.plist`; whatever else is in it may be of any kind.
+    /// The keys of an `Info.plist` that Baton reads. Other keys may have any type.
     struct Content: Decodable, Sendable {
         let identifier: String?
         let displayName: String?
@@ -54,7 +54,7 @@ extension InfoPropertyList {
         }
     }
 
-    /// What counts of the entitlements.
+    /// The keys of the entitlements that Baton reads.
     struct Entitlements: Decodable, Sendable {
         let associatedDomains: [String]?
         let team: String?

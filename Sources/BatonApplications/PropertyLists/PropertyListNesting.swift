@@ -6,7 +6,7 @@
 enum PropertyListNesting {
     /// The most elements, or objects, in one another; those of Xcode's files have fewer than 10.
     static let depthBound = 64
-    /// The most objects of a binary list, where one that several contain counts as often.
+    /// The most objects of a binary list. An object within several others counts each time.
     static let objectBound = 256 << 10
 
     enum Outcome: Sendable, Hashable {
@@ -22,7 +22,7 @@ enum PropertyListNesting {
         return checkXML(text)
     }
 
-    /// What looks like the end of an element where there is none, in a comment or a CDATA section, does not count.
+    /// An end of an element inside a comment or a CDATA section does not count.
     private static func checkXML(_ bytes: ArraySlice<UInt8>) -> Outcome {
         var rest = bytes
         var depth = 0
@@ -41,7 +41,7 @@ enum PropertyListNesting {
                 rest = rest.dropFirst(2)
             } else {
                 let tag = rest.prefix { $0 != UInt8(ascii: ">") }
-                // A slash in an attribute ends nothing; who has attributes counts as open.
+                // A slash in an attribute closes nothing. A tag with attributes counts as open.
                 let isEmpty = tag.last == UInt8(ascii: "/") && !tag.contains { "\"'".utf8.contains($0) }
                 if !isEmpty { depth += 1 }
                 guard depth <= depthBound else { return .tooDeep }
@@ -51,7 +51,7 @@ enum PropertyListNesting {
         return .fitting
     }
 
-    /// What follows the first occurrence; nothing where there is none.
+    /// The bytes behind the first occurrence; nil if there is none.
     private static func after(_ end: StaticString, in bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         let end = end.withUTF8Buffer { Array($0) }
         var rest = bytes
@@ -64,7 +64,7 @@ enum PropertyListNesting {
     }
 }
 
-/// The objects of a binary property list, and what they contain.
+/// The objects of a binary property list, and their contents.
 ///
 /// Source: `CFBinaryPList.c` of Apple's Core Foundation, which describes the format.
 private struct BinaryList {
@@ -117,7 +117,7 @@ private struct BinaryList {
                 guard total <= PropertyListNesting.objectBound else { return .tooDeep }
                 heights[step.object] = max(heights[step.object], heights[child] + 1)
             }
-            // One that was walked before, by a shorter way, may go too deep by this one.
+            // An object that was walked before on a shorter way may be too deep on this one.
             guard way.count + heights[step.object] <= PropertyListNesting.depthBound else { return .tooDeep }
             totals[step.object] = total
             way.removeLast()

@@ -43,9 +43,9 @@ extension ApplicationRegistry {
         return isNew
     }
 
-    /// Takes a registered manifest out of the registry, also one that cannot be read. A desktop entry is not touched.
+    /// Removes a registered manifest, even one that cannot be read. A desktop entry is not touched.
     ///
-    /// - Returns: `false` where none of the identifier is registered.
+    /// - Returns: `false` if no manifest with the identifier is registered.
     @discardableResult
     package func remove(_ identifier: String) throws(ApplicationRegistryError) -> Bool {
         guard DottedName.isIdentifier(identifier) else { return false }

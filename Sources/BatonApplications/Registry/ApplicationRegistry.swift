@@ -3,17 +3,16 @@
 package import SystemPackage
 
 /// The applications that are installed on this device: those that the user registered, and those whose desktop entries
-/// say so.
+/// have `X-Baton-` keys.
 ///
-/// Everything here blocks on the disk; a value belongs to one task at a time, such as an actor on a thread for files.
-/// What has changed on disk is seen at the next question: files are looked at (`stat`) each time and read only when
-/// they changed, at most four times ``applicationBound`` registered ones and ``DesktopEntryFolders/fileBound`` desktop
-/// entries.
+/// Every call blocks on the disk. A value belongs to one task at a time, such as an actor on a thread for files. Each
+/// call sees the latest changes on disk: it looks at every file (`stat`) and reads only those that changed. These are
+/// at most four times ``applicationBound`` registered ones and ``DesktopEntryFolders/fileBound`` desktop entries.
 package struct ApplicationRegistry: Sendable {
     /// The most applications that are registered, and the most that are known in all: 256.
     package static let applicationBound = 256
 
-    /// Where registered manifests are, `IDENTIFIER.json` each.
+    /// The folder of registered manifests, `IDENTIFIER.json` each.
     package let folder: FilePath
     private let desktopEntries: DesktopEntryFolders
     private var registered: [FilePath: Cached<ApplicationManifest>] = [:]
@@ -21,14 +20,14 @@ package struct ApplicationRegistry: Sendable {
 
     /// - Parameters:
     ///   - configurationFolder: Baton's own.
-    ///   - desktopEntries: where desktop entries are.
+    ///   - desktopEntries: the folders of desktop entries.
     package init(configurationFolder: FilePath, desktopEntries: DesktopEntryFolders) {
         folder = configurationFolder.appending("applications")
         self.desktopEntries = desktopEntries
     }
 
-    /// What is installed now, by name. A registered application takes the place of a desktop entry with the same
-    /// identifier; of two desktop entries the one in the earlier folder counts.
+    /// The applications that are installed now, by name. A registered application replaces a desktop entry with the
+    /// same identifier. Of two desktop entries the one in the earlier folder counts.
     package mutating func installed() -> InstalledApplications {
         var result = InstalledApplications(applications: [], problems: [])
         var seen: Set<String> = []
@@ -93,7 +92,7 @@ package struct ApplicationRegistry: Sendable {
             fresh[path] = entry
             switch entry.content {
             case .success(let application):
-                // A program that is not there is not installed, whatever its entry says.
+                // An application is installed only if its program exists.
                 if let application, entries.isPresent(application.tryExec) {
                     read.append((path, .success(application.manifest)))
                 }
@@ -123,14 +122,14 @@ package struct ApplicationRegistry: Sendable {
     }
 }
 
-/// What was read from a file, for as long as the file stays the same.
+/// The content of a file, valid while the file stays the same.
 private struct Cached<Content: Sendable>: Sendable {
     let version: SmallFile.Version
     let content: Result<Content, ApplicationManifestError>
 
     /// Reads a file.
     ///
-    /// - Returns: `nil` where there is none.
+    /// - Returns: `nil` if there is none.
     init?(_ path: FilePath, _ read: (FilePath) throws(ApplicationManifestError) -> Content) {
         // Before the content: a file that changes meanwhile is read again.
         guard let version = SmallFile.Version(of: path) else { return nil }

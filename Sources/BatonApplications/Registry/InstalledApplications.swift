@@ -2,12 +2,12 @@
 
 package import SystemPackage
 
-/// What ``ApplicationRegistry/installed()`` found.
+/// The result of ``ApplicationRegistry/installed()``.
 package struct InstalledApplications: Sendable, Hashable {
-    /// A file that was passed over.
+    /// A file that was skipped.
     package struct Problem: Sendable, Hashable, CustomStringConvertible {
         package let path: FilePath
-        /// A clause about the file. Parts of the file may stand in it as they are: escape it before a terminal sees it.
+        /// A clause about the file. It may quote the file: escape it before a terminal shows it.
         package let reason: String
 
         package var description: String { "\(path): \(reason)" }
@@ -15,7 +15,7 @@ package struct InstalledApplications: Sendable, Hashable {
 
     /// By name.
     package internal(set) var applications: [ApplicationManifest]
-    /// What could not be used; the others are not affected.
+    /// The files that could not be used; they do not affect the others.
     package internal(set) var problems: [Problem]
 
     /// The application of an identifier.

@@ -3,7 +3,7 @@
 import FoundationEssentials
 import SystemPackage
 
-/// The form in which a registered manifest is kept: JSON of Baton's own, so that who reads it needs no property lists.
+/// The form in which a registered manifest is kept. It is JSON, so that its readers need no property lists.
 struct RegisteredManifest: Codable {
     /// The form that this code writes, and the only one that it reads.
     static let format = 1

@@ -13,7 +13,7 @@ enum SmallFile {
         private let size: Int64
         private let times: [UInt8]
 
-        /// - Returns: `nil` where there is no regular file.
+        /// - Returns: `nil` if there is no regular file.
         init?(of path: FilePath) {
             guard let status = try? path.stat(), status.type == .regular else { return nil }
             inode = status.inode
@@ -25,9 +25,9 @@ enum SmallFile {
 
     /// Reads a file.
     ///
-    /// - Parameter isOwnersOnly: whether a file that somebody else owns or can write to is refused with
+    /// - Parameter isOwnersOnly: whether to refuse a file that another user owns or can write to, with
     ///   `Errno.permissionDenied`.
-    /// - Throws: `Errno.fileTooLarge` over `limit`; `Errno.invalidArgument` for what is no file.
+    /// - Throws: `Errno.fileTooLarge` over `limit`; `Errno.invalidArgument` if the path is no regular file.
     static func read(_ path: FilePath, limit: Int, isOwnersOnly: Bool = false) throws(Errno) -> [UInt8] {
         // Not blocking, so that a pipe does not hang; it is no file and is refused.
         let number = try call { path.withPlatformString { open($0, O_RDONLY | O_NONBLOCK | O_CLOEXEC) } }
@@ -107,7 +107,7 @@ enum SmallFile {
         return names
     }
 
-    /// Makes a folder for its owner alone, and those that are missing on the way to it.
+    /// Makes a folder with mode 0700, and those that are missing above it.
     static func makeFolder(_ path: FilePath) throws(Errno) {
         do throws(Errno) {
             _ = try call { mkdir(path.string, 0o700) }
