@@ -5,9 +5,9 @@ public import Foundation
 
 /// A continuation stream's output for code that wants Foundation's `OutputStream`.
 ///
-/// `write(_:maxLength:)` blocks the calling thread while the other application reads slower than this one writes: it is
-/// for threads of the application's own, not for `async` code. Scheduling on a run loop is not supported, nor is a
-/// delegate: there are no events. One thread at a time uses it.
+/// `write(_:maxLength:)` blocks the calling thread while the other application reads more slowly than this one writes.
+/// Use it on threads of the application's own, one at a time, and not in `async` code. There are no events: scheduling
+/// on a run loop and a delegate are not supported.
 public final class ContinuationOutputStream: OutputStream {
     private let output: ContinuationOutput?
     private var status = Status.notOpen
@@ -38,7 +38,7 @@ public final class ContinuationOutputStream: OutputStream {
         status = output == nil ? .error : .open
     }
 
-    /// Ends this direction behind what was written. The other one goes on.
+    /// Ends this direction after the written bytes. The other direction goes on.
     public override func close() {
         if status == .open, let output { BlockingCall.wait { await output.finish() } }
         status = .closed

@@ -3,7 +3,7 @@
 public import Baton
 public import Foundation
 
-/// The error as an `NSError`: Cocoa's domain and codes where Cocoa has them.
+/// The error as an `NSError`, with Cocoa's domain and codes for the failures that Cocoa knows.
 extension UserActivityError: CustomNSError, LocalizedError {
     /// The domain of all its codes; those of Baton's own begin at 46,001.
     public static var errorDomain: String { NSCocoaErrorDomain }

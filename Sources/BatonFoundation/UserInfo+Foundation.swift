@@ -3,14 +3,14 @@
 public import Baton
 import Foundation
 
-/// User info as Foundation's dictionaries, which is what `NSUserActivity` takes.
+/// User info as Foundation's dictionaries, the form that `NSUserActivity` takes.
 extension UserInfo {
     /// User info from a dictionary of the ten types: array, data, date, dictionary, null, number, set, string, URL,
     /// UUID, as Swift's types or as Foundation's classes.
     ///
-    /// `true`, 1 and 1.0 stay three different things, in an `NSNumber` as well. ``UserInfoValue`` may stand for itself.
+    /// `true`, 1 and 1.0 stay three different values, in an `NSNumber` as well. ``UserInfoValue`` is accepted too.
     ///
-    /// - Throws: ``UserInfoError`` that says at which key something is that no user info can have.
+    /// - Throws: ``UserInfoError``, which names the key of a value that user info cannot hold.
     public init(_ dictionary: [String: Any]) throws(UserInfoError) {
         var entries: [String: UserInfoValue] = [:]
         for (name, value) in dictionary { entries[name] = try UserInfoValue(value, path: name) }

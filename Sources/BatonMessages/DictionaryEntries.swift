@@ -3,16 +3,15 @@
 import SwiftProtobuf
 
 extension WireDictionaryValue {
-    /// The most bytes of a key, and of a text that is in a set.
+    /// The most bytes of a key, and of a text in a set.
     ///
-    /// Swift hashes and compares text in its normal form, and bringing a long row of combining marks into it takes time
-    /// that grows with the square of its length: 0.47 s for 64 KiB. Of texts of this length a whole message costs
-    /// milliseconds.
+    /// Swift hashes and compares texts in normal form. For a long row of combining marks the time grows with the square
+    /// of the length: 0.47 s for 64 KiB. A whole message of texts of this length costs milliseconds.
     package static let keyBound = 1024
 
     /// The entries by their keys.
     ///
-    /// Only for what this process has made, or what ``requireCheapKeys()`` has looked at.
+    /// Use it only for messages of this process, or after ``requireCheapKeys()``.
     package var entries: [String: WireValue] {
         get { Dictionary(pairs.map { ($0.key, $0.value) }, uniquingKeysWith: { $1 }) }
         set {
@@ -33,7 +32,7 @@ extension WireDictionaryValue {
         try requireCheap(HashedLimits())
     }
 
-    /// What may be hashed of user info. Other than the default only where tests of attacks see what one is good for.
+    /// The bounds on hashed parts of user info. Only tests of attacks pass others than the default.
     package struct HashedLimits: Sendable {
         /// The most bytes of a text.
         package var text = WireDictionaryValue.keyBound

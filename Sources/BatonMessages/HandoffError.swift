@@ -5,9 +5,9 @@ package import BatonTransport
 
 /// The one typed error that a failed request or handoff ends in, on both sides.
 ///
-/// It crosses every border as a ``WireFailure``, so that the application is told what happened on the other device.
+/// It crosses every border as a ``WireFailure``, so that the application learns what happened on the other device.
 package struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What kind of failure it is.
+    /// The kind of failure.
     package typealias Code = WireFailure.Code
 
     package let code: Code
@@ -16,10 +16,10 @@ package struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible 
     /// The name of the device that the failure speaks of, such as the holder of an exclusive claim; else empty.
     package let device: String
 
-    /// The most bytes of a sentence, and of a device's name, that are kept of what the other side says. The sentence
-    /// fits another message then, with words in front of it.
+    /// The most bytes that are kept of the other side's sentence and of its device's name. A sentence of this length
+    /// fits into another message, with words in front of it.
     static let (messageBound, deviceBound) = (1024, 63)
-    /// The most bytes of a sentence of which many may wait for somebody to read them.
+    /// The most bytes of a sentence when many may wait to be read.
     static let shortBound = 300
 
     package init(_ code: Code, _ message: String, device: String = "") {
@@ -30,7 +30,7 @@ package struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible 
 
     package var description: String { message }
 
-    /// The failure that a peer, or the node, answered with; of a sentence that is very long only the beginning.
+    /// The failure that a peer or the node answered with. A very long sentence is cut.
     package init(_ failure: WireFailure) {
         let code: Code =
             switch failure.code {
@@ -57,7 +57,7 @@ package struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible 
         return failure
     }
 
-    /// What a broken connection or stream means for the request on it.
+    /// The failure of a request whose connection or stream broke.
     package init(_ error: TransportError) {
         let code: Code =
             switch error.code {
@@ -72,7 +72,7 @@ package struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible 
         self.init(code, error.message)
     }
 
-    /// What any error means for the handoff that it ended; itself where it is one of these.
+    /// The failure of a handoff that an error ended. A ``HandoffError`` stays as it is.
     package init(wrapping error: any Error) {
         switch error {
         case let error as HandoffError: self = error
@@ -82,7 +82,7 @@ package struct HandoffError: Error, Sendable, Hashable, CustomStringConvertible 
         }
     }
 
-    /// A stream that is aborted in the middle says why by its code alone.
+    /// The reason of a stream that was reset in the middle; only its code crosses.
     private static func code(ofReset code: ApplicationErrorCode) -> Code {
         switch code {
         case .cancelled: .cancelled

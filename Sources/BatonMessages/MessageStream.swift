@@ -4,9 +4,9 @@ import BatonProtocol
 package import BatonTransport
 package import SwiftProtobuf
 
-/// Limits of every message, whoever sends it.
+/// Limits of every message in both directions.
 package enum MessageLimits {
-    /// Bytes of one encoded message: what fits in OPEN and RESPONSE.
+    /// The most bytes of one encoded message; fits in OPEN and RESPONSE.
     package static let size = 64 << 10
     /// How deep messages may nest: deeper ones are refused before they cost stack.
     package static let depth = 32
@@ -28,7 +28,7 @@ extension WireRequest {
         try decode(bytes, depth: MessageLimits.depth)
     }
 
-    /// - Parameter depth: how deep messages may nest; tests of attacks see what the number is good for.
+    /// - Parameter depth: the deepest nesting of messages. Only tests of attacks pass another than the default.
     static func decode(_ bytes: [UInt8], depth: Int) throws(HandoffError) -> WireRequest.OneOf_Kind {
         guard let request = try? WireRequest(serializedBytes: bytes, options: MessageLimits.decoding(depth: depth))
         else {
@@ -42,13 +42,13 @@ extension WireRequest {
 }
 
 extension Connection {
-    /// Sends a request and waits for its response; the stream goes on as the request's kind allows.
+    /// Sends a request and waits for its response. The stream then goes on as the request's kind allows.
     ///
     /// - Parameters:
-    ///   - window: what the peer may send behind the response before any of it is read, in bytes: see
+    ///   - window: the most bytes that the peer may send behind the response before any of them is read: see
     ///     ``BatonTransport/Connection/open(_:window:)``.
-    ///   - opened: is given the stream before the response is waited for, so that somebody else can abort it.
-    /// - Throws: ``HandoffError``: the peer's ``WireFailure``, or what became of the connection.
+    ///   - opened: gets the stream before the response arrives, so that other code can reset it.
+    /// - Throws: ``HandoffError``: the peer's ``WireFailure``, or the failure of the connection.
     package func request(
         _ kind: WireRequest.OneOf_Kind, window: Int? = nil, opened: (@Sendable (Stream) -> Void)? = nil
     ) async throws(HandoffError) -> (WireResponse.OneOf_Kind, Stream) {
@@ -76,7 +76,7 @@ extension Connection {
         }
     }
 
-    /// Sends a request of which nothing follows the answer.
+    /// Sends a request whose answer ends the stream.
     ///
     /// - Parameter opened: as for ``request(_:opened:)``.
     /// - Throws: likewise.
@@ -116,10 +116,9 @@ extension Stream {
         }
     }
 
-    /// Answers the request that opened the stream with some records behind it, and ends the stream.
+    /// Answers the request that opened the stream with some records behind the response, and ends the stream.
     ///
-    /// - Throws: ``HandoffError`` with `limitExceeded` where there is no room to keep them for a peer that does not
-    ///   read.
+    /// - Throws: ``HandoffError`` with `limitExceeded` if they do not fit the buffer for a peer that does not read.
     package func answer(
         _ kind: WireResponse.OneOf_Kind, following records: [some Message]
     ) async throws(HandoffError) {
@@ -139,8 +138,8 @@ extension Stream {
         try await send(records: CollectionOfOne(record))
     }
 
-    /// Sends some records at once, as ``send(record:)`` does one: no larger together than the greatest of one, so that
-    /// no more waits to be sent.
+    /// Sends some records at once, as ``send(record:)`` sends one. Together they are at most as large as one record may
+    /// be, so that the bound on unsent bytes holds.
     package func send(records: some Collection<some Message>) async throws(HandoffError) {
         let bytes = try records.framed()
         do {
@@ -182,11 +181,11 @@ package struct RecordSequence<Record: Message>: AsyncSequence {
 
         /// The next record; `nil` at the peer's END.
         ///
-        /// - Throws: ``HandoffError`` for a record that is too long, cut short or not of this type; `cancelled` where
-        ///   the task is.
+        /// - Throws: ``HandoffError`` for a record that is too long, cut short or of another type; `cancelled` if the
+        ///   task is cancelled.
         package mutating func next(isolation actor: isolated (any Actor)?) async throws(HandoffError) -> Record? {
             while true {
-                // Also where there is always something to read.
+                // Checked even if a record is always ready.
                 guard !Task.isCancelled else { throw HandoffError(.cancelled, "it was cancelled") }
                 if let record = try parser.next() { return record }
                 let buffer: Buffer?

@@ -2,7 +2,7 @@
 
 /// The escapes of a URL's path (RFC 3986, 2.1).
 package enum PercentCoding {
-    /// Everything but letters, digits and what a path may have (3.3) is escaped.
+    /// Escapes all characters but letters, digits and those that a path may have (3.3).
     package static func encode(_ bytes: some Sequence<UInt8>) -> String {
         let digits = Array("0123456789ABCDEF".utf8)
         var encoded: [UInt8] = []

@@ -2,15 +2,15 @@
 
 import SwiftProtobuf
 
-/// Takes length-delimited records (a varint and the message) out of bytes that come in pieces.
+/// Parses length-delimited records (a varint and the message) from bytes that arrive in pieces.
 ///
-/// A pure value. It keeps what was appended and not yet taken: less than one record when `next` was called until it
-/// gave `nil`, and the piece that was appended since.
+/// A pure value. It keeps the appended bytes that are not parsed yet: less than one record after `next` returned `nil`,
+/// and the pieces appended since.
 struct RecordParser<Record: Message> {
     private var pending: [UInt8] = []
     private var position = 0
 
-    /// Whether every byte so far belongs to a record that was taken.
+    /// Whether all bytes so far were parsed into whole records.
     var isBetweenRecords: Bool { position == pending.count }
 
     /// Bytes that wait for the rest of their record.
@@ -23,10 +23,10 @@ struct RecordParser<Record: Message> {
         pending.append(contentsOf: bytes)
     }
 
-    /// The next record that is whole; `nil` where more bytes are needed.
+    /// The next whole record; `nil` if more bytes are needed.
     ///
-    /// - Parameter bound: the most bytes of a record; tests of attacks see what the number is good for.
-    /// - Throws: ``HandoffError`` for a record that is too long or not of this type.
+    /// - Parameter bound: the most bytes of a record. Only tests of attacks pass another than the default.
+    /// - Throws: ``HandoffError`` for a record that is too long or of another type.
     mutating func next(atMost bound: Int = MessageLimits.size) throws(HandoffError) -> Record? {
         var length = 0
         var shift = 0

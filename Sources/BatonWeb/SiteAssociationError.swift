@@ -2,7 +2,7 @@
 
 /// Why it is not known which applications belong to a host: a code to act on and a sentence for the log.
 package struct SiteAssociationError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What went wrong. A struct and not an enum, so that a code can be added without breaking who switches over it.
+    /// The kind of failure. A struct and not an enum, so that a new code breaks no `switch`.
     package struct Code: Sendable, Hashable, CustomStringConvertible {
         fileprivate enum Kind: String, Sendable {
             case unreachable, addressRefused, timedOut, certificateRefused, insecure
@@ -13,7 +13,7 @@ package struct SiteAssociationError: Error, Sendable, Hashable, CustomStringConv
 
         /// The host has no address, or does not answer there.
         package static let unreachable = Code(kind: .unreachable)
-        /// Each address of the host that was tried is private, or nobody's.
+        /// Every address of the host is private or special.
         package static let addressRefused = Code(kind: .addressRefused)
         /// The host did not answer in time.
         package static let timedOut = Code(kind: .timedOut)
@@ -29,11 +29,11 @@ package struct SiteAssociationError: Error, Sendable, Hashable, CustomStringConv
         package static let tooLarge = Code(kind: .tooLarge)
         /// The file is signed, and the signature is not believed.
         package static let signatureRefused = Code(kind: .signatureRefused)
-        /// The file is not what it should be.
+        /// The file has not the required form.
         package static let malformed = Code(kind: .malformed)
         /// Too many files are asked for at once.
         package static let busy = Code(kind: .busy)
-        /// Nobody waits for the answer any more.
+        /// The caller no longer waits.
         package static let cancelled = Code(kind: .cancelled)
         /// libcurl is not installed, or failed on its own account.
         package static let library = Code(kind: .library)
@@ -42,7 +42,7 @@ package struct SiteAssociationError: Error, Sendable, Hashable, CustomStringConv
         package var description: String { kind.rawValue }
     }
 
-    /// What to act on.
+    /// The code to act on.
     package let code: Code
     /// One clause that completes "… because", such as `example.org does not answer`.
     package let message: String
@@ -65,7 +65,7 @@ package struct SiteAssociationError: Error, Sendable, Hashable, CustomStringConv
         }
     }
 
-    /// What kind of failure it was.
+    /// How long the failure counts.
     enum Validity {
         /// The host has answered, and will answer the same for a while.
         case answer

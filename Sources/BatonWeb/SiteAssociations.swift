@@ -3,14 +3,14 @@
 import BatonEventLoop
 package import Logging
 
-/// Tells which installed applications may take a web page: those that claim its host and that the host lists.
+/// Tells which installed applications may open a web page: those that claim its host and that the host lists.
 ///
-/// A host is asked only when an installed application claims it, so that accepting a web page tells nobody about it by
-/// itself. Whatever fails, the page belongs in the browser: an application never gets one because a site could not be
+/// A host is asked only if an installed application claims it, so that accepting a web page alone tells nobody about
+/// it. After any failure the page goes to the browser; no application ever gets a page because a site could not be
 /// asked.
 ///
-/// A site's list counts for a day, a refusal for an hour, a host that is away for a minute; all of it in memory.
-/// However many ask about a host at once, it is asked once.
+/// A site's list counts for a day, a refusal for an hour, a host without an answer for a minute; all of it in memory.
+/// Concurrent questions about one host share one fetch.
 package actor SiteAssociations {
     /// How many files one question fetches at most. An application can claim a host and domains above it, and several
     /// applications several of them; beyond, the shorter domains are left out.
@@ -37,11 +37,11 @@ package actor SiteAssociations {
     private(set) var waiting = 0
     private var lastNumber = 0
 
-    /// Makes an empty memory of hosts. Nothing is fetched, and no thread runs, before it is asked.
+    /// Makes an empty cache. Nothing is fetched, and no thread runs, before the first question.
     ///
     /// - Parameters:
-    ///   - configuration: what may be asked.
-    ///   - logger: hears in a sentence why a page goes to the browser although an application claims it.
+    ///   - configuration: the bounds of a fetch.
+    ///   - logger: gets a sentence when a page goes to the browser although an application claims it.
     package init(
         _ configuration: SiteAssociationFetcher.Configuration = SiteAssociationFetcher.Configuration(), logger: Logger
     ) {
@@ -59,15 +59,15 @@ package actor SiteAssociations {
         self.fetch = fetch
     }
 
-    /// Which of the applications may take a page of the host, in the order given.
+    /// The applications that may open a page of the host, in the order given.
     ///
     /// Cancelling the task answers with none at once.
     ///
     /// - Parameters:
-    ///   - host: the host of the page's address; an IP address belongs to no application.
-    ///   - candidates: the applications that are installed here and have domains.
-    /// - Returns: those to which the host, or the domain above it that they name, says that they belong; none where
-    ///   nobody claims the host, and none after any failure: the page belongs in the browser.
+    ///   - host: the host of the page's address; no application gets a page of an IP address.
+    ///   - candidates: the installed applications that have domains.
+    /// - Returns: those that the host, or the domain above it that they name, lists. None if no application claims the
+    ///   host, and none after any failure: the page goes to the browser.
     package func applications(
         claiming host: String, among candidates: [AssociatedApplication]
     ) async -> [AssociatedApplication] {
@@ -97,7 +97,7 @@ package actor SiteAssociations {
 
     // MARK: - One host
 
-    /// What a host says, from memory or asked now; nil where there is nothing to believe.
+    /// The association of a host, from the cache or fetched now; nil if there is no valid one.
     private func association(of host: WebHost) async -> SiteAssociation? {
         if let known = cache.association(of: host, at: now()) { return known }
         guard waiting < Self.maximumQuestions, !Task.isCancelled else { return nil }
@@ -127,7 +127,7 @@ package actor SiteAssociations {
         pending[host]?.questions[number] = continuation
     }
 
-    /// Has one that waits leave; a fetch that nobody waits for any more is cancelled.
+    /// Removes a waiter. A fetch without waiters is cancelled.
     private func leave(_ host: WebHost, _ number: Int) {
         guard let continuation = pending[host]?.questions.removeValue(forKey: number) else { return }
         waiting -= 1
@@ -136,7 +136,7 @@ package actor SiteAssociations {
     }
 
     private func finish(_ host: WebHost, _ number: Int, _ outcome: Result<SiteAssociation, SiteAssociationError>) {
-        // A fetch that was given up may end after another one of the same host has begun.
+        // A cancelled fetch may end after another one of the same host has begun.
         guard let ended = pending[host], ended.number == number else { return }
         pending[host] = nil
         cache.remember(outcome, of: host, at: now())

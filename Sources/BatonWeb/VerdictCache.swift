@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What hosts have said, for as long as it counts; the host that nobody asked about for the longest time goes first.
+/// The answers of hosts, for as long as they count. The least recently used one is evicted first.
 ///
-/// In memory alone: a file would tell which sites a person visits, and a host is asked once more after a restart.
+/// It is in memory only. A file would tell which sites a person visits, and asking each host again after a restart is
+/// cheap.
 struct VerdictCache {
     /// The most hosts that are remembered.
     static let maximumHosts = 256
-    /// The most memory of all that is remembered, in bytes, about: one site's file can have 128 KiB of names.
+    /// The most bytes of all answers, about. One site's file can have 128 KiB of names.
     static let maximumCost = 1 << 20
 
     /// How long a site's list counts.
@@ -18,7 +19,7 @@ struct VerdictCache {
 
     private struct Entry {
         let host: WebHost
-        /// Nil where there was none.
+        /// Nil if the host has no list.
         let association: SiteAssociation?
         let end: Duration
 
@@ -32,7 +33,7 @@ struct VerdictCache {
     /// How many hosts are remembered.
     var count: Int { entries.count }
 
-    /// What is known about a host: nil is nothing; `.some(nil)` that it has no list.
+    /// The cached answer of a host: nil without one; `.some(nil)` if the host has no list.
     mutating func association(of host: WebHost, at now: Duration) -> SiteAssociation?? {
         guard let index = entries.firstIndex(where: { $0.host == host }) else { return nil }
         let entry = entries.remove(at: index)
@@ -41,7 +42,7 @@ struct VerdictCache {
         return .some(entry.association)
     }
 
-    /// Remembers what a host has said, or why it has not; forgets others to make room.
+    /// Caches the answer of a host, or the reason why it gave none; evicts others if needed.
     mutating func remember(
         _ outcome: Result<SiteAssociation, SiteAssociationError>, of host: WebHost, at now: Duration
     ) {

@@ -2,14 +2,13 @@
 
 import FoundationEssentials
 
-/// What a site says about itself in its file `apple-app-site-association`: which applications may continue the
-/// activities of people who are looking at its pages.
+/// A site's file `apple-app-site-association`: the applications that may continue activities on its pages.
 ///
 /// ```json
 /// { "activitycontinuation": { "apps": ["9JA89QQLNQ.org.example.reader"] } }
 /// ```
 ///
-/// Everything else in the file is for other services and is passed over (Apple, "Supporting associated domains").
+/// The rest of the file is for other services and is ignored (Apple, "Supporting associated domains").
 package struct SiteAssociation: Sendable, Hashable {
     /// How large the file may be, in bytes: 128 KiB, as Apple has it.
     package static let maximumBytes = 128 << 10
@@ -24,11 +23,11 @@ package struct SiteAssociation: Sendable, Hashable {
 
     /// Reads a file.
     ///
-    /// Entries that cannot be an identifier, which consists of ASCII letters, digits, hyphens, underscores and at
-    /// least one dot, are passed over. A file without `activitycontinuation` is a good one that lists nobody.
+    /// Entries that cannot be an identifier are skipped: an identifier has ASCII letters, digits, hyphens, underscores
+    /// and at least one dot. A file without `activitycontinuation` is valid and lists no application.
     ///
-    /// - Throws: `tooLarge`; `malformed` for what is not JSON (RFC 8259) in UTF-8, nests or stretches too far, or has
-    ///   something else where the list should be.
+    /// - Throws: `tooLarge`; `malformed` if the file is not JSON (RFC 8259) in UTF-8, passes a bound, or has another
+    ///   type in place of the list.
     package init(_ file: [UInt8]) throws(SiteAssociationError) {
         guard file.count <= Self.maximumBytes else {
             throw SiteAssociationError(.tooLarge, "its file is larger than \(Self.maximumBytes >> 10) KiB")
@@ -42,7 +41,7 @@ package struct SiteAssociation: Sendable, Hashable {
         applications = Set((content.activitycontinuation?.apps ?? []).filter(Self.isIdentifier))
     }
 
-    /// Whether the site lists the application of a team. An application without a team belongs to nobody's site.
+    /// Whether the site lists the application of a team. No site lists an application without a team.
     package func lists(team: String, identifier: String) -> Bool {
         !team.isEmpty && !identifier.isEmpty && applications.contains("\(team).\(identifier)")
     }

@@ -6,7 +6,7 @@ import CCURL
 struct CURLLibrary: @unchecked Sendable {  // reason: functions, never changed after they were loaded
     private let functions: shim_curl
 
-    /// The library of this process; nil where libcurl is not installed.
+    /// The library of this process; nil if libcurl is not installed.
     static let shared: CURLLibrary? = {
         var functions = shim_curl()
         return shim_curl_load(&functions) != 0 ? CURLLibrary(functions: functions) : nil
@@ -23,10 +23,10 @@ struct CURLLibrary: @unchecked Sendable {  // reason: functions, never changed a
     /// Ends a handle and its connections.
     func end(_ handle: OpaqueHandle) { functions.easy_cleanup(handle.pointer) }
 
-    /// Does what the handle is set to, and blocks meanwhile.
+    /// Runs the transfer of a handle, and blocks meanwhile.
     func perform(_ handle: OpaqueHandle) -> CURLcode { functions.easy_perform(handle.pointer) }
 
-    /// What libcurl calls a failure.
+    /// libcurl's text for a failure.
     func text(of code: CURLcode) -> String { functions.easy_strerror(code).map { String(cString: $0) } ?? "error" }
 
     /// A list of one line, which the caller frees.

@@ -9,7 +9,7 @@ import BatonEventLoop
 final class FetchThreads: Sendable {
     /// A person accepts one activity at a time; the second is there for when the first host is slow.
     static let maximumThreads = 2
-    /// What waits longer than a fetch may take has failed by then: more would be in vain.
+    /// The longest queue. A fetch behind more than these would time out before its turn.
     static let maximumQueue = 16
 
     typealias Work = @Sendable () -> Void
@@ -37,13 +37,13 @@ final class FetchThreads: Sendable {
         }
         guard needsThread else { return }
         do {
-            // The executor is released, and so its thread ends, when what was submitted is done.
+            // The executor is released here, so its thread ends after this work.
             try BlockingExecutor(name: "baton-web").submit { [self] in
                 work()
                 while let next = takeNext() { next() }
             }
         } catch {
-            // What was queued meanwhile runs on the other thread, or on the next one that is made.
+            // Work that was queued meanwhile runs on the other thread, or on the next one.
             state.withLock { $0.threads -= 1 }
             throw SiteAssociationError(.busy, "this machine has no thread to spare")
         }

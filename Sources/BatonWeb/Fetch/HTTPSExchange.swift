@@ -5,8 +5,9 @@ import BatonTLS
 import CCURL
 import Glibc
 
-/// Requests to one host over HTTPS, one after another, on the thread that calls: a libcurl handle with everything off
-/// that libcurl would do of itself (proxies, credentials, cookies, redirects, other protocols).
+/// Requests to one host over HTTPS, one after another, on the calling thread.
+///
+/// The libcurl handle has every automatism switched off: proxies, credentials, cookies, redirects, other protocols.
 final class HTTPSExchange {
     /// How large the headers of an answer may be in all, in bytes.
     static let maximumHeaderBytes = 32 << 10
@@ -26,7 +27,7 @@ final class HTTPSExchange {
     private let isCancelled: () -> Bool
     private var route: UnsafeMutablePointer<curl_slist>?
 
-    // What the callbacks note down.
+    // Collected by the callbacks.
     private var body: [UInt8] = []
     private var headerBytes = 0
     private var isTooLarge = false
@@ -77,7 +78,7 @@ final class HTTPSExchange {
         _ = curl.with { shim_curl_get_long($0, handle.pointer, CURLINFO_RESPONSE_CODE, &status) }
         switch code {
         case CURLE_OK, CURLE_HTTP_RETURNED_ERROR:
-            // libcurl 7.88 takes a status of any length from who says "HTTP/2" over HTTP/1.1.
+            // libcurl 7.88 accepts a status of any length from a server that says "HTTP/2" over HTTP/1.1.
             guard (0...999).contains(status) else {
                 throw SiteAssociationError(.insecure, "\(host) does not speak HTTPS: its status is no status")
             }
@@ -210,8 +211,8 @@ final class HTTPSExchange {
         return count
     }
 
-    /// Called with each address that the host's name was resolved to, right before a socket is connected to it: what
-    /// is judged here is where the connection goes, whatever DNS says a moment later.
+    /// Called with each address of the host's name, right before a socket connects to it. The address that is judged
+    /// here is the one that is used, even if DNS changes a moment later.
     private func openSocket(to address: UnsafePointer<curl_sockaddr>) -> curl_socket_t {
         guard let pointer = shim_curl_address(address), let target = SocketAddress(pointer)?.ipAddress else {
             return shim_curl_no_socket()

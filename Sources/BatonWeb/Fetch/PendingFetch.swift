@@ -47,7 +47,7 @@ final class PendingFetch: Sendable {
         continuation?.resume(returning: outcome)
     }
 
-    /// Whether nobody waits any more.
+    /// Whether no task waits any longer.
     var isOver: Bool {
         state.withLock { state in
             switch state {

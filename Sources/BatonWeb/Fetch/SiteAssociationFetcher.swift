@@ -3,29 +3,29 @@
 import BatonEventLoop
 package import BatonTLS
 
-/// Asks a host of the web which applications belong to it.
+/// Asks a web host which applications belong to it.
 ///
-/// It fetches `https://HOST/.well-known/apple-app-site-association`, and where the host has no such file (404, nothing
-/// else) `https://HOST/apple-app-site-association`, the older place. HTTPS alone, of TLS 1.2 or later, on port 443,
-/// with a certificate that the system's authorities vouch for; no redirect is followed ("with no redirects", Apple,
-/// "Supporting associated domains"); no proxy, cookie, credential or `.netrc`.
+/// It fetches `https://HOST/.well-known/apple-app-site-association`. If the host answers 404, and only then, it tries
+/// the older place, `https://HOST/apple-app-site-association`. It uses HTTPS alone, TLS 1.2 or later, on port 443, with
+/// a certificate that the system's authorities signed. It follows no redirect ("with no redirects", Apple, "Supporting
+/// associated domains") and uses no proxy, cookie, credential or `.netrc`.
 ///
 /// The file is JSON, or JSON in a message that the operator of the host has signed; see `CMSVerifier`.
 ///
-/// What it fetches in runs on threads of its own, ``FetchThreads``: 2 at once, 16 wait.
+/// Fetches run on threads of their own, ``FetchThreads``: 2 at once, 16 in the queue.
 package struct SiteAssociationFetcher: Sendable {
-    /// What may be asked, and how long it may take.
+    /// The bounds of a fetch.
     package struct Configuration: Sendable {
         /// Whether a host may be in a private network or on this machine: no by default. For sites of an organisation
         /// that are nowhere else. Multicast and unspecified addresses stay refused.
         package var allowsPrivateAddresses = false
-        /// How long a fetch may take in all, the wait for a thread included: 5 s by default. A thread that waits for
-        /// the system's DNS resolver ends when that gives up; whoever asked is answered in time.
+        /// The time of a whole fetch, with the wait for a thread: 5 s by default. The caller gets an answer in that
+        /// time. A thread that waits for the system's DNS resolver ends when the resolver does.
         package var time: Duration = .seconds(5)
 
         /// Whose certificates are believed; tests have their own authority.
         package var anchors = TrustAnchors.system
-        /// Where to connect instead of the host at port 443, as `127.0.0.1:8443`: for tests.
+        /// An address to connect to instead of the host at port 443, as `127.0.0.1:8443`: for tests.
         package var server: String?
 
         /// The defaults.
@@ -43,11 +43,11 @@ package struct SiteAssociationFetcher: Sendable {
         self.configuration = configuration
     }
 
-    /// What a host says about itself, asked now.
+    /// The association of a host, fetched now.
     ///
     /// Cancelling the task ends the wait at once, and the connection within a second.
     ///
-    /// - Throws: ``SiteAssociationError``; whatever it is, no application belongs to the host.
+    /// - Throws: ``SiteAssociationError``. After any error, no application belongs to the host.
     package func association(of host: WebHost) async throws(SiteAssociationError) -> SiteAssociation {
         let pending = PendingFetch()
         let configuration = configuration

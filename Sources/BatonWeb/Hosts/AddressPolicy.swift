@@ -2,24 +2,24 @@
 
 import BatonEventLoop
 
-/// Which addresses a connection to a web host may go to.
+/// The addresses that a connection to a web host may go to.
 ///
-/// Who names a host also says where it is: without this, a web page on one device could make another one knock at the
-/// doors of its own machine and network.
+/// A web page's host is named by another device, and DNS gives its address. Without this policy, a page could make this
+/// device connect to services of its own machine and network.
 enum AddressPolicy {
-    /// What an address is good for.
+    /// The reach of an address.
     enum Reach {
         /// A host of the internet.
         case global
         /// This machine, this link, or a network of its own: only where the user's configuration says so.
         case local
-        /// Nobody answers there, or a group does.
+        /// No host, or a group of hosts.
         case none
     }
 
-    /// The reach of an address by the IANA special-purpose address registries (RFC 6890 and what was added to them).
+    /// The reach of an address by the IANA special-purpose address registries (RFC 6890 and its updates).
     ///
-    /// An address that carries an IPv4 address inside (NAT64, 6to4) is what that one is.
+    /// An address that contains an IPv4 address (NAT64, 6to4) has the reach of that one.
     static func reach(of address: IPAddress) -> Reach {
         let bytes = address.bytes
         return address.isIPv4 ? reach(ipv4: bytes[...]) : reach(ipv6: bytes)

@@ -15,7 +15,7 @@ struct AssociatedDomain: Hashable {
     init?(_ text: String) {
         let isWildcard = text.hasPrefix("*.")
         guard let source = WebHost(isWildcard ? text.dropFirst(2) : text[...]) else { return nil }
-        // Nobody speaks for all of a top-level domain.
+        // A top-level domain has no operator that could list applications for all of it.
         guard !isWildcard || source.name.utf8.contains(UInt8(ascii: ".")) else { return nil }
         self.source = source
         self.isWildcard = isWildcard

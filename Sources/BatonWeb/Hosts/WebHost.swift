@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A host of the web by its DNS name, as it stands in an address, a certificate and a question to DNS: letters, digits
-/// and hyphens in lower case (RFC 1123, section 2.1), an international name in its ASCII form (`xn--…`).
+/// The DNS name of a web host, as addresses, certificates and DNS questions have it: letters, digits and hyphens in
+/// lower case (RFC 1123, section 2.1), an international name in its ASCII form (`xn--…`).
 ///
-/// Not an IP address, in none of the spellings that libraries take for one (`127.1`, `0x7f000001`): a site is known by
-/// its name.
+/// It is never an IP address, in none of the spellings that libraries accept (`127.1`, `0x7f000001`), because a site is
+/// known by its name.
 package struct WebHost: Sendable, Hashable, CustomStringConvertible {
     /// The most bytes of a name (RFC 1035, section 2.3.4).
     static let maximumLength = 253
