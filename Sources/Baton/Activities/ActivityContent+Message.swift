@@ -8,7 +8,7 @@ extension ActivityContent {
     /// The most bytes of a title on its way.
     static let maximumTitleSize = 1024
 
-    /// What of it other devices get: of a web page no user info, which the browser that may open it has no use for.
+    /// The part that other devices get. A web page has no user info, since the browser that opens it cannot use any.
     func handedOver(as type: String) -> ActivityContent {
         guard type == UserActivity.browsingWebType else { return self }
         var content = self
@@ -38,7 +38,7 @@ extension ActivityContent {
         return offer
     }
 
-    /// The answer to a device that takes it over.
+    /// The answer to a device that continues the activity.
     var savedState: WireWillSaveResponse {
         var saved = WireWillSaveResponse()
         saved.userInfo = userInfo.message
@@ -51,15 +51,15 @@ extension ActivityContent {
         return saved
     }
 
-    /// Where the document's file is; empty where there is none.
+    /// The path of the document's file; empty without a document.
     private var documentPath: Data {
         guard let document, document.isFileURL else { return Data() }
         return Data(document.filePathBytes)
     }
 
-    /// What came from another device.
+    /// The content that another device sent.
     ///
-    /// - Throws: ``UserActivityError`` for user info that cannot be read, or that lacks what it requires.
+    /// - Throws: ``UserActivityError`` for user info that cannot be read, or that lacks a required key.
     init(_ payload: WireActivityPayload, document: WireContinuedDocument?) throws(UserActivityError) {
         title = payload.summary.title.isEmpty ? nil : payload.summary.title
         do {

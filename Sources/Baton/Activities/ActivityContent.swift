@@ -2,7 +2,7 @@
 
 package import FoundationEssentials
 
-/// What an application says of an activity.
+/// The content of an activity, as its application set it.
 package struct ActivityContent: Sendable, Hashable {
     package var title: String?
     package var userInfo = UserInfo()

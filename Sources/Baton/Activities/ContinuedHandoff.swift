@@ -10,11 +10,11 @@ import FoundationEssentials
 ///
 /// Its end lets the claim on the other device's activity go.
 final class ContinuedHandoff: Sendable {
-    /// The device that it comes from.
+    /// The name of the origin.
     let device: String
-    /// The document on its way; `nil` where there is none.
+    /// The document that is on its way; `nil` without a document.
     let document: WireContinuedDocument?
-    /// How that comes here; `nil` where there is none.
+    /// The arrival of the document; `nil` without a document.
     let arrival: DocumentArrival?
     private let id: [UInt8]
     private let client: NodeClient
@@ -48,20 +48,20 @@ final class ContinuedHandoff: Sendable {
         try await client.openContinuationStream(ofHandoff: id)
     }
 
-    /// Follows the document on its way here, if there is one, until the node has told all.
+    /// Follows the document's arrival, if there is a document, until the node reports its end.
     ///
-    /// - Parameter hasArrived: is called before anybody who waits.
+    /// - Parameter hasArrived: is called before any waiting reader.
     func followDocument(_ hasArrived: @escaping @Sendable (URL) -> Void) {
         guard let arrival, let stream = hold.withLock({ $0.stream }) else { return }
         // It ends with the stream, which the end of this handoff ends.
         Task { [weak self] in
             await arrival.follow(stream, hasArrived: hasArrived)
-            // The node has nothing more to tell: what is here of a document that failed is let go.
+            // The node reports nothing further. The received part of a failed document is released.
             if arrival.hasFailed { self?.letGo() }
         }
     }
 
-    /// How often bytes are read anew whose document changes meanwhile: 4 times, after which that is an error.
+    /// The most attempts at reading bytes of a document that changes meanwhile. Then the read fails.
     static let changeLimit = 4
 
     /// Bytes of the document, or of a file in it, all of one version, in requests of at most ``NodeClient/readBound``.
@@ -102,7 +102,7 @@ final class ContinuedHandoff: Sendable {
         return data
     }
 
-    /// The node has its answer: the claim is held from now on, unless it was let go meanwhile.
+    /// The node has its answer. The claim is held from now on, unless it was released meanwhile.
     func wasAnswered() {
         let isLetGo = hold.withLock { hold in
             guard case .unanswered(let stream, let isLetGo) = hold else { return false }

@@ -2,14 +2,13 @@
 
 import BatonEventLoop
 
-/// What one activity's delegate is told, each thing after the one before, without anybody waiting who tells it.
+/// The queue of events for one activity's delegate. Events are delivered in order, and adding one does not wait.
 ///
-/// A delegate that hangs delays what is told of its own activity, and neither what the node says meanwhile nor other
-/// activities.
+/// A hanging delegate delays the events of its own activity only, and neither the node's messages nor other activities.
 final class DelegateNews: Sendable {
-    /// How many things wait to be told until who tells of takeovers waits for room.
+    /// The number of queued events from which a report of a takeover waits for space.
     static let bound = 64
-    /// How many wait at the most; what the library has found by itself is only logged then.
+    /// The most queued events. Beyond it, events that the library itself found are only logged.
     private static let limit = 2 * bound
 
     private struct State {
@@ -19,7 +18,7 @@ final class DelegateNews: Sendable {
 
     private let state = Lock(State())
 
-    /// Calls `body` when all that was to be told before has been.
+    /// Calls `body` after all earlier events have been delivered.
     func tell(_ body: @escaping @Sendable () async -> Void) {
         state.withLock { state in
             guard state.waiting.count < Self.limit else { return }
@@ -28,7 +27,7 @@ final class DelegateNews: Sendable {
         }
     }
 
-    /// Waits until all has been told where too much waits.
+    /// Waits until the queue is short enough.
     func room() async {
         await state.withLock { $0.waiting.count < Self.bound ? nil : $0.telling }?.value
     }

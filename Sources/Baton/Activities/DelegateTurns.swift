@@ -2,11 +2,11 @@
 
 import BatonEventLoop
 
-/// Lets the calls of one activity's delegate come one after the other.
+/// Serialises the calls of one activity's delegate.
 ///
-/// A call has its turn for as long as its answer may take, counted from when it begins, so that one that hangs holds up
-/// nobody for longer. Three wait at the most: one save for all devices that wait (`nextSave`), one thing that the
-/// delegate is told (``DelegateNews``), and one save of becoming current (`isSaveQueued`).
+/// A call keeps its turn for as long as its answer may take, counted from its beginning, so that a hanging call delays
+/// others no longer than that. At most three calls wait: one save for all waiting devices (`nextSave`), one event
+/// (``DelegateNews``), and one save of becoming current (`isSaveQueued`).
 final class DelegateTurns: Sendable {
     private struct Waiting: Sendable {
         let isForDevices: Bool
@@ -22,16 +22,16 @@ final class DelegateTurns: Sendable {
 
     private struct State {
         var current: Current?
-        /// One that is for devices is the first.
+        /// A call for devices is first.
         var waiting: [Waiting] = []
     }
 
     private let state = Lock(State())
 
-    /// Calls `body` when it is its turn.
+    /// Calls `body` in its turn.
     ///
     /// - Parameter limit: how long the answer may take.
-    /// - Returns: its answer; `nil` where that does not come in time.
+    /// - Returns: the answer; `nil` if it does not come in time.
     func call<Answer: Sendable>(
         within limit: Duration, _ body: @escaping @Sendable () async -> Answer
     ) async -> Answer? {
@@ -39,12 +39,12 @@ final class DelegateTurns: Sendable {
         return await run(within: limit, body)
     }
 
-    /// Calls `body` for devices that wait for the answer, before all that has not begun.
+    /// Calls `body` for devices that wait for the answer, before every call that has not begun.
     ///
     /// - Parameters:
     ///   - limit: how long the answer may take.
-    ///   - patience: how long what is under way may go on. Its task is cancelled then.
-    /// - Returns: its answer; `nil` where that does not come in time.
+    ///   - patience: how long the running call may go on. Its task is cancelled then.
+    /// - Returns: the answer; `nil` if it does not come in time.
     func callForDevices<Answer: Sendable>(
         within limit: Duration, endingOthersAfter patience: Duration, _ body: @escaping @Sendable () async -> Answer
     ) async -> Answer? {
@@ -107,9 +107,9 @@ final class DelegateTurns: Sendable {
     }
 }
 
-/// The answer of code that is not the library's own; `nil` where it does not come in time, or the task is cancelled.
+/// The answer of an application's code; `nil` if it does not come in time, or the task is cancelled.
 ///
-/// It returns at the limit even where the code ignores that it is cancelled then; a late answer is dropped.
+/// Returns at the limit even if the code ignores its cancellation. A late answer is dropped.
 func answer<Answer: Sendable>(
     within limit: Duration, _ body: @escaping @Sendable () async -> Answer
 ) async -> Answer? {

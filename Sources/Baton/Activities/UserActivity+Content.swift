@@ -3,19 +3,19 @@
 import BatonEventLoop
 public import FoundationEssentials
 
-/// What an application says of an activity. Every change while it is current goes out, together with those around it.
+/// The content of an activity. While the activity is current, changes are sent out, and changes close together as one.
 extension UserActivity {
-    /// What the user sees in a listing, such as a document's name. More than 1,024 bytes are cut. `nil`, the default:
+    /// The title that users see in listings, such as a document's name. It is cut at 1,024 bytes. `nil`, the default:
     /// the node finds one.
     public var title: String? {
         get { content.title }
         set { change { $0.title = newValue } }
     }
 
-    /// What the other device needs to go on. Empty by default.
+    /// The state that the other device needs to go on. Empty by default.
     ///
-    /// Over ``UserInfo/recommendedSize`` the library logs a warning with the size; over ``UserInfo/maximumSize`` the
-    /// activity is not offered, and the delegate is told ``UserActivityError/Code/handoffUserInfoTooLarge``.
+    /// Over ``UserInfo/recommendedSize`` the library logs a warning with the size. Over ``UserInfo/maximumSize`` the
+    /// activity is not offered, and the delegate gets ``UserActivityError/Code/handoffUserInfoTooLarge``.
     public var userInfo: UserInfo {
         get { content.userInfo }
         set { change { $0.userInfo = newValue } }
@@ -72,10 +72,10 @@ extension UserActivity {
         set { change { $0.expirationDate = newValue } }
     }
 
-    /// Which window or document of the other device continues the activity; `nil`, the default: any.
+    /// The window or document of the other device that should continue the activity; `nil`, the default: any.
     ///
-    /// Of the objects that the continuing application gives to its ``RestorationHandler``, those with this identifier
-    /// are restored; all of them where none has it.
+    /// The continuing application passes objects to its ``RestorationHandler``. Those with this identifier are
+    /// restored, or all if none has it.
     public var targetContentIdentifier: String? {
         get { content.targetContentIdentifier }
         set { change { $0.targetContentIdentifier = newValue } }
@@ -100,9 +100,9 @@ extension UserActivity {
         set { change { $0.supportsContinuationStreams = newValue } }
     }
 
-    /// The version of what the user info says, as the application counts; 0, the default: it states none.
+    /// The version of the user info, counted by the application; 0, the default: it states none.
     ///
-    /// A receiver that cannot read it declines before its user waits: ``ContinuedActivityType/versions``.
+    /// A receiver that cannot read this version declines before its user waits: ``ContinuedActivityType/versions``.
     public var version: UInt32 {
         get { content.version }
         set { change { $0.version = newValue } }

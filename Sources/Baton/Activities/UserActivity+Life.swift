@@ -4,11 +4,11 @@ import BatonEventLoop
 
 /// The life of an activity.
 extension UserActivity {
-    /// Makes this the application's current activity, and starts the application if it has not been started.
+    /// Makes this the application's current activity, and starts the application if needed.
     ///
-    /// The one that was current resigns. The node announces the activity, as this device's newest. Where ``needsSave``
-    /// is set it is cleared, and the delegate is asked for the state once, a moment after this has returned. After
-    /// ``invalidate()`` it does nothing.
+    /// The activity that was current resigns. The node announces this one as the device's newest. If ``needsSave`` is
+    /// set, it is cleared, and the delegate is asked for the state once, shortly after this returns. After
+    /// ``invalidate()`` this does nothing.
     public func becomeCurrent() {
         let (isInvalidated, asksToSave) = state.withLock { state in
             guard !state.isInvalidated else { return (true, false) }
@@ -23,12 +23,12 @@ extension UserActivity {
         if asksToSave { saveSoon() }
     }
 
-    /// Withdraws the activity: nothing offers it until it becomes current again. Who continues it keeps it.
+    /// Withdraws the activity until it becomes current again. A device that continues it already keeps it.
     public func resignCurrent() {
         application.roster.resignCurrent(id)
     }
 
-    /// Ends the activity for good: it is withdrawn, can never become current again, and lets go of what it continues.
+    /// Ends the activity for good. It is withdrawn, cannot become current again, and releases a continued activity.
     public func invalidate() {
         let wasValid = state.withLock { state in
             defer { state.isInvalidated = true }

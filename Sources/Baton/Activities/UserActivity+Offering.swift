@@ -5,7 +5,7 @@ import BatonMessages
 import FoundationEssentials
 import Logging
 
-/// What the node is told of an activity, and what it tells.
+/// The exchange with the node about an offered activity.
 extension UserActivity {
     /// The offer of the activity as it is now; `nil` where it is not to be offered.
     ///
@@ -42,7 +42,7 @@ extension UserActivity {
         }
     }
 
-    /// Notes what became of the activity, which the delegate is told when it has heard all before it.
+    /// Records an event of the activity, and queues it for the delegate.
     func receive(_ event: WireOfferEvent) {
         switch event.kind {
         case .taken(let device):
@@ -66,8 +66,7 @@ extension UserActivity {
         tell { await $0.userActivity(self, didFail: error) }
     }
 
-    /// Tells the delegate, in a turn of its own for each thing: what it does not hear in time delays only what comes
-    /// next.
+    /// Tells the delegate of an event, in a turn of its own. A slow delegate delays only its later events.
     private func tell(_ call: @escaping @Sendable (any UserActivityDelegate) async -> Void) {
         news.tell {
             _ = await self.turns.call(within: self.application.deadlines.save) {
@@ -77,7 +76,7 @@ extension UserActivity {
     }
 }
 
-/// What was said of the size of an activity's user info, so that it is said once.
+/// The reported problems with the size of an activity's user info, so that each is reported once.
 struct ReportedSize: Sendable {
     enum Finding {
         case size(Int)
@@ -88,8 +87,8 @@ struct ReportedSize: Sendable {
     private var warned = 0
     private var isRefused = false
 
-    /// Whether this is to be said: user info of a class of sizes (3 to 6 KB, 6 to 12, and so on) that was not warned
-    /// of, or that has become too large, or too deep; or that a web page has no address.
+    /// Whether a problem is new: user info in a class of sizes (3 to 6 KB, 6 to 12, and so on) that was not reported,
+    /// user info that became too large or too deep, or a web page that has no address.
     mutating func isNews(_ finding: Finding) -> Bool {
         switch finding {
         case .refused:
@@ -105,10 +104,10 @@ struct ReportedSize: Sendable {
     }
 }
 
-/// Of which takeovers an activity's delegate is still to be told: each device that continues is told of once for each,
-/// and once where nothing was heard of the takeover.
+/// The takeovers that an activity's delegate has not heard of. Each is reported once: when the device says that it
+/// continues, or when the takeover ended without a word of it.
 struct ContinuationMarks: Sendable {
-    /// Devices that are remembered; the one that was heard of first is forgotten beyond it.
+    /// The most devices that are remembered. A further one evicts the oldest.
     static let bound = 64
 
     private var devices: [(id: String, takeovers: Int)] = []
@@ -122,7 +121,7 @@ struct ContinuationMarks: Sendable {
         }
     }
 
-    /// A device says that it continues.
+    /// Records that a device continues. Returns whether that is new.
     mutating func isNews(_ device: String) -> Bool {
         guard let index = devices.firstIndex(where: { $0.id == device }) else {
             remember(device, takeovers: 0)
@@ -139,9 +138,9 @@ struct ContinuationMarks: Sendable {
     }
 }
 
-/// The user info that devices were given, by the number under which the node tells with which of them a device goes on.
+/// The user info that devices were given, by the number with which the node reports that a device continues.
 struct HandedOverStates: Sendable {
-    /// Those that are remembered, of up to 48 KiB; the one is forgotten that was given longest ago.
+    /// The most that are remembered, of up to 48 KiB each. A further one evicts the oldest.
     static let bound = 64
 
     private var states: [(number: UInt64, userInfo: UserInfo)] = []

@@ -6,16 +6,16 @@ import Logging
 
 /// How an activity gets the state as it is now.
 extension UserActivity {
-    /// Asks for the state, a moment from now: what the application does in one go is saved once.
+    /// Asks for the state after a moment, so that changes close together are saved once.
     func saveSoon() {
         let deadlines = application.deadlines
         Task { [weak self] in
             try? await Task.sleep(for: deadlines.coalescing)
             guard let self else { return }
             _ = await turns.call(within: deadlines.save) {
-                // What is set from now on is saved after this.
+                // Changes from now on need another save.
                 self.state.withLock { $0.isSaveQueued = false }
-                // It may have ended meanwhile, and with it whatever there is to save.
+                // The activity may have ended meanwhile; then there is nothing to save.
                 guard !self.isInvalidated else { return }
                 await self.save()
             }
@@ -50,17 +50,17 @@ extension UserActivity {
         return state
     }
 
-    /// The save for other devices that has not begun yet, which is for all who wait then.
+    /// The save for other devices that has not begun yet. All devices that wait share it.
     private func nextSave() -> Task<ActivityContent?, Never> {
         state.withLock { state in
             if let next = state.nextSave { return next }
             let next = Task {
                 let deadlines = application.deadlines
                 return await turns.callForDevices(within: deadlines.save, endingOthersAfter: deadlines.ownCall) {
-                    // Whoever comes from now on may know more than what is saved.
+                    // A device that asks from now on may need newer state.
                     self.state.withLock { $0.nextSave = nil }
                     await self.save()
-                    // Within its turn: the next one begins with empty user info where there are responders.
+                    // Returned within the turn: with responders, the next turn begins with empty user info.
                     return self.content
                 }
             }
@@ -69,8 +69,8 @@ extension UserActivity {
         }
     }
 
-    /// Clears ``needsSave``, and asks all who have a part in the state: responders, which begin with empty user info,
-    /// then the delegate, then, where there are responders, the application's delegate.
+    /// Clears ``needsSave``, and asks for the state in this order: the responders, which begin with empty user info;
+    /// the delegate; with responders, the application's delegate.
     private func save() async {
         guard !Task.isCancelled else { return }
         let responders = state.withLock { state in
@@ -90,6 +90,6 @@ extension UserActivity {
 }
 
 extension HandoffError {
-    /// The activity was invalidated or let go.
+    /// The activity was invalidated or released.
     static let activityEnded = HandoffError(.applicationGone, "the application has ended this activity")
 }

@@ -11,11 +11,11 @@ extension UserActivity {
 
     /// Opens a pair of streams to the application that offers the activity. Each call opens another pair.
     ///
-    /// Whether there are any says the origin when it is asked: it may have begun to support them since, or ceased to.
+    /// The origin decides at each call whether it supports streams.
     ///
-    /// - Throws: ``UserActivityError``: at once `notContinued` on an activity that was not continued here or has been
-    ///   let go; otherwise what the origin answers, such as `streamsUnsupported` where it supports none now, or
-    ///   `handoffFailed` where its application has gone.
+    /// - Throws: ``UserActivityError``: at once `notContinued` for an activity that was not continued here or has been
+    ///   released; otherwise the origin's answer, such as `streamsUnsupported` if it supports none now, or
+    ///   `handoffFailed` if its application has gone.
     public func continuationStreams() async throws(UserActivityError) -> (
         input: ContinuationInput, output: ContinuationOutput
     ) {
@@ -31,7 +31,7 @@ extension UserActivity {
         }
     }
 
-    /// Gives a stream that the continuing device opened to the delegate, and returns when that is done with it.
+    /// Gives a stream that the continuing device opened to the delegate, and returns when the delegate is done with it.
     func serve(_ request: NodeStreamRequest) async {
         guard !isInvalidated else { return await request.refuse(.activityEnded) }
         guard content.supportsContinuationStreams, let delegate else {

@@ -3,22 +3,22 @@
 import BatonEventLoop
 import FoundationEssentials
 
-/// What a user is doing in an application, so that another device can go on with it.
+/// An activity of a user in an application, which another device can continue.
 ///
-/// It mirrors `NSUserActivity`; `Guide.md` says member by member where it differs. Any thread may use it. The
-/// application keeps it for as long as the user is at it: letting the last reference go withdraws it.
+/// It mirrors `NSUserActivity`; the guide lists the differences member by member. Any thread may use it. Keep a
+/// reference for as long as the user is at the activity: releasing the last one withdraws it.
 ///
-/// An activity can be offered after its first ``becomeCurrent()``. Of the activities of one application the one that
-/// became current last is current, and changes to it go out by themselves, many changes in a short time as one.
+/// An activity is offered from its first ``becomeCurrent()`` on. The activity of an application that became current
+/// last is the current one. Its changes are sent out by themselves, and changes close together as one.
 public final class UserActivity: Sendable {
-    /// The type of an activity that is a web page and nothing else: it has no user info and a ``webpageURL``.
+    /// The type of an activity that is only a web page: it has no user info and a ``webpageURL``.
     public static let browsingWebType = "NSUserActivityTypeBrowsingWeb"
     /// The name under which the user info of a document's activity has the document's URL.
     public static let documentURLKey = "NSUserActivityDocumentURL"
     /// The most bytes of a type.
     public static let maximumTypeSize = 96
 
-    /// What kind of activity it is, in reverse DNS notation, such as `org.example.notes.editing`.
+    /// The kind of activity, in reverse DNS notation, such as `org.example.notes.editing`.
     public let activityType: String
     /// The application that it belongs to.
     public let application: Application
@@ -27,7 +27,7 @@ public final class UserActivity: Sendable {
     let state: Lock<State>
     let turns = DelegateTurns()
     let news = DelegateNews()
-    /// The handoff that brought it here; `nil` for one that was made here.
+    /// The handoff that brought it here; `nil` for an activity of this device.
     let handoff: ContinuedHandoff?
 
     struct State: Sendable {
@@ -44,10 +44,10 @@ public final class UserActivity: Sendable {
         var streams = 0
     }
 
-    /// Makes an activity that nobody sees until it becomes current.
+    /// Makes an activity that no device sees until it becomes current.
     ///
-    /// - Parameter activityType: 1 to 96 ASCII letters, digits, dots, hyphens and underscores. The application needs
-    ///   not declare that it continues it.
+    /// - Parameter activityType: 1 to 96 ASCII letters, digits, dots, hyphens and underscores. The application need not
+    ///   declare that it continues this type.
     /// - Throws: ``UserActivityError/Code/invalid`` for any other type.
     public convenience init(activityType: String, application: Application) throws(UserActivityError) {
         guard Self.isType(activityType) else {
@@ -94,7 +94,7 @@ public final class UserActivity: Sendable {
             }
     }
 
-    /// Who is asked for the state and told what becomes of the activity. Not kept.
+    /// The object that is asked for the state and told of events. Not retained.
     public var delegate: (any UserActivityDelegate)? {
         get { state.withLock { $0.delegate } }
         set { state.withLock { $0.delegate = newValue } }
@@ -103,8 +103,7 @@ public final class UserActivity: Sendable {
     /// The content as it is now.
     var content: ActivityContent { state.withLock { $0.content } }
 
-    /// Changes the content at once, so that nobody sees a part of the change; what changes while the activity is
-    /// current goes out.
+    /// Changes the content atomically. If the activity is current, the change is sent out.
     package func change(_ body: (inout ActivityContent) -> Void) {
         let hasChanged = state.withLock { state in
             let old = state.content

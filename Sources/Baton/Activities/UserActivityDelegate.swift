@@ -1,34 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an activity asks of, and tells, the application that offers it; every method has a default that does nothing.
+/// The object that an offered activity asks for its state and tells of its events. Every method has a default that does
+/// nothing.
 ///
-/// The calls of one activity come one after the other, each in a task of its own that the library starts, save
-/// ``userActivity(_:didReceive:outputStream:)``: that one lasts as long as its streams do, and runs beside the others.
-/// A call that takes longer than 5 s no longer holds up the next one, nor does one that is for no device after 0.25 s
-/// while a device waits for the state: its task is cancelled, and what it still puts into the activity may go with the
-/// next save, so heed `Task.isCancelled`.
+/// The calls of one activity come one after the other, each in a task that the library starts. The exception is
+/// ``userActivity(_:didReceive:outputStream:)``, which lasts as long as its streams and runs beside the others.
+///
+/// A call has 5 s, and a call that is for no device has 0.25 s once a device waits for the state. After that its task
+/// is cancelled and the next call begins. A late change to the activity may go with the next save, so heed
+/// `Task.isCancelled`.
 public protocol UserActivityDelegate: AnyObject, Sendable {
-    /// Put the state as it is now into the activity.
+    /// Asks for the current state: put it into the activity.
     ///
-    /// Asked once after ``UserActivity/becomeCurrent()`` where ``UserActivity/needsSave`` was set, and always when
-    /// another device takes the activity over: that device waits, and where there is no answer within 5 s its handoff
-    /// fails with ``UserActivityError/Code/remoteApplicationTimedOut``, and nothing else does. A save of becoming
-    /// current that a device waits behind may be cut short, and is asked for again at once, for that device.
+    /// Called once after ``UserActivity/becomeCurrent()`` if ``UserActivity/needsSave`` was set, and whenever another
+    /// device continues the activity. That device waits: without an answer within 5 s its handoff fails with
+    /// ``UserActivityError/Code/remoteApplicationTimedOut``. Nothing else fails. If a device waits behind the save of
+    /// becoming current, that save may be cut short, and the state is asked for again at once.
     func userActivityWillSave(_ activity: UserActivity) async
 
-    /// A device has taken the activity over; once for each handoff. The application may close or lock its copy, of what
-    /// is in ``ContinuingDevice/userInfo``: what was changed since has not gone.
+    /// A device continues the activity. Called once for each handoff. The application may close or lock its copy of
+    /// ``ContinuingDevice/userInfo``; later changes have not crossed.
     func userActivityWasContinued(_ activity: UserActivity, by device: ContinuingDevice) async
 
     /// The device that continues the activity opened a pair of streams.
     ///
-    /// Only where ``UserActivity/supportsContinuationStreams`` is set, also after the activity was withdrawn. What is
-    /// not finished when both are let go is aborted.
+    /// Called only if ``UserActivity/supportsContinuationStreams`` is set, also after the activity was withdrawn.
+    /// Releasing both streams resets what is unfinished.
     func userActivity(
         _ activity: UserActivity, didReceive inputStream: ContinuationInput, outputStream: ContinuationOutput) async
 
-    /// The activity cannot be offered as it is, or a device that was taking it over failed to. It stays available
-    /// wherever that is possible.
+    /// The activity cannot be offered as it is, or a device failed to continue it. It stays available if that is
+    /// possible.
     func userActivity(_ activity: UserActivity, didFail error: UserActivityError) async
 }
 
@@ -43,11 +45,11 @@ extension UserActivityDelegate {
 
 /// A device that continues an activity of this one.
 public struct ContinuingDevice: Sendable, Hashable {
-    /// What its user calls it.
+    /// The name that its user gave it.
     public let name: String
     /// Its identifier, proved by its certificate.
     public let identifier: String
-    /// What it continues with: the user info as ``UserActivityDelegate/userActivityWillSave(_:)`` left it for this
-    /// device, which may be older than what is in the activity now. Empty where 64 were given to devices since.
+    /// The user info that the device got: as ``UserActivityDelegate/userActivityWillSave(_:)`` left it, which may be
+    /// older than the activity's now. Empty if 64 devices were given user info since.
     public let userInfo: UserInfo
 }

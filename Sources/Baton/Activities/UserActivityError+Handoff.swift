@@ -2,7 +2,7 @@
 
 import BatonMessages
 
-/// What crosses the wire as a failure, as an application sees it.
+/// Failures from the wire, as an application sees them.
 extension UserActivityError {
     init(_ error: HandoffError) {
         let code: Code =

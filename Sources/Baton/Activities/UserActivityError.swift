@@ -6,7 +6,7 @@ public import FoundationEssentials
 ///
 /// The codes of Apple's Handoff are those of `CocoaError`; the others are Baton's own.
 public struct UserActivityError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What kind of failure it is. A code of a newer version of Baton is kept as it came.
+    /// The kind of failure. An unknown code of a newer version of Baton keeps its value.
     public struct Code: RawRepresentable, Sendable, Hashable {
         public let rawValue: Int
 
@@ -31,7 +31,7 @@ public struct UserActivityError: Error, Sendable, Hashable, CustomStringConverti
 
         /// An argument that no activity can have, such as a type with a space in it.
         public static let invalid = Code(rawValue: 46_001)
-        /// Streams were asked for on an activity that was not continued here, or that was let go.
+        /// Streams were asked for on an activity that was not continued here, or that was released.
         public static let notContinued = Code(rawValue: 46_002)
         /// The activity has no continuation streams.
         public static let streamsUnsupported = Code(rawValue: 46_003)

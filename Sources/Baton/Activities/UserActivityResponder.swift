@@ -4,21 +4,19 @@ import BatonEventLoop
 
 /// An object whose state is part of an activity, such as a window or an editor. Several may share one activity.
 public protocol UserActivityResponder: AnyObject, Sendable {
-    /// Add this object's state to the activity, by ``UserActivity/addUserInfoEntries(from:)``.
+    /// Adds this object's state to the activity, by ``UserActivity/addUserInfoEntries(from:)``.
     ///
-    /// Called before a save: the user info is empty when the first responder is asked, and each adds to what those
-    /// before it have put there, in the order in which they were attached. Once its task is cancelled another save may
-    /// have begun: add nothing any more.
+    /// Called before a save. The user info is empty when the first responder is called; the others add to it in the
+    /// order in which they were attached. After the task is cancelled another save may have begun: add nothing then.
     func updateUserActivityState(_ activity: UserActivity) async
 }
 
 extension UserActivity {
     /// Makes an object one of those that share this activity.
     ///
-    /// The activity does not keep the responder; the responder keeps the link, and with it the activity.
+    /// The activity does not retain the responder. The responder retains the link, and the link retains the activity.
     ///
-    /// - Returns: what ties the two together until it is let go. An activity whose last responder has gone is
-    ///   invalidated.
+    /// - Returns: the link. Releasing it detaches the responder. An activity without a responder left is invalidated.
     public func attach(_ responder: some UserActivityResponder) -> ResponderLink {
         let link = ResponderLink(activity: self)
         let identity = ObjectIdentifier(link)
@@ -54,7 +52,7 @@ public final class ResponderLink: Sendable {
 
     deinit { detach() }
 
-    /// Takes the responder off the activity before the link is let go. Once; again does nothing.
+    /// Detaches the responder before the link is released. A second call does nothing.
     public func detach() {
         activity.detach(self)
     }

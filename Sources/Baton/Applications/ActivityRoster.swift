@@ -2,14 +2,14 @@
 
 import BatonEventLoop
 
-/// The activities of one application, which of them is current, and who is told when that changes.
+/// The activities of one application, the current one among them, and the listener for changes.
 ///
-/// It keeps no activity alive, and not the application. Strong references are never let go under its lock: their end
-/// comes back here.
+/// It retains neither activities nor the application. Strong references are never released under its lock, because
+/// their `deinit` calls back into it.
 final class ActivityRoster: Sendable {
     private struct Entry: Sendable {
         weak var activity: UserActivity?
-        /// Where a document's watchers hear that it comes to the front and goes.
+        /// Learns when the document's activity becomes current and when it no longer is.
         weak var document: DocumentChanges?
     }
 
@@ -40,8 +40,8 @@ final class ActivityRoster: Sendable {
         state.withLock { $0.activities[activity.id] = Entry(activity: activity) }
     }
 
-    /// An activity is a document's, whose watchers are told from now on when it becomes current and when it ceases to
-    /// be, in the order in which that happens, whatever makes it happen; `nil`: they are told no more.
+    /// Makes a document's watchers hear, in order, when the activity becomes current and when it no longer is; `nil`:
+    /// they hear nothing further.
     func follow(_ id: ActivityIdentifier, for document: DocumentChanges?) {
         state.withLock { $0.activities[id]?.document = document }
     }
@@ -56,7 +56,7 @@ final class ActivityRoster: Sendable {
 
     func becomeCurrent(_ id: ActivityIdentifier) {
         note { state in
-            // One that was invalidated meanwhile stays away.
+            // An activity that was invalidated meanwhile stays out.
             guard state.activities[id] != nil else { return }
             state.current = id
             state.generation += 1
@@ -96,13 +96,13 @@ final class ActivityRoster: Sendable {
         state.withLock { $0.activities.values.compactMap(\.activity) }
     }
 
-    /// Who is told from now on that something changed; `nil`: nobody.
+    /// Sets the listener for changes; `nil`: none.
     func tell(_ changes: AsyncStream<Void>.Continuation?) {
         state.withLock { $0.changes = changes }
         changes?.yield()
     }
 
-    /// Something that the node was told of is to be looked at again.
+    /// Signals that the node's view may be out of date.
     func raise() {
         note { _ in }
     }
@@ -112,8 +112,8 @@ final class ActivityRoster: Sendable {
             let before = state.current
             let document = before.flatMap { state.activities[$0]?.document }
             change(&state)
-            // Under the lock, so that nobody hears of it in another order. Boards and their watchers never come back
-            // here.
+            // Called under the lock, so that all watchers hear of changes in one order. Watchers never call back into
+            // the roster.
             if state.current != before {
                 document?.tell(.resignedFront)
                 state.current.flatMap { state.activities[$0]?.document }?.tell(.becameFront)

@@ -7,12 +7,12 @@ public import Logging
 
 /// A program that offers activities to the user's other devices, and continues theirs.
 ///
-/// It stands for the connection to the node of this device, which it finds by the environment. Without a node it says
-/// so once, and goes on looking; activities work all the same, and are offered when one appears. Nothing runs before
-/// ``start()`` or the first ``UserActivity/becomeCurrent()``, and nothing after the last reference to it is let go; its
-/// activities refer to it.
+/// It represents the connection to the node of this device, which it finds through the environment. Without a node it
+/// logs so once, and keeps looking; activities work all the same, and are offered when a node appears. Nothing runs
+/// before ``start()`` or the first ``UserActivity/becomeCurrent()``, and nothing after the last reference is released.
+/// Activities hold a reference to their application.
 public final class Application: Sendable {
-    /// What it is.
+    /// The identity of the application, and the types that it continues.
     public let description: Description
 
     let logger: Logger
@@ -30,17 +30,17 @@ public final class Application: Sendable {
     private enum Run {
         case idle
         case running(Task<Void, Never>)
-        /// Closed; what was begun is coming to its end.
+        /// Closed; running requests are finishing.
         case ending(Task<Void, Never>)
     }
 
     /// Makes an application that does nothing yet.
     ///
     /// - Parameters:
-    ///   - description: what it is.
+    ///   - description: its identity, and the types that it continues.
     ///   - homeFolder: the folder of its node, as `BATON_HOME` names it; `nil`, the default, asks the environment
     ///     (`BATON_HOME`, else the XDG variables).
-    ///   - logger: where it says what its user should know; by default one with the label `baton`.
+    ///   - logger: gets messages for the user; by default one with the label `baton`.
     /// - Throws: ``ApplicationError`` if the environment names no home.
     public convenience init(
         _ description: Description, homeFolder: String? = nil, logger: Logger = Logger(label: "baton")
@@ -77,14 +77,14 @@ public final class Application: Sendable {
         }
     }
 
-    /// Who is told of activities that come to this application. Not kept.
+    /// The object that is told of activities that come to this application. Not retained.
     public var delegate: (any ApplicationDelegate)? {
         get { state.withLock { $0.delegate } }
         set { state.withLock { $0.delegate = newValue } }
     }
 
-    /// Connects to the node and registers there; goes on doing so, after 0.25 to 5 s, whenever the node is missing.
-    /// While it runs it does nothing more.
+    /// Connects to the node and registers there. Without a node it tries again, after 0.25 to 5 s. Does nothing if it
+    /// runs.
     public func start() {
         state.withLock { state in
             switch state.run {
@@ -100,9 +100,9 @@ public final class Application: Sendable {
         }
     }
 
-    /// Withdraws what is offered, and ends the connection to the node. ``start()`` begins anew.
+    /// Withdraws the offered activity, and closes the connection to the node. ``start()`` begins anew.
     ///
-    /// Activities that this application continues are let go.
+    /// Activities that this application continues are released.
     public func close() async {
         roster.resignAll()
         let task = state.withLock { state -> Task<Void, Never>? in
@@ -125,11 +125,11 @@ public final class Application: Sendable {
         set { roster.isInFront = newValue }
     }
 
-    /// Whether the node is there: the state as it is now, and each one after it. Who reads slowly misses those between.
+    /// The current state of the connection to the node, and each later one. A slow reader misses those between.
     public var nodeState: AsyncStream<NodeState> { nodeStates.watch() }
 
-    /// Invalidates this application's activities that have one of these
-    /// ``UserActivity/persistentIdentifier``s: nobody can continue them any more.
+    /// Invalidates this application's activities that have one of these ``UserActivity/persistentIdentifier``s: no
+    /// device can continue them any more.
     public func deleteSavedUserActivities(withPersistentIdentifiers identifiers: some Sequence<String>) {
         let identifiers = Set(identifiers)
         deleteSavedUserActivities { identifiers.contains($0) }
@@ -144,10 +144,10 @@ public final class Application: Sendable {
         for activity in roster.all where activity.persistentIdentifier.map(isMeant) == true { activity.invalidate() }
     }
 
-    /// Asks for leave to use a file whose URL came in an activity's user info.
+    /// Asks for access to a file whose URL came in an activity's user info.
     ///
-    /// - Throws: ``UserActivityError``: `accessRefused` where the user's policy does not allow it,
-    ///   `connectionUnavailable` without a node, `invalid` for a URL that is no file's.
+    /// - Throws: ``UserActivityError``: `accessRefused` if the user's policy does not allow it, `connectionUnavailable`
+    ///   without a node, `invalid` for a URL of another kind.
     public func startAccessing(_ url: URL) async throws(UserActivityError) -> AccessToken {
         let host = url.host(percentEncoded: false) ?? ""
         guard url.isFileURL, host.isEmpty || host.lowercased() == "localhost" else {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How long an application and its library may take for what others wait for. The defaults are those of the
-/// specification; tests make them shorter.
+/// The times that others wait for an application and its library. The defaults are those of the specification; tests
+/// make them shorter.
 package struct ApplicationDeadlines: Sendable {
     /// To save the state, and to answer any other call of an activity's delegate, before the next begins.
     package var save = Duration.seconds(5)
-    /// For what an activity's delegate is still at when a device takes the activity over, before it is asked.
+    /// For the delegate's running call, when a device continues the activity, before the delegate is asked for the
+    /// state.
     package var ownCall = Duration.milliseconds(250)
-    /// For the node to let go of what was withdrawn, before it is offered anew all the same.
+    /// For the node to release a withdrawn activity, before it is offered again anyway.
     package var letGo = Duration.seconds(5)
     /// To answer *will continue*.
     package var willContinue = Duration.seconds(5)
@@ -17,7 +18,7 @@ package struct ApplicationDeadlines: Sendable {
     package var coalescing = Duration.milliseconds(50)
     /// How long after an activity has expired it is withdrawn; the node, which knows the date, may have done so before.
     package var afterExpiry = Duration.zero
-    /// The first wait before a node that is missing is looked for again; it doubles up to ``longestRetry``.
+    /// The first wait before another look for a missing node; it doubles up to ``longestRetry``.
     package var shortestRetry = Duration.milliseconds(250)
     package var longestRetry = Duration.seconds(5)
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the library tells an application that continues activities, and asks of it; every method has a default.
+/// The object that the library tells of activities to continue, and asks about them. Every method has a default.
 ///
-/// After ``application(_:willContinueUserActivityWithType:)`` has agreed, exactly one thing follows: either
+/// After ``application(_:willContinueUserActivityWithType:)`` has agreed, exactly one of these follows:
 /// ``application(_:continue:restorationHandler:)`` returns `true`, or ``application(_:open:)`` opens the document, or
 /// ``application(_:didFailToContinueUserActivityWithType:error:)`` is called.
 public protocol ApplicationDelegate: AnyObject, Sendable {
@@ -18,14 +18,15 @@ public protocol ApplicationDelegate: AnyObject, Sendable {
         _ application: Application, continue activity: UserActivity, restorationHandler: RestorationHandler
     ) async -> Bool
 
-    /// The activity has a document, and ``application(_:continue:restorationHandler:)`` has not handled it: open the
-    /// document, as when the user opens one.
+    /// Opens the activity's document, as when the user opens one. Called if
+    /// ``application(_:continue:restorationHandler:)`` has not handled the activity.
     ///
-    /// The library restores what is returned from the activity.
+    /// The library restores the returned object from the activity.
     ///
-    /// - Parameter document: perhaps still on its way: ``Document/read(at:length:)`` does not wait for it. To be kept
-    ///   by the application, or the other device takes the activity back.
-    /// - Returns: what shows it; `nil`, the default: the activity is not continued. The time of `continue` counts on.
+    /// - Parameter document: may still be on its way; ``Document/read(at:length:)`` does not wait for all of it. Retain
+    ///   it, or the other device takes the activity back.
+    /// - Returns: the object that shows the document; `nil`, the default: the activity is not continued. The time limit
+    ///   of `continue` includes this call.
     func application(_ application: Application, open document: Document) async -> (any UserActivityRestoring)?
 
     /// The activity does not come, or was not continued.
@@ -59,11 +60,11 @@ extension ApplicationDelegate {
     public func application(_ application: Application, didUpdate activity: UserActivity) async {}
 }
 
-/// Whether, and how, an application continues an activity that is on its way.
+/// Whether an application continues an activity that is on its way, and which side shows progress.
 public enum WillContinue: Sendable, Hashable {
-    /// It continues it, and shows by itself that it is waiting.
+    /// The application continues it, and shows progress itself.
     case applicationShowsProgress
-    /// It continues it, and whoever accepted shows that it is on its way.
+    /// The application continues it, and the program in which the user accepted shows progress.
     case systemShowsProgress
     /// It does not, for this reason, which the user reads. It hears nothing more of this handoff.
     case refused(String)

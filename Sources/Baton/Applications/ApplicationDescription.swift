@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an application is, for its node and for people.
+/// The identity of an application, for its node and for people.
 extension Application {
     public struct Description: Sendable, Hashable {
         /// The most bytes of an identifier, a name or a team.
@@ -11,7 +11,7 @@ extension Application {
         /// Which application it is, in reverse DNS notation, such as `org.example.notes`: ASCII without spaces and
         /// slashes.
         public let identifier: String
-        /// What people call it.
+        /// The name that users read.
         public let name: String
         /// Applications of the same team continue each other's activities. A label, not a secret: any process of the
         /// user may state it.
@@ -22,9 +22,9 @@ extension Application {
         /// - Parameters:
         ///   - identifier: 1 to 255 printable ASCII characters without space and `/`.
         ///   - name: at most 255 bytes; empty, the default: the identifier.
-        ///   - team: at most 255 bytes; empty, the default: of no team.
+        ///   - team: at most 255 bytes; empty, the default: no team.
         ///   - continues: at most 128 types, each once; none by default.
-        /// - Throws: ``ApplicationError`` that says what is out of bounds.
+        /// - Throws: ``ApplicationError``, which names the value that is out of bounds.
         public init(
             identifier: String, name: String = "", team: String = "", continues: [ContinuedActivityType] = []
         ) throws(ApplicationError) {
@@ -54,10 +54,10 @@ extension Application {
     }
 }
 
-/// A type of activity that an application continues, and the versions of it that it reads.
+/// A type of activity that an application continues, and the versions of it that it can read.
 public struct ContinuedActivityType: Sendable, Hashable {
     public let type: String
-    /// The versions that it reads (``UserActivity/version``); `nil`: any.
+    /// The readable versions (``UserActivity/version``); `nil`: any.
     public let versions: ClosedRange<UInt32>?
 
     /// - Parameters:
@@ -71,11 +71,11 @@ public struct ContinuedActivityType: Sendable, Hashable {
         self.versions = versions
     }
 
-    /// Content of a version that nobody stated, 0, may be readable: nobody can tell.
+    /// Version 0 states no version, so the content may be readable.
     func reads(_ version: UInt32) -> Bool { version == 0 || versions?.contains(version) ?? true }
 }
 
-/// What is wrong with the description of an application, or with where it looks for its node.
+/// A mistake in the description of an application, or in the place of its node.
 public struct ApplicationError: Error, Sendable, Hashable, CustomStringConvertible {
     /// One sentence for people, without a full stop at the end.
     public let message: String

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What an application was told of handoffs, so that one that it refused is never heard of again, none fails twice, and
-/// each that it agreed to comes to an end.
+/// The handoffs that an application was told of. The log makes sure that the application hears nothing of a handoff
+/// that it refused, that no handoff fails twice, and that each one that it agreed to ends.
 struct HandoffLog {
     /// Handoffs that are remembered; the oldest is forgotten beyond it. Accepting is a user's action.
     static let bound = 64
@@ -13,7 +13,7 @@ struct HandoffLog {
         case failed(UserActivityError)
         /// The application agreed to continue it.
         case agreed
-        /// The application has the activity, and says what comes of it.
+        /// The application has the activity, and decides whether it continues it.
         case continuing
         /// The application declined, or the handoff came to its end.
         case over
@@ -39,7 +39,7 @@ struct HandoffLog {
         if entries.count > Self.bound { entries.removeFirst() }
     }
 
-    /// Notes that a handoff has failed, and says whether the application is to be told now.
+    /// Records that a handoff has failed. Returns whether the application is to be told now.
     mutating func fail(_ id: [UInt8], of type: String, with error: UserActivityError) -> Bool {
         switch self[id] {
         case .over?, .failed?: return false
@@ -52,9 +52,9 @@ struct HandoffLog {
         }
     }
 
-    /// Notes that nothing more comes of handoffs whose activity the application does not have yet.
+    /// Records the failure of all handoffs whose activity the application does not have yet.
     ///
-    /// - Returns: the types of those that it is to be told of now.
+    /// - Returns: the types of those that the application is to be told of now.
     mutating func failAll(with error: UserActivityError) -> [String] {
         var told: [String] = []
         for index in entries.indices {

@@ -7,8 +7,8 @@ import SwiftProtobuf
 
 /// The activity that the node offers for an application.
 struct NodeOffering {
-    /// What the node does not offer: it refused, or somebody withdrew it. It is tried again when it has changed, or
-    /// became current once more.
+    /// An activity that the node does not offer, because the node refused it or somebody withdrew it. It is offered
+    /// again after a change, or when it becomes current again.
     struct Refusal {
         let generation: UInt64
         let message: WireOfferRequest?
@@ -26,11 +26,11 @@ struct NodeOffering {
     let node: NodeOffer
     /// Why the node refused an update, which ends the offer.
     var refusal: HandoffError?
-    /// Ends when the node has let the activity go. Its events may go on, with what becomes of takeovers.
+    /// Ends when the node has released the activity. Events of takeovers may still come.
     let gone: Task<Void, Never>
 }
 
-/// What the node is told: that the application runs, and its current activity.
+/// The state that the node gets: that the application runs, and its current activity.
 extension NodeSession {
     func register(with client: NodeClient) async throws(HandoffError) {
         let message = registerMessage
@@ -86,9 +86,9 @@ extension NodeSession {
         return message
     }
 
-    /// Makes the node offer what is current, as it is now.
+    /// Makes the node offer the current activity in its current state.
     ///
-    /// - Parameter isCollected: a change was waited for already, and those around it are in.
+    /// - Parameter isCollected: whether the wait for changes close together is over.
     func updateOffer(to client: NodeClient, isCollected: Bool = false) async throws(HandoffError) {
         let current = roster.current
         let message = current?.activity.offer()
@@ -150,7 +150,7 @@ extension NodeSession {
                     }
                 }
             } catch {
-                // Aborted, or the connection broke: either way it is offered no more.
+                // Reset, or the connection broke: either way the offer has ended.
             }
             isGone.finish()
             await self?.offerEnded(number)
@@ -164,25 +164,25 @@ extension NodeSession {
         self.offered = nil
         leaving[offered.id] = offered
         Task { [deadlines, weak self] in
-            // In time, though its application may still be saving: what the node says to a new offer counts then.
+            // After the deadline the node answers a new offer itself, though the application may still be saving.
             _ = await answer(within: deadlines.letGo) { await offered.gone.value }
             await self?.hasLeft(offered.number)
         }
         await offered.node.withdraw()
     }
 
-    /// An activity that was withdrawn may be offered anew.
+    /// The node released a withdrawn activity, which may be offered again.
     private func hasLeft(_ number: UInt64) {
         guard let (id, _) = leaving.first(where: { $0.value.number == number }) else { return }
         leaving[id] = nil
         roster.raise()
     }
 
-    /// The node offers an activity no more. Where that was not the application's wish, such as by `baton withdraw`, it
-    /// stays withdrawn until it becomes current again. One that has expired is offered again once it has more time.
+    /// The node no longer offers an activity.
     ///
-    /// Where the node refused an update it is offered anew as it is now, which may not be what was refused; what the
-    /// node answers to that is of this alone.
+    /// If that was not the application's wish, as after `baton withdraw`, the activity stays withdrawn until it becomes
+    /// current again. An expired activity is offered again once it has more time. If the node refused an update, the
+    /// current state is offered instead, which may differ from the refused one.
     private func offerEnded(_ number: UInt64) async {
         hasLeft(number)
         guard let offered, offered.number == number else { return }
@@ -193,13 +193,13 @@ extension NodeSession {
         barred =
             refusal == nil && !hasExpired
             ? NodeOffering.Refusal(generation: offered.generation, message: nil) : nil
-        // While its events go on the stream is not let go: this side of it ends here.
+        // The stream stays open for its events, so this side of it must be ended here.
         await offered.node.withdraw()
         roster.raise()
     }
 
-    /// Notes, before the application can change anything because of it, that the node refused an update: that is what a
-    /// failure is that names no device, save that the node stops.
+    /// Records that the node refused an update, before the application can change anything because of it. A failure
+    /// that names no device is such a refusal, unless the node is stopping.
     private func note(_ event: WireOfferEvent, of number: UInt64) {
         guard offered?.number == number, case .failed(let failure)? = event.kind else { return }
         guard failure.device.isEmpty, failure.code != .nodeStopping else { return }

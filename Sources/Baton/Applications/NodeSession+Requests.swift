@@ -2,10 +2,10 @@
 
 import BatonMessages
 
-/// What the node asks of an application.
+/// The node's requests to an application.
 extension NodeSession {
-    /// Answers in a task of its own, so that nobody waits for somebody else's delegate. Requests under way are bounded
-    /// by what the protocol lets a peer have unanswered and open.
+    /// Answers in a task of its own, so that one delegate does not delay another. The protocol bounds the open and
+    /// unanswered requests of a peer.
     func take(_ request: NodeRequest, over client: NodeClient) {
         Task {
             switch request {
@@ -23,7 +23,7 @@ extension NodeSession {
             return await question.fail(.activityEnded)
         }
         do throws(HandoffError) {
-            // The node may have given up waiting; then there is nobody to answer.
+            // The node may no longer wait for the answer; then the error has no receiver.
             try await question.answer(try await activity.savedState())
         } catch {
             await question.fail(error)
@@ -68,7 +68,7 @@ extension NodeSession {
         }
     }
 
-    /// - Parameter failure: what became of the handoff while the application was asked, which it is told now.
+    /// - Parameter failure: a failure of the handoff while the application was asked, which it is told now.
     private func agree(
         _ question: NodeWillContinue, showsProgress: Bool, unless failure: UserActivityError?
     ) async {
@@ -77,14 +77,15 @@ extension NodeSession {
             await question.decline(HandoffError(.cancelled, "the handoff is over already"))
             return await tellFailure(question.handoffID, question.type, failure)
         }
-        // The node may have given up waiting: it says so by *did fail*.
+        // If the node no longer waits, it says so by *did fail*.
         try? await question.agree(showsProgress: showsProgress)
     }
 
-    /// Why this application cannot read the version that is on its way; `nil` where it can.
+    /// The reason why this application cannot read the version that is on its way; `nil` if it can.
     private func unreadable(_ question: NodeWillContinue) -> HandoffError? {
         guard let continued = description.continues.first(where: { $0.type == question.type }) else {
-            // Nobody declares the system's own type: the node has asked the page's host who opens it.
+            // No application declares the system's own type: the node has asked the page's host which application may
+            // open it.
             if question.type == UserActivity.browsingWebType { return nil }
             return HandoffError(.notHandled, "\(description.name) does not continue \(question.type)")
         }
@@ -124,7 +125,7 @@ extension NodeSession {
         }
         switch isContinued {
         case true?:
-            // A node that has gone, or a user who has cancelled, is heard of by *did fail*, or not at all.
+            // If the node has gone or the user has cancelled, *did fail* says so, or nothing does.
             try? await request.confirm()
             activity.handoff?.wasAnswered()
             handoffs.note(request.handoffID, of: type, .over)
@@ -143,7 +144,8 @@ extension NodeSession {
         withExtendedLifetime(activity) {}
     }
 
-    /// Opens the document of an activity that the application did not handle, and restores what it opens it in.
+    /// Has the application open the document of an activity that it did not handle, and restores the object that shows
+    /// it.
     private static func openDocument(of activity: UserActivity, in application: Application) async -> Bool {
         guard !Task.isCancelled, let document = try? Document(continuing: activity),
             let opened = await application.delegate?.application(application, open: document)
@@ -157,7 +159,7 @@ extension NodeSession {
         await tellFailure(news.handoffID, news.type, UserActivityError(news.error))
     }
 
-    /// The connection has ended: nothing comes any more of what is on its way.
+    /// The connection has ended: handoffs on their way have failed.
     func tellLost() {
         let error = UserActivityError(
             .connectionUnavailable, "the node on this device was lost while the activity was on its way")

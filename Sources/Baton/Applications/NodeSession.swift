@@ -5,11 +5,12 @@ import BatonMessages
 import BatonTransport
 import Logging
 
-/// One application's connection to its node: kept for as long as the application runs, and made again when it is lost.
+/// One application's connection to its node. It lasts as long as the application runs, and is made again when it is
+/// lost.
 ///
-/// What the node is to know stands in the ``ActivityRoster``; whenever something changes there the session looks at it
-/// anew and tells the node the difference, so that a burst of changes is one message and a new connection needs nothing
-/// but a first look. It keeps neither the application nor an activity alive.
+/// The ``ActivityRoster`` holds the state that the node should have. After each change the session compares and sends
+/// the difference, so that a burst of changes is one message, and a new connection needs nothing but a first
+/// comparison. It retains neither the application nor an activity.
 actor NodeSession {
     let description: Application.Description
     let roster: ActivityRoster
@@ -29,13 +30,13 @@ actor NodeSession {
     /// How long the next refusal for want of room is waited out; `nil` before the first.
     var registrationWait: Duration?
     var offered: NodeOffering?
-    /// What is not offered again as it is.
+    /// The state that is not offered again unchanged.
     var barred: NodeOffering.Refusal?
-    /// What the delegate has heard of the update that ended the last offer.
+    /// The error of the update that ended the last offer, if the delegate has heard of it.
     var refusal: HandoffError?
     var offers: UInt64 = 0
-    /// What was withdrawn and the node has not let go yet: until then it is not offered anew. As many as the
-    /// application has activities at the most.
+    /// Withdrawn activities that the node has not released yet; they are not offered again before. At most as many as
+    /// the application has activities.
     var leaving: [ActivityIdentifier: NodeOffering] = [:]
     var expiry: Task<Void, Never>?
     var handoffs = HandoffLog()
@@ -85,7 +86,7 @@ actor NodeSession {
         try await client.access(path: path)
     }
 
-    /// Tells the node what it is to know and answers what it asks, until the connection ends.
+    /// Sends the node the application's state and answers its requests, until the connection ends.
     private func serve(_ client: NodeClient) async -> TransportError {
         self.client = client
         let (changes, change) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))

@@ -12,7 +12,7 @@ public enum NodeState: Sendable, Hashable {
     case connected
 }
 
-/// The state of the node, for all who watch it.
+/// The state of the connection to the node, for all its watchers.
 final class NodeStateBoard: Sendable {
     /// Watchers at a time; the stream of one more ends at once.
     static let bound = 64
@@ -31,7 +31,7 @@ final class NodeStateBoard: Sendable {
 
     var current: NodeState { state.withLock { $0.current } }
 
-    /// Tells all who watch. Nothing is told twice.
+    /// Tells all watchers of a new state. An unchanged state is not repeated.
     func set(_ new: NodeState) {
         let watchers = state.withLock { state in
             guard state.current != new else { return [AsyncStream<NodeState>.Continuation]() }
@@ -41,7 +41,7 @@ final class NodeStateBoard: Sendable {
         for watcher in watchers { watcher.yield(new) }
     }
 
-    /// The state as it is now and each one after it. Who reads slowly misses those between.
+    /// The current state and each later one. A slow reader misses those between.
     func watch() -> AsyncStream<NodeState> {
         let (states, watcher) = AsyncStream<NodeState>.makeStream(bufferingPolicy: .bufferingNewest(1))
         let number = state.withLock { state -> UInt64? in

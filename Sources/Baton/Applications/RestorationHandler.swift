@@ -13,7 +13,7 @@ extension UserActivityRestoring {
     public var targetContentIdentifier: String? { nil }
 }
 
-/// What an application calls with the objects that are to take up an activity. It may be kept, and called later.
+/// The function that an application calls with the objects that restore an activity. It may be kept, and called later.
 public struct RestorationHandler: Sendable {
     private let activity: UserActivity
 

@@ -6,7 +6,8 @@ import FoundationEssentials
 extension UserInfo {
     private static let scheme = "baton-document"
 
-    /// The same with the file's URL in place of every `baton-document:`; what follows that, such as a fragment, stays.
+    /// A copy with the file's URL in place of each `baton-document:`. The rest of such a URL, such as a fragment,
+    /// stays.
     func withDocument(at url: URL) -> UserInfo {
         UserInfo(entries.mapValues { Self.replaced($0, by: url) })
     }

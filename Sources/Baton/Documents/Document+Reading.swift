@@ -7,27 +7,26 @@ import SystemPackage
 
 /// The content of a document, on this device or on its way.
 extension Document {
-    /// Bytes of the file, whether they have arrived or not: what is read goes ahead of the rest.
+    /// Bytes of the file. Bytes that have not arrived are fetched ahead of the rest.
     ///
     /// - Parameters:
-    ///   - offset: of the first byte.
-    ///   - length: how many bytes at the most; they are all in memory.
-    ///   - path: of a file in the document, where that is a folder: names with `/` between them. `nil`, the default:
-    ///     the document itself, which is a file.
-    /// - Returns: fewer than asked for only where the file ends; while it is on its way, all of one version of the
-    ///   file.
-    /// - Throws: ``UserActivityError``: `notContinued` where the activity was let go before the file had arrived,
-    ///   `connectionUnavailable`, `handoffFailed` and others as the other device has it, also where there is no such
-    ///   file.
+    ///   - offset: the first byte.
+    ///   - length: the most bytes; all of them are in memory.
+    ///   - path: a file in the document, if that is a folder: names with `/` between them. `nil`, the default: the
+    ///     document itself, which is a file.
+    /// - Returns: fewer bytes than asked for only at the file's end. Until the file has arrived, all bytes are of one
+    ///   version.
+    /// - Throws: ``UserActivityError``: `notContinued` if the activity was released before the file had arrived,
+    ///   `connectionUnavailable`, `handoffFailed` and other codes of the origin, also for a missing file.
     public func read(
         at offset: UInt64, length: Int, of path: String? = nil
     ) async throws(UserActivityError) -> Data {
         try await read(at: offset, length: length, ofFile: path.map { Array($0.utf8) })
     }
 
-    /// The same of a file in a folder whose path there need not be UTF-8.
+    /// Bytes of a file in a folder, whose path need not be UTF-8.
     ///
-    /// - Parameter path: as the system has it, names with `/` between them.
+    /// - Parameter path: the bytes of the path, names with `/` between them.
     public func read(
         at offset: UInt64, length: Int, ofPath path: some Collection<UInt8>
     ) async throws(UserActivityError) -> Data {
@@ -65,10 +64,10 @@ extension Document {
 
     /// Waits until the file is on this device.
     ///
-    /// - Returns: where it is. ``UserActivity/userInfo`` has the same URL from then on. A name that is not UTF-8 stands
-    ///   in it with its escapes, and `path(percentEncoded: true)` has them.
-    /// - Throws: ``UserActivityError``: why it does not come; `userCancelled` where the task was cancelled, `invalid`
-    ///   where the user named no folder for it, so that it can only be read.
+    /// - Returns: the file's URL. ``UserActivity/userInfo`` has the same URL from then on. A name that is not UTF-8 is
+    ///   percent-encoded, and `path(percentEncoded: true)` returns it.
+    /// - Throws: ``UserActivityError`` with the reason why it does not come; `userCancelled` if the task was cancelled,
+    ///   `invalid` if the user named no folder for it, so that it can only be read.
     public func arrived() async throws(UserActivityError) -> URL {
         if let fileURL { return fileURL }
         guard let arrival = activity.handoff?.arrival else {
@@ -103,7 +102,7 @@ private actor LocalReading {
         let file = OwnedDescriptor(takingOwnershipOf: number)
         var status = stat()
         guard fstat(file.rawValue, &status) == 0 else { throw Errno(rawValue: errno) }
-        // No more room than the file has bytes, whatever was asked for.
+        // The buffer is never larger than the file.
         var bytes = [UInt8](repeating: 0, count: min(length, max(0, status.st_size - start)))
         var count = 0
         while count < bytes.count {

@@ -4,13 +4,13 @@ import BatonEventLoop
 import BatonMessages
 public import FoundationEssentials
 
-/// A file that the user is at, and the activity that goes with it.
+/// A file that the user works on, with the activity that carries it.
 ///
-/// It makes an activity of its own, which carries the file's URL under ``UserActivity/documentURLKey``, is current
-/// while the document is at the front, and ends when the document is closed or let go. On the device that continues it,
-/// the file can be read before it has arrived. Any thread may use it.
+/// The activity carries the file's URL under ``UserActivity/documentURLKey``. It is current while the document is at
+/// the front, and ends when the document is closed or released. The continuing device can read the file before it has
+/// arrived. Any thread may use a document.
 public final class Document: Sendable {
-    /// What happens to a document.
+    /// An event of a document.
     public enum Change: Sendable, Hashable {
         /// The user is at it, and other devices can continue it.
         case becameFront
@@ -19,8 +19,8 @@ public final class Document: Sendable {
         case resignedFront
         /// ``needsSave`` was set.
         case stateChanged
-        /// So much of the file has come from the other device, in bytes: less than `total`, if that is not 0, until it
-        /// is whole, verified and in place, which is ``arrived(_:)``.
+        /// Bytes of the file that have arrived. Less than `total`, unless that is 0, until ``arrived(_:)`` reports that
+        /// the file is whole, verified and in place.
         case progress(received: UInt64, total: UInt64)
         /// The file is on this device.
         case arrived(URL)
@@ -34,19 +34,19 @@ public final class Document: Sendable {
     public let activity: UserActivity
 
     let changeBoard: DocumentChanges
-    /// What ties the document to its activity; `nil` once it was closed.
+    /// Ties the document to its activity; `nil` after it was closed.
     private let link: Lock<ResponderLink?>
     private let provider: (@Sendable () async -> UserInfo)?
 
-    /// A file of this device.
+    /// A document of a file on this device.
     ///
     /// - Parameters:
-    ///   - fileURL: where it is.
+    ///   - fileURL: the file.
     ///   - activityType: as ``UserActivity/init(activityType:application:)`` takes it.
-    ///   - title: what the user sees; `nil`, the default: the file's name.
-    ///   - state: what else the other device needs, such as the cursor; it is asked after ``needsSave`` was set. The
-    ///     document is not kept by it.
-    /// - Throws: ``UserActivityError/Code/invalid`` for a URL that is no file's, or a type that is none.
+    ///   - title: the title that users see; `nil`, the default: the file's name.
+    ///   - state: provides further state, such as the cursor, after ``needsSave`` was set. It does not retain the
+    ///     document.
+    /// - Throws: ``UserActivityError/Code/invalid`` for a URL of another kind, or an invalid type.
     public init(
         fileURL: URL, activityType: String, application: Application, title: String? = nil,
         state provider: (@Sendable () async -> UserInfo)? = nil
@@ -70,7 +70,7 @@ public final class Document: Sendable {
 
     /// The document of an activity that this application continues.
     ///
-    /// - Parameter state: as for a file of this device: from now on the user goes on here.
+    /// - Parameter state: as for a file of this device, since the user goes on here.
     /// - Throws: ``UserActivityError/Code/invalid`` for an activity that was not continued here, or has no document.
     public init(
         continuing activity: UserActivity, state provider: (@Sendable () async -> UserInfo)? = nil
@@ -82,7 +82,7 @@ public final class Document: Sendable {
         self.provider = provider
         changeBoard = arrival.changes
         link = Lock(nil)
-        // Without a provider the user info stays what came: there is nobody to gather it again.
+        // Without a provider the received user info stays, since nothing could replace it.
         if provider != nil {
             let attached = activity.attach(self)
             link.withLock { $0 = attached }
@@ -98,11 +98,11 @@ public final class Document: Sendable {
     /// Bytes of the file, as the other device said; `nil` for one of this device.
     public var size: UInt64? { activity.handoff?.document?.size }
 
-    /// The user has moved or renamed the file. A title that is the file's name follows.
+    /// Follows a file that the user has moved or renamed. A title that is the file's name changes with it.
     ///
-    /// All that names the file changes at once: whoever takes the activity over meanwhile finds one file in it.
+    /// All references to the file change at once, so that a device that continues meanwhile finds one file.
     ///
-    /// - Throws: ``UserActivityError/Code/invalid`` for a URL that is no file's.
+    /// - Throws: ``UserActivityError/Code/invalid`` for a URL of another kind.
     public func move(to url: URL) throws(UserActivityError) {
         guard url.isFileURL else { throw UserActivityError(.invalid, "\(url) is not the URL of a file") }
         activity.change { content in
@@ -112,7 +112,7 @@ public final class Document: Sendable {
         }
     }
 
-    /// What else the other device needs has changed: it is asked for before the activity goes anywhere.
+    /// Whether the state has changed. It is then asked for before the activity is sent to a device.
     public var needsSave: Bool {
         get { activity.needsSave }
         set {
@@ -121,7 +121,7 @@ public final class Document: Sendable {
         }
     }
 
-    /// The document is at the front: other devices can continue it. The one that was there before is not any more.
+    /// Brings the document to the front: other devices can continue it, and no longer the one that was there before.
     public func becomeFront() {
         activity.becomeCurrent()
     }
@@ -133,7 +133,7 @@ public final class Document: Sendable {
 
     /// Ends the document's activity for good. Again does nothing.
     public func close() {
-        // That it is closed says the rest.
+        // Its watchers hear nothing further; the closing says the rest.
         activity.application.roster.follow(activity.id, for: nil)
         link.withLock { link in
             defer { link = nil }
@@ -143,7 +143,7 @@ public final class Document: Sendable {
         changeBoard.end()
     }
 
-    /// What happens to the document from now on, for each who asks. Who reads slowly misses the oldest changes.
+    /// The events of the document from now on, for each caller. A slow reader misses the oldest ones.
     public var changes: AsyncStream<Change> { changeBoard.watch() }
 }
 

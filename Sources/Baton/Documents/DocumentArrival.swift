@@ -5,7 +5,7 @@ import BatonMessages
 import BatonTransport
 import FoundationEssentials
 
-/// How the document of a continued activity comes to this device.
+/// The arrival of a continued activity's document on this device.
 final class DocumentArrival: Sendable {
     private enum State {
         case onItsWay
@@ -49,15 +49,15 @@ final class DocumentArrival: Sendable {
         }
     }
 
-    /// Follows what the node tells until it has told all.
+    /// Follows the node's reports until the last one.
     ///
-    /// - Parameter hasArrived: is called before anybody else is told.
+    /// - Parameter hasArrived: is called before any watcher.
     func follow(_ stream: BatonTransport.Stream, hasArrived: @Sendable (URL) -> Void) async {
         do throws(HandoffError) {
             for try await event in stream.records(of: WireDocumentEvent.self) {
                 switch event.kind {
                 case .progress(let report):
-                    // What is there has to be put in place still.
+                    // Below the total, because the bytes still have to be put in place.
                     let received = min(report.bytes, max(report.total, 1) - 1)
                     changes.tell(.progress(received: received, total: report.total))
                 case .arrived(let path):
@@ -78,7 +78,7 @@ final class DocumentArrival: Sendable {
 
     /// Waits for the file.
     func wait() async throws(UserActivityError) -> URL {
-        // Watching first: what happens between a look and a watch would be missed.
+        // The watch begins before the look, so that no change between the two is missed.
         let news = changes.watch()
         if let url = try settled() { return url }
         for await _ in news {

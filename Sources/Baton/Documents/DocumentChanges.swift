@@ -2,11 +2,11 @@
 
 import BatonEventLoop
 
-/// What happens to a document, for all who watch it.
+/// The events of a document, for all its watchers.
 final class DocumentChanges: Sendable {
     /// Watchers at a time; the stream of one more ends at once.
     static let bound = 64
-    /// Changes that wait for a watcher who reads slowly; the oldest is lost beyond it.
+    /// The most events that wait for a slow watcher; a further one drops the oldest.
     static let waitingBound = 32
 
     private struct State {
@@ -21,7 +21,7 @@ final class DocumentChanges: Sendable {
         for watcher in state.withLock({ Array($0.watchers.values) }) { watcher.finish() }
     }
 
-    /// Tells all who watch, each of them in the order of the calls.
+    /// Tells all watchers, each in the order of the calls.
     func tell(_ change: Document.Change) {
         state.withLock { for watcher in $0.watchers.values { watcher.yield(change) } }
     }

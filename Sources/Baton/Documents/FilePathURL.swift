@@ -3,8 +3,8 @@
 import BatonMessages
 package import FoundationEssentials
 
-/// URLs of files whose names are bytes, as the system has them: one that is not UTF-8 has no text, so that
-/// `path(percentEncoded: false)` and `lastPathComponent` are empty.
+/// URLs of files whose names are bytes. A name that is not UTF-8 has no text: `path(percentEncoded: false)` and
+/// `lastPathComponent` are empty.
 extension URL {
     /// The URL of a file.
     ///

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A JSON text's value, which keeps apart what JSON's readers often fold together: `1`, `1.0` and `true` are three
-/// different values here, and members stay in order.
+/// A value of a JSON text. `1`, `1.0` and `true` are three different values, and members keep their order.
 package enum JSONValue: Sendable, Hashable {
     case null
     case boolean(Bool)
@@ -26,13 +25,13 @@ package enum JSONValue: Sendable, Hashable {
         }
     }
 
-    /// The value of an object's member; `nil` where there is none, or where this is no object.
+    /// The value of an object's member; `nil` if the object has no such member, or if this is no object.
     package subscript(name: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
         return members.first { $0.name == name }?.value
     }
 
-    /// What to call the value in a sentence.
+    /// The word for this kind of value in a sentence.
     package var kindName: String {
         switch self {
         case .null: "null"
@@ -57,7 +56,7 @@ extension JSONValue: ExpressibleByStringLiteral {
     }
 }
 
-/// What is wrong with a JSON text, and where.
+/// A mistake in a JSON text, and its place.
 package struct JSONError: Error, Sendable, Hashable, CustomStringConvertible {
     /// One clause, such as `a comma or } was expected`.
     package let problem: String

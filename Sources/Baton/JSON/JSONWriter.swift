@@ -3,8 +3,8 @@
 import BatonProtocol
 
 extension JSONValue {
-    /// The value as one line of JSON text, in ASCII where it matters to a terminal: control, bidirectional and
-    /// invisible characters are escaped, so that a line shows what it says.
+    /// The value as one line of JSON text. Control, bidirectional and invisible characters are escaped, so that a
+    /// terminal shows the line as it is.
     package var text: String {
         var text = ""
         write(to: &text)
@@ -17,8 +17,8 @@ extension JSONValue {
         case .boolean(let value): text += value ? "true" : "false"
         case .integer(let value): text += String(value)
         case .unsigned(let value): text += String(value)
-        // Swift's shortest form that reads back the same; always with a point or an exponent, hence never a whole
-        // number when it is read. JSON has no infinity: null is what every writer puts there.
+        // Swift's shortest form that reads back the same. It always has a point or an exponent, so it is never read as
+        // a whole number. JSON has no infinity and no NaN; writers put null in their place.
         case .real(let value): text += value.isFinite ? "\(value)" : "null"
         case .string(let value): Self.write(value, to: &text)
         case .array(let elements):

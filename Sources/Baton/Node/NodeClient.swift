@@ -9,14 +9,14 @@ import SwiftProtobuf
 
 /// A connection of an application, or of the command, to the node of this user: typed requests over the local socket.
 ///
-/// Any task may use it. What the node asks of the application comes through ``requests``.
+/// Any task may use it. The node's own requests come through ``requests``.
 package struct NodeClient: Sendable {
     private let connection: Connection
 
     /// Connects to the node of `home`.
     ///
-    /// - Throws: ``NodeClientError``; `noNode` where nobody listens, `notTaken` where the connection is closed before a
-    ///   word.
+    /// - Throws: ``NodeClientError``; `noNode` if no node listens, `notTaken` if the connection is closed before a
+    ///   message.
     package static func connect(
         to home: Home, on loop: EventLoop = EventLoop(name: "node-client")
     ) async throws(NodeClientError) -> NodeClient {
@@ -35,7 +35,7 @@ package struct NodeClient: Sendable {
         }
     }
 
-    /// What the node is and how it does.
+    /// The identity and state of the node.
     package func status() async throws(HandoffError) -> WireStatusResponse {
         guard case .status(let status) = try await connection.answer(to: .status(WireStatusRequest())) else {
             throw .unexpectedAnswer
@@ -65,10 +65,10 @@ package struct NodeClient: Sendable {
     /// The activities that other devices offer.
     ///
     /// - Parameters:
-    ///   - watch: goes on with every change after those that are there now; otherwise the records end.
+    ///   - watch: continues with every later change; otherwise the records end after the present activities.
     ///   - advertisedOnly: makes no connection to ask a device for more than it advertises.
-    ///   - withRefused: those as well, marked, that this device's accept policy refuses, or that only applications
-    ///     continue for which Handoff is off. Not when watching.
+    ///   - withRefused: includes, marked, activities that this device's accept policy refuses, and those that only
+    ///     applications continue for which Handoff is off. Not when watching.
     package func activities(
         watch: Bool = false, advertisedOnly: Bool = false, withRefused: Bool = false
     ) async throws(HandoffError) -> RecordSequence<WireActivityListing> {
@@ -77,7 +77,7 @@ package struct NodeClient: Sendable {
         request.advertisedOnly = advertisedOnly
         request.withRefused = withRefused
         let (response, stream) = try await connection.request(.activities(request))
-        // A watch ends when its stream is let go.
+        // A watch ends when its stream is released.
         if !watch { await stream.finish() }
         guard case .activities = response else { throw .unexpectedAnswer }
         return stream.records(of: WireActivityListing.self)
@@ -90,7 +90,7 @@ package struct NodeClient: Sendable {
         return NodeOffer(id: [UInt8](offer.activityID), title: offer.title, stream: stream)
     }
 
-    /// Withdraws one of this device's own activities, whoever offered it.
+    /// Withdraws one of this device's own activities, of any application.
     package func withdraw(idPrefix: String) async throws(HandoffError) -> WireWithdrawResponse {
         var request = WireWithdrawRequest()
         request.idPrefix = idPrefix
@@ -100,9 +100,10 @@ package struct NodeClient: Sendable {
         return withdrawn
     }
 
-    /// Takes an activity over.
+    /// Accepts an activity.
     ///
-    /// - Parameter opened: told of the stream on which the node is asked, and the handoff goes on: an abort cancels it.
+    /// - Parameter opened: gets the stream of the request, on which the handoff goes on. Resetting it cancels the
+    ///   handoff.
     package func accept(
         _ request: WireAcceptRequest, opened: (@Sendable (BatonTransport.Stream) -> Void)? = nil
     ) async throws(HandoffError) -> NodeHandoff {
@@ -165,16 +166,15 @@ package struct NodeClient: Sendable {
     /// The most bytes of a document that one request reads.
     package static let readBound = 16 << 20
 
-    /// Bytes of the document of an activity that this application continues, whether they have arrived or not.
+    /// Bytes of the document of an activity that this application continues. They need not have arrived yet.
     ///
     /// - Parameters:
-    ///   - id: of the handoff.
+    ///   - id: the handoff's id.
     ///   - length: at most ``readBound``.
-    ///   - path: of a file, where the document is a folder.
-    ///   - version: what the bytes have to be of, as it was returned with others; empty, the default, for whichever it
-    ///     is.
-    /// - Returns: what they come on, fewer than asked for at the file's end, and the version that they are of.
-    /// - Throws: `documentChanged` where it is of another version now.
+    ///   - path: a file, if the document is a folder.
+    ///   - version: the required version, as an earlier read returned it; empty, the default: any.
+    /// - Returns: a stream of the bytes, fewer than asked for at the file's end, and their version.
+    /// - Throws: `documentChanged` if the version is another one now.
     package func openDocument(
         ofHandoff id: [UInt8], at offset: UInt64, length: Int, ofFile path: [UInt8] = [], version: [UInt8] = []
     ) async throws(HandoffError) -> (stream: BatonTransport.Stream, version: [UInt8]) {
@@ -192,8 +192,8 @@ package struct NodeClient: Sendable {
         return (stream, Array(answer.version))
     }
 
-    /// What the node asks of this application, until the connection ends; what cannot be read of it is refused. To be
-    /// iterated once: as many wait as the connection lets the node open.
+    /// The node's requests to this application, until the connection ends. Unreadable requests are refused. Iterate it
+    /// once. The connection bounds how many requests wait.
     package var requests: AsyncCompactMapSequence<IncomingStreams, NodeRequest> {
         connection.incoming.compactMap { opened in
             do throws(HandoffError) {
@@ -210,7 +210,7 @@ package struct NodeClient: Sendable {
         await connection.ended()
     }
 
-    /// Ends the connection politely: what is queued still leaves.
+    /// Closes the connection after the queued bytes are sent.
     package func close() async {
         await connection.close()
     }

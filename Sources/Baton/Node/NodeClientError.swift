@@ -4,7 +4,7 @@ package import BatonTransport
 
 /// Why there is no connection to the node.
 package enum NodeClientError: Error, Sendable, CustomStringConvertible {
-    /// Nobody listens at the socket.
+    /// No node listens at the socket.
     case noNode(socketPath: String)
     /// The node closed the connection before it said a word, or said none in time.
     case notTaken(TransportError)

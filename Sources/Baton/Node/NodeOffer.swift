@@ -19,12 +19,12 @@ package struct NodeOffer: Sendable {
         self.stream = stream
     }
 
-    /// What becomes of it, until it is withdrawn. To be iterated once.
+    /// The events of the offer, until it is withdrawn. Iterate it once.
     package var events: RecordSequence<WireOfferEvent> { stream.records(of: WireOfferEvent.self) }
 
-    /// Says what the activity is from now on.
+    /// Replaces the offered content.
     ///
-    /// - Parameter becomesCurrent: it becomes the device's newest.
+    /// - Parameter becomesCurrent: whether the activity becomes the device's newest.
     package func update(_ offer: WireOfferRequest, becomesCurrent: Bool) async throws(HandoffError) {
         try await stream.send(
             record: WireOfferUpdate.with {
@@ -43,7 +43,7 @@ package struct NodeOffer: Sendable {
 package struct NodeHandoff: Sendable {
     /// Names the handoff on the connection to the node.
     package let id: [UInt8]
-    /// The application that it goes to; `nil`: whoever asked continues it.
+    /// The application that gets the activity; `nil`: the program that asked continues it.
     package let application: WireInstalledApplication?
     /// Several applications may continue it, and the user is to choose: nothing was begun.
     package let choices: [WireInstalledApplication]
@@ -56,7 +56,7 @@ package struct NodeHandoff: Sendable {
         self.stream = stream
     }
 
-    /// What becomes of it, until it is over. To be iterated once.
+    /// The events of the handoff, until it is over. Iterate it once.
     package var events: RecordSequence<WireAcceptEvent> { stream.records(of: WireAcceptEvent.self) }
 
     /// Answers an event `choose`.
@@ -64,18 +64,18 @@ package struct NodeHandoff: Sendable {
         try await stream.send(record: WireAcceptAnswer.with { $0.application = application.identifier })
     }
 
-    /// This side has all it wanted: the claim is let go when streams are done as well.
+    /// Ends this side of the handoff. The claim is released when the streams are done as well.
     package func finish() async {
         await stream.finish()
     }
 
-    /// Cancels the handoff; what was fetched of a document is kept or removed as the node does.
+    /// Cancels the handoff. The node keeps or removes the fetched part of a document, as it does after any end.
     package func cancel() async {
         await stream.reset(.cancelled)
     }
 }
 
-/// An application that the node knows to run. Letting it go tells that it runs no more.
+/// The registration of a running application. Releasing it tells the node that the application no longer runs.
 package struct NodeRegistration: Sendable {
     private let stream: BatonTransport.Stream
 
@@ -83,7 +83,7 @@ package struct NodeRegistration: Sendable {
         self.stream = stream
     }
 
-    /// Says what the application is from now on; identifier and team stay.
+    /// Replaces the registered description; identifier and team stay.
     package func update(_ request: WireRegisterRequest) async throws(HandoffError) {
         try await stream.send(record: request)
     }

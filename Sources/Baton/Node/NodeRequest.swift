@@ -5,7 +5,7 @@ import BatonProtocol
 package import BatonTransport
 import SwiftProtobuf
 
-/// What a node asks of an application.
+/// A node's request to an application.
 package enum NodeRequest: Sendable {
     /// A device takes the activity over: the node wants the state as it is now.
     case willSave(NodeWillSave)
@@ -15,12 +15,12 @@ package enum NodeRequest: Sendable {
     case willContinue(NodeWillContinue)
     /// Here is the activity.
     case continueActivity(NodeContinue)
-    /// What *will continue* was said of has failed.
+    /// The handoff of an earlier *will continue* has failed.
     case didFail(NodeDidFail)
 
-    /// Reads what the node asked.
+    /// Reads a request of the node.
     ///
-    /// - Throws: ``HandoffError`` for a request that no application answers.
+    /// - Throws: ``HandoffError`` for a request that applications do not answer.
     init(_ opened: IncomingStream) throws(HandoffError) {
         let stream = opened.stream
         switch try WireRequest.decode(opened.request) {
@@ -46,7 +46,7 @@ package enum NodeRequest: Sendable {
 package struct NodeWillSave: Sendable {
     /// The activity it is about.
     package let activityID: [UInt8]
-    /// The device that takes it over; of several that wait for the same answer the one that asked first.
+    /// The continuing device. If several devices wait for the same answer, the one that asked first.
     package let device: String
     private let stream: BatonTransport.Stream
 
@@ -78,7 +78,7 @@ package struct NodeWillSave: Sendable {
 
 /// The wish of the continuing device to open a stream.
 package struct NodeStreamRequest: Sendable {
-    /// The activity that it belongs to.
+    /// The id of its activity.
     package let activityID: [UInt8]
     /// The device that opens it, as it calls itself.
     package let device: String
@@ -108,10 +108,10 @@ package struct NodeStreamRequest: Sendable {
 
 /// The news that the user has accepted an activity, before anything of it is fetched.
 package struct NodeWillContinue: Sendable {
-    /// Names the handoff in what follows.
+    /// The id of the handoff in later requests.
     package let handoffID: [UInt8]
     package let type: String
-    /// The device that it comes from.
+    /// The name of the origin.
     package let device: String
     package let title: String
     /// The version of the activity's content; 0: it states none.
@@ -133,7 +133,7 @@ package struct NodeWillContinue: Sendable {
         await stream.finish()
     }
 
-    /// Answers that it does not.
+    /// Answers that the application does not continue it.
     package func decline(_ error: HandoffError) async {
         await stream.fail(error)
     }
@@ -142,10 +142,10 @@ package struct NodeWillContinue: Sendable {
 /// An activity that has come.
 package struct NodeContinue: Sendable {
     package let handoffID: [UInt8]
-    /// The device that it comes from.
+    /// The name of the origin.
     package let device: String
     package let payload: WireActivityPayload
-    /// `nil` where there is none.
+    /// `nil` without a document.
     package let document: WireContinuedDocument?
     /// Stays open for as long as the application continues the activity; the node tells of the document on it.
     package let stream: BatonTransport.Stream
@@ -163,7 +163,7 @@ package struct NodeContinue: Sendable {
         try await stream.respond(.continueActivity(.init()))
     }
 
-    /// Answers that it does not.
+    /// Answers that the application does not continue it.
     package func fail(_ error: HandoffError) async {
         await stream.fail(error)
     }
@@ -184,7 +184,7 @@ package struct NodeDidFail: Sendable {
         self.stream = stream
     }
 
-    /// Answers that it was heard.
+    /// Acknowledges the message.
     package func acknowledge() async {
         try? await stream.respond(.didFail(.init()))
         await stream.finish()

@@ -9,24 +9,24 @@ public import FoundationEssentials
 /// for try await bytes in input { page.append(bytes) }
 /// ```
 ///
-/// The sequence ends where the other application finished its output; one that was aborted or cut off throws. Who reads
-/// slowly slows the sender: at most 512 KiB wait here. One task at a time may read.
+/// The sequence ends where the other application finished its output. It throws if the stream was reset or cut off. A
+/// slow reader slows the sender: at most 512 KiB wait here. One task at a time may read.
 public struct ContinuationInput: AsyncSequence, Sendable {
     public typealias Element = Data
     public typealias Failure = UserActivityError
 
     let end: StreamEnd
 
-    /// The next bytes, at least one; `nil` where the other application has finished. Waits for some.
+    /// The next bytes, at least one; `nil` after the other application has finished. Waits for bytes.
     ///
-    /// - Throws: ``UserActivityError``: `userCancelled` where the other side or this one cancelled, or the task is
-    ///   cancelled; `connectionUnavailable` where the way was cut; `streamInUse` where another task is reading.
+    /// - Throws: ``UserActivityError``: `userCancelled` if either side or the task was cancelled;
+    ///   `connectionUnavailable` if the connection broke; `streamInUse` if another task is reading.
     public func read() async throws(UserActivityError) -> Data? {
         guard let buffer = try await end.read() else { return nil }
         return buffer.withBytes { Data($0) }
     }
 
-    /// Aborts the stream in both directions: what is unread is dropped, and the other application is told so.
+    /// Resets the stream in both directions. Unread bytes are dropped, and the other application learns of it.
     public func cancel() async {
         await end.cancel()
     }

@@ -13,23 +13,23 @@ public struct ContinuationOutput: Sendable {
 
     let end: StreamEnd
 
-    /// Sends bytes, in order. Waits while more than ``queueBound`` are queued, which is so when the other application
-    /// reads slower than this one writes.
+    /// Sends bytes, in order. Waits while more than ``queueBound`` are queued, because the other application reads more
+    /// slowly than this one writes.
     ///
-    /// - Throws: ``UserActivityError``: `userCancelled` where the other side cancelled, or the task is cancelled;
-    ///   `connectionUnavailable` where the way was cut, or this side has finished; `streamInUse` where another task is
+    /// - Throws: ``UserActivityError``: `userCancelled` if the other side or the task was cancelled;
+    ///   `connectionUnavailable` if the connection broke, or this side has finished; `streamInUse` if another task is
     ///   writing.
     public func write(_ bytes: some Collection<UInt8>) async throws(UserActivityError) {
         try await end.write(Pieces(of: bytes, size: Self.bufferSize), queueBound: Self.queueBound)
     }
 
-    /// Ends this direction behind what was written: the other application reads to the end. Its own direction goes on,
-    /// and what it sends should be read to the end, or the stream is aborted when it is let go.
+    /// Ends this direction after the written bytes, which the other application can still read. The other direction
+    /// goes on. Read it to its end: releasing it earlier resets the stream.
     public func finish() async {
         await end.finish()
     }
 
-    /// Aborts the stream in both directions: what is queued is dropped, and the other application is told so.
+    /// Resets the stream in both directions. Queued bytes are dropped, and the other application learns of it.
     public func cancel() async {
         await end.cancel()
     }

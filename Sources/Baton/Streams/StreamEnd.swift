@@ -5,12 +5,12 @@ import BatonMessages
 import BatonProtocol
 import BatonTransport
 
-/// This application's end of a stream between two applications: what an input and an output share.
+/// This application's end of a stream between two applications, shared by its input and its output.
 ///
-/// Letting both go aborts what is not finished.
+/// Releasing both resets an unfinished stream.
 final class StreamEnd: Sendable {
     let stream: BatonTransport.Stream
-    /// Who reads and who writes now: at most one each, which the stream below relies on.
+    /// The current reader and writer: at most one each, as the stream below requires.
     private let use = Lock(Use())
 
     private struct Use {
@@ -36,7 +36,7 @@ final class StreamEnd: Sendable {
         }
     }
 
-    /// Writes buffers in order, each when no more than the bound is queued.
+    /// Writes buffers in order, each after the queue has shrunk to the bound.
     func write(_ buffers: some Sequence<Buffer>, queueBound: Int) async throws(UserActivityError) {
         let isFree = use.withLock { use in
             defer { use.isWriting = true }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Points in time as ISO 8601 text in UTC, for seconds since 1970.
+/// Times as ISO 8601 text in UTC, for seconds since 1970.
 ///
-/// Written by hand because `Date.ISO8601FormatStyle` traps on dates that a peer may send, and for the proleptic
-/// Gregorian calendar it takes few lines (days from civil, Howard Hinnant's algorithm).
+/// `Date.ISO8601FormatStyle` traps on dates that a peer may send, so this is written by hand, for the proleptic
+/// Gregorian calendar (days from civil, Howard Hinnant's algorithm).
 package enum ISO8601 {
-    /// What can be written: the years 0001 to 9999.
+    /// The times that can be written: the years 0001 to 9999.
     package static let range: ClosedRange<Double> = -62_135_596_800...253_402_300_799.999
 
     /// `2026-11-21T09:30:00.125Z`; `nil` outside of ``range``.
@@ -17,10 +17,10 @@ package enum ISO8601 {
         return dateAndTime(whole) + "." + padded(milliseconds - whole * 1000, 3) + "Z"
     }
 
-    /// `2026-11-21T09:30:00.125Z` with 3 to 9 digits behind the point, as many as tell the moment from any other.
+    /// `2026-11-21T09:30:00.125Z` with 3 to 9 digits behind the point, as many as the time needs to read back the same.
     ///
     /// - Parameter seconds: since 2001, as `Date` counts.
-    /// - Returns: `nil` outside of ``range``, and where 9 digits are too few, as within some weeks of 2001.
+    /// - Returns: `nil` outside of ``range``, and if 9 digits are too few, as within some weeks of 2001.
     static func format(sinceReferenceDate seconds: Double) -> String? {
         let whole = seconds.rounded(.down)
         guard range.contains(whole + Double(referenceDate)) else { return nil }
@@ -49,7 +49,8 @@ package enum ISO8601 {
         parts(text).map { Double($0.whole) + $0.fraction }
     }
 
-    /// The same since 2001, as `Date` counts: nothing is lost of what ``format(sinceReferenceDate:)`` has written.
+    /// The time in seconds since 2001, as `Date` counts. Reads the text of ``format(sinceReferenceDate:)`` without
+    /// loss.
     static func parse(sinceReferenceDate text: String) -> Double? {
         parts(text).map { Double($0.whole - referenceDate) + $0.fraction }
     }

@@ -2,10 +2,10 @@
 
 public import FoundationEssentials
 
-/// What an activity carries from one device to the other: names with values of the ten types that `NSUserActivity`
-/// allows in its `userInfo`, and nothing else.
+/// The state that an activity carries from one device to the other: names with values of the ten types that
+/// `NSUserActivity` allows in its `userInfo`.
 ///
-/// The type makes anything else unsayable, where Apple's dictionary silently drops it.
+/// The type rules out anything else, which Apple's dictionary silently drops.
 public struct UserInfo: Sendable, Hashable {
     /// The entries, by name.
     public var entries: [String: UserInfoValue]
@@ -34,7 +34,7 @@ extension UserInfo: ExpressibleByDictionaryLiteral {
 /// One value of a ``UserInfo``.
 ///
 /// The ten types are array, data, date, dictionary, null, number, set, string, URL and UUID. A number is one of four
-/// cases, which stay apart on their way: `true`, 1 and 1.0 arrive as what they were.
+/// cases, which stay apart on their way: `true`, 1 and 1.0 arrive as three different values.
 public indirect enum UserInfoValue: Sendable, Hashable {
     case null
     case boolean(Bool)
@@ -70,7 +70,7 @@ extension UserInfoValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral
 public struct UserInfoError: Error, Sendable, Hashable, CustomStringConvertible {
     /// Where it is, such as `pages[2].when`; empty for the whole.
     public let path: String
-    /// What is wrong and what to do, as one clause.
+    /// The problem and the next step, as one clause.
     public let problem: String
 
     package init(_ problem: String, at path: String = "") {

@@ -2,9 +2,9 @@
 
 import FoundationEssentials
 
-/// How user info is written as JSON, for the command and for scripts.
+/// User info as JSON, for the command and for scripts.
 ///
-/// JSON's own types stand for themselves; the others are objects with one member whose name begins with `$`:
+/// JSON's own types stand for themselves. The others are objects with one member whose name begins with `$`:
 ///
 /// | Type | Form |
 /// | --- | --- |
@@ -16,11 +16,11 @@ import FoundationEssentials
 /// | a number that JSON lacks | `{"$real": "nan"}`, `"inf"`, `"-inf"` |
 /// | a dictionary that looks like one of these | `{"$dictionary": {"$date": 1}}` |
 ///
-/// Any other object with a single member whose name begins with `$` is refused rather than guessed at.
+/// Any other object with a single member whose name begins with `$` is refused.
 extension UserInfo {
     /// Reads user info from JSON text.
     ///
-    /// - Throws: ``UserInfoError`` that says what is wrong and where.
+    /// - Throws: ``UserInfoError``, which names the mistake and its place.
     public init(json: some Sequence<UInt8>) throws(UserInfoError) {
         let value: JSONValue
         do {
@@ -43,7 +43,7 @@ extension UserInfo {
 
     /// The user info as JSON, names in order.
     package var json: JSONValue {
-        // At the top nothing is tagged, so nothing can look like a tag, save what would be refused when it is read.
+        // The top level is not tagged, so only a member that reading refuses could look like a tag.
         UserInfoValue.dictionary(entries).json
     }
 

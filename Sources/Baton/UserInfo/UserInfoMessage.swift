@@ -6,8 +6,8 @@ import SwiftProtobuf
 
 /// How user info looks in the messages of `baton.proto`.
 extension UserInfo {
-    /// Bytes of encoded user info that are a hint to put the content into a document or a stream instead: Apple's own
-    /// recommendation for a quick handoff is to stay below 3 KB.
+    /// The recommended size of encoded user info, in bytes. Put larger content into a document or a stream: Apple
+    /// recommends less than 3 KB for a quick handoff.
     public static let recommendedSize = 3 << 10
     /// Bytes of encoded user info at the most: with the rest of the activity it has to fit one message of 64 KiB.
     public static let maximumSize = 48 << 10
@@ -64,7 +64,7 @@ extension UserInfo {
 
     /// User info from a message.
     ///
-    /// - Throws: ``UserInfoError`` for a value of a type that this version does not know, or that is malformed.
+    /// - Throws: ``UserInfoError`` for a malformed value, or one of a type that this version does not know.
     package init(_ message: WireDictionaryValue) throws(UserInfoError) {
         do {
             try message.requireCheapKeys()
