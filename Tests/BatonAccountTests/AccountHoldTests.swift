@@ -19,7 +19,7 @@ import struct SystemPackage.FilePath
         account = try TestAccount(devices: 2)
     }
 
-    /// The account's files and what is in them.
+    /// The account's files and their contents.
     private func content() throws -> [String: Data] {
         let folder = store.folder.string
         return try FileManager.default.contentsOfDirectory(atPath: folder).reduce(into: [:]) {

@@ -24,7 +24,7 @@ import Testing
 
     @Test("A key is known by its beginning, mistyped or not whole")
     func begun() throws {
-        // One in some hundreds of those that lack half of it is not known by its beginning: the same keys each time.
+        // About one in 500 half keys is not recognised, so the seed is fixed.
         var random = SeededGenerator(seed: 11)
         for _ in 0..<20 {
             let secret = SecretBytes(of: random.bytes(AccountKey.secretCount))

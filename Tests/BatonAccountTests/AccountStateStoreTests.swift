@@ -9,7 +9,7 @@ import struct SystemPackage.FilePath
 
 @testable import BatonAccount
 
-/// The state on disk, and what a device that joins finds of it.
+/// The state on disk, and how a joining device finds it.
 @Suite struct AccountStateStoreTests {
     private let account: TestAccount
     private var secrets: AccountSecrets { AccountSecrets(account.key) }
@@ -102,7 +102,7 @@ import struct SystemPackage.FilePath
                 #expect(opened.keys == here.currentKeys && opened.advertisement.device == here.identity.id)
                 #expect(throws: AdvertisementRejection.unopenable) { try strange.open(record) }
                 if number > 0 {
-                    // What the revoked device has.
+                    // The keys of the revoked device.
                     let thief = AdvertisementOpener(
                         keys: account.devices[1].account.keys, ownDevice: account.devices[1].id)
                     #expect(throws: AdvertisementRejection.unopenable) { try thief.open(record) }
@@ -142,7 +142,7 @@ import struct SystemPackage.FilePath
         #expect(shown.map { AccountSecrets($0).accountID } == new.id && new.id != old.id)
         let read = try store.load()
         #expect(read.id == new.id && read.deviceName == old.deviceName && read.identity.id != old.identity.id)
-        // Nobody saw the key: nothing has changed.
+        // If the key cannot be shown, nothing changes.
         let failure = AccountError.system(doing: "print", path: "x", error: .brokenPipe)
         #expect(throws: failure) { try store.rotate { _ throws(AccountError) in throw failure } }
         #expect(try store.load().id == new.id)
@@ -183,7 +183,7 @@ import struct SystemPackage.FilePath
         let count = try Data(contentsOf: path).count
         #expect((64 << 10..<96 << 10).contains(count), "\(count) bytes")
 
-        // As an earlier version wrote them; and what no device can be called, or too much of it.
+        // The form of an earlier version, with invalid names and too many of them.
         let id = "\(strangers(1)[0])"
         for (text, expected) in [
             ("", [String]()),

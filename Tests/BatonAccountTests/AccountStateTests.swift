@@ -5,7 +5,7 @@ import Testing
 
 @testable import BatonAccount
 
-/// How states merge: whoever meets whom, and in which order.
+/// How states merge, for devices that meet in any order.
 @Suite struct AccountStateTests {
     private let secrets = AccountSecrets(AccountKey())
 
@@ -96,7 +96,7 @@ import Testing
         #expect(try take(second, by: &account))
         #expect(account.state.lists == [second] && account.generation == 2)
         #expect(account.keys.map(\.generation) == [2, 1, 0])
-        // One that was signed where nothing was known, and says nothing new.
+        // A list signed on a device that knew of none, with nothing new.
         #expect(try !take(first, by: &account))
         #expect(account.state.lists == [second])
         #expect(account.isRevoked(ids[0]) && account.isRevoked(ids[1]) && !account.isRevoked(ids[2]))

@@ -54,7 +54,7 @@ import Testing
 
     @Test(.enabled(if: canBecomeSomebodyElse, "needs root and setpriv"))
     func anotherUserReadsNothing() throws {
-        // The way there is open, so that only the folder itself stands in between.
+        // The folders above are open to everyone, so that only the account's own folder protects it.
         for path in [account.root, device.home] {
             try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path.string)
         }
@@ -144,7 +144,7 @@ import Testing
     }
 
     @Test func leavingRemovesEverything() throws {
-        // A second name for the key's file shows whether its bytes were overwritten; then it is nobody's alone.
+        // A second link to the key's file shows whether its bytes were overwritten. The first link is removed.
         let key = folder.appending("device-key.der")
         let open = try FileDescriptor.open(key, .readOnly)
         defer { try? open.close() }

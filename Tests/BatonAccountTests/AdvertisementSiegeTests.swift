@@ -4,7 +4,7 @@ import BatonAccount
 import BatonTestSupport
 import Testing
 
-/// The attack of somebody who records advertisements, changes them, and sends them again.
+/// An attacker that records advertisements, changes them, and sends them again.
 @Suite struct AdvertisementSiegeTests {
     /// A tenth of the million, which takes minutes in a debug build: `Scripts/fuzz` sends all of it.
     @Test func noneIsAcceptedAndNoStateChanges() throws {

@@ -122,7 +122,7 @@ func record(_ strings: [[UInt8]]) -> [UInt8] {
         #expect(opened.sequence == 1)
     }
 
-    /// A member of the account can seal anything; what is out of bounds is refused by the receiver as well.
+    /// A member of the account can seal anything, so the receiver checks the bounds as well.
     @Test func boundsAreKeptWhenOpening() throws {
         let identity = account.devices[0].account.identity
         let key = account.devices[0].account.currentKeys.advertisement
@@ -192,7 +192,7 @@ func record(_ strings: [[UInt8]]) -> [UInt8] {
     }
 
     @Test(arguments: [
-        // As many as there may be, and as many bytes: 71, where one more costs 5.
+        // The most addresses, and the most bytes: 71, since one more address costs 5.
         (1...8).map { "10.0.0.\($0)" }, (1...3).map { "fd00::\($0)" } + (1...4).map { "10.0.0.\($0)" },
     ])
     func oneAddressMoreIsRefused(_ addresses: [String]) throws {

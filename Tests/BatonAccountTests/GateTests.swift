@@ -99,11 +99,11 @@ import Testing
         #expect(verdict(&young, first, time: 0) == .success(keys[0].generation))
     }
 
-    /// What a server admitted before its restart, or before its clock went back, it does not admit again.
+    /// A server does not admit a token again after its restart, or after its clock went back.
     @Test func aTokenOfTheClockIsGoodOnceAlsoAfterARestart() {
         let step = Int64(GateToken.stepSeconds)
         for (age, skew) in [(0, 0), (0, step), (step, step), (2 * step, step), (3 * step - 1, step)] {
-            // Used at the very end of a step, by a client whose clock is a step ahead at the most.
+            // The token is used at the very end of a step, by a client whose clock is at most one step ahead.
             let used = GateToken.serverName(keys: keys[0], server: server, unixTime: UInt64(Int64(time) + skew))
             var before = gate()
             #expect(verdict(&before, used) == .success(keys[0].generation))
@@ -129,7 +129,7 @@ import Testing
         var gate = gate()
         let used = GateToken.serverName(keys: keys[0], server: server, unixTime: time)
         #expect(verdict(&gate, used) == .success(keys[0].generation))
-        // Forward for a while: what was used is remembered no more.
+        // After a jump forward, used tokens are no longer remembered.
         #expect(verdict(&gate, used, time: time + 7200) == .failure(.forged))
         #expect(verdict(&gate, used) == .failure(.forgotten))
         let later = GateToken.serverName(keys: keys[0], server: server, unixTime: time + GateToken.stepSeconds)
@@ -204,7 +204,7 @@ import Testing
         }
     }
 
-    /// What is only asked about uses nothing up, and is refused where admitting would be.
+    /// Asking uses up no token, and is refused whenever admitting would be.
     @Test func askingUsesNothingUp() {
         var gate = gate()
         func isGood(_ name: String?) -> Bool { gate.wouldAdmit(name, uptime: .seconds(100), unixTime: time) }

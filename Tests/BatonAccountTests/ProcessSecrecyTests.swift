@@ -79,7 +79,7 @@ struct ProcessSecrecyTests {
         let text = key.formatted().withUnsafeBytes { Data($0) }
         let compact = Data(text.filter { $0 != UInt8(ascii: "-") })
         let raw = key.secret.withUnsafeBytes { Data($0) }
-        // What can enrol devices: the key's forms, and the key of the authority that is derived from it.
+        // The secrets that can enrol devices: the forms of the key, and the authority's key that is derived from it.
         let authority = AccountSecrets(key).certificateAuthoritySeed.withUnsafeBytes { Data($0) }
         let forms = [text, compact, compact.dropFirst(7), raw, raw.base64EncodedData(), authority]
         let files = try FileManager.default.subpathsOfDirectory(atPath: folder.path)

@@ -59,13 +59,13 @@ import Testing
         #expect(read.judge(device(0), epoch: 1, sequence: 1) == .replayed)
     }
 
-    /// Whoever has the account's keys can make himself any number of names.
+    /// A holder of the account's keys can make up any number of names.
     @Test func namesThatNobodyHasProvedTakeThePlaceOfNoProvedDevice() throws {
         var replays = ReplayGuard()
         #expect(replays.judge(device(0), epoch: 1, sequence: 5) == .accepted)
         #expect(replays.judge(device(1), epoch: 1, sequence: 5) == .accepted)
         replays.prove(device(0))
-        // Who is not remembered is not brought in by it.
+        // Proving a device that is not remembered does not add it.
         replays.prove(device(7))
         #expect(replays.count == 2)
         #expect(replays.judge(device(0), epoch: 1, sequence: 6) == .accepted)
@@ -75,7 +75,7 @@ import Testing
         #expect(replays.count == ReplayGuard.capacity)
         #expect(replays.judge(device(0), epoch: 1, sequence: 5) == .replayed)
         #expect(replays.judge(device(1), epoch: 1, sequence: 4) == .accepted)
-        // Where all are proved, the one that was longest silent gives way as before.
+        // If all devices are proved, the one that was silent longest is evicted.
         for number in 1000..<1000 + 2 * ReplayGuard.capacity { replays.prove(device(number)) }
         replays.prove(device(1))
         #expect(replays.judge(device(5000), epoch: 1, sequence: 1) == .accepted)
@@ -100,13 +100,13 @@ import Testing
         let newest = try opener.open(records[2]).advertisement
         #expect(restarted.judge(try opener.open(records[0]).advertisement, unixTime: 1001) == .replayed)
         #expect(restarted.judge(try opener.open(records[1]).advertisement, unixTime: 1001) == .replayed)
-        // The newest one is replayed where its time to live is over, or has not begun by a clock that was set back.
+        // The newest advertisement is replayed after its time to live, or, by a clock that was set back, before it.
         let before = restarted
         for unixTime: UInt64 in [0, 999, 1120, 5000, .max] {
             #expect(restarted.judge(newest, unixTime: unixTime) == .expired)
         }
         #expect(restarted == before)
-        // Before, it still stands on the network; that is said once.
+        // Until then it still counts, and the verdict says so once.
         var (first, last) = (restarted, restarted)
         #expect(first.judge(newest, unixTime: 1000) == .standing(secondsLeft: 120))
         #expect(last.judge(newest, unixTime: 1119) == .standing(secondsLeft: 1))
@@ -120,7 +120,7 @@ import Testing
         #expect(restarted.saveNeed == .now)
     }
 
-    /// Who is not known is not remembered by it: a revoked device has these keys for good.
+    /// An unknown device is not remembered, since a revoked device has these keys for good.
     @Test func whatIsSealedWithKeysOfBeforeCountsWhileItIsNew() throws {
         let account = try TestAccount(devices: 2)
         var sealer = try account.devices[0].makeSealer()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import BatonAccount
 
-/// The signed list: what is signed, what is taken, and its bounds.
+/// The signed list: its signature and its bounds.
 @Suite struct RevocationListTests {
     private let key = AccountKey()
     private var secrets: AccountSecrets { AccountSecrets(key) }

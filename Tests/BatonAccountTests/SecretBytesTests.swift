@@ -24,7 +24,7 @@ private final class LastingPages {
 
     deinit { try? file.close() }
 
-    /// Puts the pages in the place of those that a secret lies in, with its content.
+    /// Puts the pages in the place of a secret's own, with its content.
     func lay(beneath bytes: UnsafeRawBufferPointer) throws(Errno) {
         guard let start = bytes.baseAddress, pwrite(file.rawValue, start, bytes.count, 0) == bytes.count else {
             throw .ioError
@@ -34,7 +34,7 @@ private final class LastingPages {
         guard laid == place else { throw .noMemory }
     }
 
-    /// What is in them now.
+    /// The present content of the pages.
     var content: [UInt8] {
         var content = [UInt8](repeating: 0xFF, count: size)
         return pread(file.rawValue, &content, size, 0) == size ? content : []
@@ -68,7 +68,7 @@ private final class LastingPages {
         #expect(SecretBytes.random(count: 5000).count == 5000)
     }
 
-    /// `dd` among a mapping's flags says that it stays out of core dumps (proc(5)).
+    /// `dd` among a mapping's flags says that the mapping stays out of core dumps (proc(5)).
     @Test func itsPagesStayOutOfCoreDumps() throws {
         let secret = SecretBytes.random(count: 20)
         let address = secret.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) }

@@ -91,7 +91,7 @@ struct TestVectors: Decodable {
     }
 }
 
-/// Bytes that stand in the file as hexadecimal digits.
+/// Bytes, written in the file as hexadecimal digits.
 struct Hex: Decodable {
     let bytes: [UInt8]
 

@@ -46,7 +46,7 @@ struct ChoiceTests {
         let both = try [Self.installed("a"), Self.installed("b", command: [])]
         #expect(Self.names(both) == ["a"])
         #expect(Self.names(both, [Self.running("b"), Self.running("b")]) == ["a", "b*"])
-        // It says itself that it continues something else now.
+        // The running application says itself that it continues another type now.
         #expect(Self.names(both, [Self.running("a", types: ["u"])]).isEmpty)
     }
 

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Info.plist")
 struct InfoPropertyListTests {
-    /// As Xcode's templates write it, with what Apple's guide for Handoff adds.
+    /// The list of Xcode's templates, with the additions of Apple's guide for Handoff.
     private static let project = """
         <?xml version="1.0" encoding="UTF-8"?>
         <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
@@ -204,7 +204,7 @@ struct InfoPropertyListTests {
         let room = PropertyListNesting.depthBound - 3
         #expect(isFitting(Array(nested("array", room).utf8)) && !isFitting(Array(nested("array", room + 1).utf8)))
         #expect(!isFitting(Array("{ a = (((\"b\"))); }".utf8)) && !isFitting([]))
-        // Old lists and other encodings are not what Xcode writes.
+        // Xcode writes neither old-style lists nor other encodings.
         #expect(!isFitting(Array(try #require(Self.plist("").data(using: .utf16)))))
         for depth in [1, PropertyListNesting.depthBound, PropertyListNesting.depthBound + 1, 20_000] {
             let chain: [[UInt8]] = (1...depth).map { $0 < depth ? [0xA1, UInt8($0 >> 8), UInt8($0 & 255)] : [0x09] }

@@ -19,7 +19,7 @@ private struct Desk {
         try FileManager.default.createDirectory(atPath: home.string, withIntermediateDirectories: true)
     }
 
-    /// - Parameter answerTime: long enough for a busy machine, where nobody is expected not to answer.
+    /// - Parameter answerTime: long enough for a busy machine if every program is expected to answer.
     func launcher(
         _ more: [String: String] = [:], system: Bool = true, answerTime: Duration = .seconds(60)
     ) -> ApplicationLauncher {
@@ -63,7 +63,7 @@ struct ProcessLaunchTests {
             echo end; } > "$out" 2> /dev/null
             exit 7
             """)
-        // What would be inherited: a descriptor that stays open on exec, and an ignored signal.
+        // A child would inherit a descriptor that stays open on exec, and an ignored signal.
         let inherited = fcntl(1, F_DUPFD, 100)
         try #require(inherited >= 100)
         signal(SIGUSR2, SIG_IGN)
@@ -135,9 +135,9 @@ struct ProcessLaunchTests {
     }
 }
 
-/// There is no user's systemd in a test: small scripts of the test's own stand for `systemctl` and `systemd-run`. They
-/// record what they were asked, and behave as systemd-run(1) says: the program runs with what `--setenv` names, in the
-/// working folder, apart from whoever asked.
+/// A test has no user's systemd, so small scripts take the place of `systemctl` and `systemd-run`. They record their
+/// arguments and behave as systemd-run(1) says: the program runs with the variables of `--setenv`, in the working
+/// folder, apart from the caller.
 @Suite("Launching applications by a service manager")
 struct UnitLaunchTests {
     private static let systemctl = """

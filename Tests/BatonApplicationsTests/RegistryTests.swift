@@ -85,7 +85,7 @@ struct RegistryTests {
         try folder.write(
             text.replacing("example.moved", with: "example.x"), to: "config/applications/org.example.x.json")
         #expect(registry.installed().applications.count == 3 && registry.installed().problems.isEmpty)
-        // What a killed write left, and what is no file.
+        // A leftover of a killed write, and a folder instead of a file.
         try folder.write("x", to: "config/applications/.org.example.y.json.1")
         try folder.write("x", to: "config/applications/folder.json/x")
         #expect(registry.installed().applications.count == 3 && registry.installed().problems.isEmpty)

@@ -25,8 +25,7 @@ struct HandoffErrorTests {
         #expect(HandoffError(newer) == HandoffError(.internal, "out of cheese"))
     }
 
-    /// What another device writes is handed on in events, with words in front of it: a message has to have room for
-    /// that.
+    /// Another device's sentence is passed on in events with words in front of it, and must still fit a message.
     @Test("Of what the other side says the beginning is kept")
     func isBounded() throws {
         func kept(_ message: String, device: String = "") -> HandoffError {

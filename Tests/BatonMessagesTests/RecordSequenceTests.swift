@@ -34,7 +34,7 @@ struct ConnectedPair {
         return try #require(await iterator.next())
     }
 
-    /// A stream that was asked for and answered, by both of its ends.
+    /// Both ends of a stream whose request was answered.
     func stream() async throws -> (asker: BatonTransport.Stream, answerer: BatonTransport.Stream) {
         let asker = try await dialer.open([])
         let answerer = try await incoming().stream
@@ -52,7 +52,7 @@ struct ConnectedPair {
 struct RecordSequenceTests {
     private func record(_ generator: inout SeededGenerator) -> WireFailure {
         var record = WireFailure()
-        // Lengths of one, two and three bytes; now and then an empty message, whose length is 0.
+        // Lengths of one, two and three bytes, and sometimes an empty message, whose length is 0.
         let lengths = [0, 1, 100, 121, 122, 127, 128, 129, 5_000, 16_383, 16_384, 16_385, 60_000]
         if let length = lengths.randomElement(using: &generator), length > 0 {
             record.message = String(repeating: "x", count: length)
@@ -71,7 +71,7 @@ struct RecordSequenceTests {
         return framed + [UInt8(length)] + bytes
     }
 
-    /// What reading the stream's records ends in, after how many.
+    /// The number of records that were read, and the error that ended reading.
     private func outcome(of bytes: [UInt8], isEnded: Bool = true) async throws -> (count: Int, error: HandoffError?) {
         let pair = try await ConnectedPair()
         let (asker, answerer) = try await pair.stream()
@@ -117,7 +117,7 @@ struct RecordSequenceTests {
     func sendsWhatArrives() async throws {
         var generator = SeededGenerator(seed: 6)
         var records = (0..<20).map { _ in record(&generator) }
-        // A tag and a length of three bytes stand before the text.
+        // The text follows a tag and a length of three bytes.
         var largest = WireFailure()
         largest.message = String(repeating: "x", count: MessageLimits.size - 4)
         records.append(largest)
@@ -146,7 +146,7 @@ struct RecordSequenceTests {
         try await eventually("the window is full") { try await asker.drained(to: .max) == bound }
         let next = Task { try await asker.send(record: record) }
         try await eventually("it is queued") { try await asker.drained(to: .max) == bound + 1024 }
-        // Only who waits can be told that he need not.
+        // Cancelling takes effect only after the read has begun to wait.
         next.cancel()
         await #expect { try await next.value } throws: { ($0 as? HandoffError)?.code == .cancelled }
         withExtendedLifetime(answerer) {}

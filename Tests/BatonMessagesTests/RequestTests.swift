@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Requests", .timeLimit(.minutes(1)))
 struct RequestTests {
-    /// What a request ends in when the other side does this with it.
+    /// The outcome of a request whose other side runs `answer`.
     private func outcome(
         when answer: @escaping @Sendable (IncomingStream) async throws -> Void
     ) async throws -> HandoffError? {
@@ -85,7 +85,7 @@ struct RequestTests {
     @Test("A message that nests deeper than the limit is refused before it is decoded")
     func tooDeep() throws {
         var bytes: [UInt8] = []
-        // Value.array (12) in ArrayValue.values (1), over and over, inside whatever holds a value: as a bare Value.
+        // Value.array (12) in ArrayValue.values (1), many times, inside each message that holds a value.
         for _ in 0..<40 {
             bytes = [0x0A] + varint(bytes.count) + bytes
             bytes = [0x62] + varint(bytes.count) + bytes

@@ -90,7 +90,7 @@ struct DocumentTests {
             let info = await stage.node.offered.first?.latest.userInfo.entries
             return info?["cursor"]?.integer == 1 && info?[Self.key]?.url == file.url.absoluteString
         }
-        // A device takes it over: the state is asked for once more, and the URL goes with it.
+        // A device continues it: the state is asked for once more, and the URL goes with it.
         document.needsSave = true
         let saved = try await stage.save(document.activity)
         #expect(saved.userInfo.entries["cursor"]?.integer == 2)
@@ -325,7 +325,7 @@ struct DocumentTests {
                 try await parent.read(at: 7, length: 9, ofPath: Array(way.utf8))
             }
         }
-        // It goes on to others from here.
+        // It is offered to other devices from here.
         let own = try Document(fileURL: url, activityType: Self.type, application: stage.application)
         own.becomeFront()
         let offer = try #require(try await stage.offered(1).first)

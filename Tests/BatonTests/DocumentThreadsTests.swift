@@ -11,7 +11,7 @@ import Testing
 struct DocumentThreadsTests {
     private static let rounds = 150
 
-    /// What a user of the document does; each thread does all of it again and again, beginning elsewhere.
+    /// The calls of a document's user. Each thread makes all of them many times, from another start.
     private static let uses: [@Sendable (Document, [URL], Int) -> Void] = [
         { document, _, _ in document.becomeFront() },
         { document, _, round in
@@ -86,7 +86,7 @@ struct DocumentThreadsTests {
                     }
                 }
             }
-            // Two devices take it over meanwhile, as often as they find it offered.
+            // Meanwhile two devices continue it whenever they find it offered.
             for _ in 0..<2 {
                 group.addTask {
                     for _ in 0..<Self.rounds / 5 {
@@ -98,14 +98,14 @@ struct DocumentThreadsTests {
             }
         }
 
-        // Whichever move was the last, all of it names that file; a save that is under way begins without the key.
+        // Every reference names the file of the last move. A running save begins without the key.
         let key = UserActivity.documentURLKey
         let file = try #require(document.fileURL)
         #expect(document.activity.document == file)
         #expect(document.activity.userInfo[key].map { $0 == .url(file) } ?? true)
         try await eventually("it is saved") { document.activity.userInfo[key] == .url(file) }
 
-        // Whoever was last, from here on it is as one thread has it.
+        // From here on one thread decides.
         try document.move(to: files[1])
         document.activity.title = "The end"
         document.becomeFront()
@@ -118,7 +118,7 @@ struct DocumentThreadsTests {
         let saves = Int64(asked.value)
         #expect(try await stage.save(document.activity).userInfo.entries["asked"]?.integer ?? 0 > saves)
 
-        // Of many who close it, or come to the front meanwhile, one ends it, once.
+        // Several tasks close it, or bring others to the front; it ends once.
         await withTaskGroup { group in
             for number in 0..<8 {
                 group.addTask { await thread { number.isMultiple(of: 2) ? document.close() : document.becomeFront() } }
@@ -175,7 +175,7 @@ struct DocumentThreadsTests {
                     return seen
                 }
             }
-            // Fewer changes than wait for a watcher who reads slowly.
+            // Fewer changes than the bound for a slow watcher.
             await withTaskGroup { group in
                 for number in 0..<4 {
                     group.addTask {

@@ -175,7 +175,7 @@ struct LifeCycleTests {
         #expect(updates.count == 1)
         #expect(updates.first?.becomesCurrent == false)
         #expect(try UserInfo(try #require(updates.first).offer.userInfo) == activity.userInfo)
-        // What is set to what it was is no change.
+        // Setting an equal value is no change.
         activity.title = "Page 100"
         activity.version = 1
         try await eventually("the next change") { await stage.node.offered.first?.latest.version == 1 }

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Baton
 
-/// What was withdrawn is offered again, and who does not wait for it.
+/// Offering a withdrawn activity again, without waiting for the end of its first offer.
 @Suite("Offering anew", .timeLimit(.minutes(5)))
 struct OfferedAnewTests {
     @Test("An activity that becomes current again before the node has let it go is offered when it has")
@@ -77,7 +77,7 @@ struct OfferedAnewTests {
             await stage.node.offered.map(\.request.type) == [Stage.editing]
         }
         #expect(await stage.node.offers.count == 3)
-        // What became of the takeover is told where it began.
+        // An event of the takeover is delivered through the offer in which it began.
         try await stage.node.report(.continued(device), of: 0)
         try await eventually("told") { recorder.continued.value.map(\.name) == ["desktop"] }
         first.invalidate()
@@ -119,7 +119,7 @@ struct OfferedAnewTests {
         try await eventually("the second is offered") {
             await stage.node.offered.map(\.request.type) == ["org.example.notes.other"]
         }
-        // What the node said before it let the first go stands before that.
+        // Events that the node sent before it released the first offer come first.
         first.becomeCurrent()
         try await eventually("the first is offered again") {
             await stage.node.offered.map(\.request.type) == [Stage.editing]
@@ -150,7 +150,7 @@ struct OfferedAnewTests {
         _ = try await stage.offered(1)
         for number in 1...count { try await stage.node.report(failure(number)) }
         try await eventually("told of the first") { recorder.failures.value.count == 1 }
-        // The end of the first stands behind all that, and this is not delayed.
+        // The first offer's end comes after all those events, and does not delay the second offer.
         second.becomeCurrent()
         try await eventually("the second is offered") {
             await stage.node.offered.map(\.request.type) == ["org.example.notes.other"]

@@ -39,7 +39,7 @@ struct SavingInTurnTests {
         let saving = Task { try await stage.save(activity, for: "phone") }
         try await eventually("it saves for the device") { begun.value == 2 }
         #expect(recorder.continued.value.isEmpty)
-        // What was ended goes on, and begins nothing.
+        // The cancelled call finishes, and begins nothing further.
         own.open()
         try await eventually("the first save returns") { ended.value == [1] }
         #expect(begun.value == 2)
@@ -156,7 +156,7 @@ struct SavingInTurnTests {
     func ownCall(becomesCurrent: Bool) async throws {
         #expect(ApplicationDeadlines().ownCall == .milliseconds(250))
         var deadlines = ApplicationDeadlines.short
-        // Longer than anything here is waited for: who waited for what hangs would never be asked.
+        // Longer than any wait of this test: a save behind the hanging call would never begin.
         deadlines.save = .seconds(600)
         let stage = try await Stage(deadlines: deadlines)
         let activity = try stage.activity()
@@ -193,7 +193,7 @@ struct SavingInTurnTests {
     }
 }
 
-/// One that takes its time, and adds nothing once nobody waits for it.
+/// A slow responder that adds nothing after its task is cancelled.
 private final class SlowResponder: UserActivityResponder {
     let asked = Box(0)
     private let gate: Gate

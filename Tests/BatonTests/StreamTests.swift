@@ -57,7 +57,7 @@ struct StreamTests {
             await stream.finish()
             #expect(String(decoding: try await stream.readAll(), as: UTF8.self) == "stream \(index), the end")
         }
-        // Saving goes on while a stream is open, and so do streams after the activity was withdrawn.
+        // Saving works while a stream is open, and streams work after the activity was withdrawn.
         let late = try await stage.openStream()
         _ = try await stage.save(activity)
         activity.resignCurrent()

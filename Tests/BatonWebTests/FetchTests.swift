@@ -75,7 +75,7 @@ struct FetchTests {
         #expect(ContinuousClock.now - start < .seconds(20))
     }
 
-    /// The 5 s that nobody sets.
+    /// The default time of 5 s.
     @Test func slowAtTheDefault() async throws {
         let file = Site.file + [UInt8](repeating: 0x20, count: 2000)
         let site = try await Site([Site.newPath: .file(file, mode: "drip")])

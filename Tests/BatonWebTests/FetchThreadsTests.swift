@@ -8,7 +8,7 @@ import Testing
 @testable import BatonWeb
 
 struct FetchThreadsTests {
-    /// Work that waits until it is let go, and is counted.
+    /// Work that waits until it is released, and is counted.
     private final class Gate: Sendable {
         struct Counts {
             var running = 0

@@ -13,7 +13,7 @@ struct SiteAssociationsTests {
     private let other = AssociatedApplication(
         team: "TEAM", identifier: "org.example.other", domains: ["example.org"])
 
-    /// A host table and a clock of the test, and a note of who was asked.
+    /// A host table and a clock of the test, and a record of the hosts that were asked.
     private final class World: Sendable {
         struct State {
             var now = Duration.zero
@@ -92,7 +92,7 @@ struct SiteAssociationsTests {
         let associations = world.associations()
         #expect(await associations.applications(claiming: "a.b.example.org", among: [reader, other]) == [reader])
         #expect(world.asked == ["example.org"])
-        // What the host itself says counts for who names it, and for nobody else.
+        // The host's own list counts for applications that name the host, and for no other.
         let exact = AssociatedApplication(
             team: "TEAM", identifier: "org.example.reader", domains: ["www.example.org", "*.example.org"])
         #expect(await associations.applications(claiming: "www.example.org", among: [exact]).isEmpty)
@@ -158,7 +158,7 @@ struct SiteAssociationsTests {
         try await eventually("both wait") {
             await associations.waiting == 2 && !world.state.withLock { $0.held.isEmpty }
         }
-        // One leaves at once; the fetch goes on for the other.
+        // One waiter leaves at once; the fetch goes on for the other.
         questions[0].cancel()
         #expect(await questions[0].value.isEmpty)
         #expect(!world.state.withLock { $0.held.isEmpty })

@@ -4,7 +4,7 @@ import BatonMessages
 import FoundationEssentials
 import SwiftProtobuf
 
-/// What a node asks of an application that continues an activity of the device “laptop”.
+/// A node's requests to an application that continues an activity of the device “laptop”.
 extension WireRequest.OneOf_Kind {
     static func announcement(_ handoff: UInt8, _ change: (inout WireWillContinueRequest) -> Void = { _ in }) -> Self {
         .willContinue(

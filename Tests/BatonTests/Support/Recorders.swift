@@ -31,7 +31,7 @@ final class Gate: Sendable {
     func pass() async { await Task { [opened] in for await _ in opened {} }.value }
 }
 
-/// Keeps what is logged.
+/// Records log messages.
 struct LogRecorder: LogHandler {
     let lines: Box<[(level: Logger.Level, text: String)]>
     var metadata: Logger.Metadata = [:]
@@ -52,7 +52,7 @@ struct LogRecorder: LogHandler {
     }
 }
 
-/// An activity's delegate that keeps what it is told, and does what the test says.
+/// An activity's delegate that records its calls and runs the test's code.
 final class ActivityRecorder: UserActivityDelegate {
     let saves = Box(0)
     let continued = Box<[ContinuingDevice]>([])
@@ -92,7 +92,7 @@ final class ActivityRecorder: UserActivityDelegate {
     }
 }
 
-/// An application's delegate that keeps what it is told, in order, and does what the test says.
+/// An application's delegate that records its calls in order and runs the test's code.
 final class ApplicationRecorder: ApplicationDelegate {
     let events = Box<[String]>([])
     let failures = Box<[UserActivityError]>([])

@@ -8,7 +8,7 @@ import FoundationEssentials
 import Logging
 import SwiftProtobuf
 
-/// An application and a node that it has found.
+/// An application connected to a node.
 struct Stage {
     static let editing = "org.example.notes.editing"
 
@@ -17,8 +17,8 @@ struct Stage {
     let lines: Box<[(level: Logger.Level, text: String)]>
 
     /// - Parameters:
-    ///   - continues: what the application declares.
-    ///   - deadlines: shorter than the real ones where a test runs into them.
+    ///   - continues: the types that the application declares.
+    ///   - deadlines: shorter than the real ones if a test waits for them.
     ///   - isStarted: whether the application is registered when this returns.
     init(
         continues: [ContinuedActivityType] = [], deadlines: ApplicationDeadlines = .init(), isStarted: Bool = true
@@ -47,7 +47,7 @@ struct Stage {
         return await node.offered
     }
 
-    /// What the node gets when a device takes the activity over.
+    /// The state that the node gets when a device continues the activity.
     func save(
         _ activity: UserActivity, for device: String = "laptop"
     ) async throws(HandoffError) -> WireWillSaveResponse {

@@ -41,7 +41,7 @@ struct Site {
         _ change: (inout SiteAssociationFetcher.Configuration) -> Void = { _ in }
     ) async -> Result<SiteAssociation, SiteAssociationError> {
         var configuration = configuration
-        // The machine that runs the tests may be slow; what is about time sets its own.
+        // The machine may be slow. Tests about time set their own.
         configuration.time = .seconds(30)
         change(&configuration)
         do throws(SiteAssociationError) {
@@ -58,7 +58,7 @@ extension Result where Success == SiteAssociation, Failure == SiteAssociationErr
         (try? get().lists(team: "TEAM", identifier: "org.example.reader")) ?? false
     }
 
-    /// Why there is no list; nil where there is one.
+    /// The reason why there is no list; nil if there is one.
     var refusal: SiteAssociationError.Code? {
         switch self {
         case .success: nil

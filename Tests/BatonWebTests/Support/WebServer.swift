@@ -8,7 +8,7 @@ import Testing
 
 /// A web host on loopback that answers over HTTPS as a test wants it: `server.py` beside this file.
 final class WebServer: Sendable {
-    /// What it answers to a path.
+    /// The answer to a path.
     struct Answer: Encodable {
         var status = 200
         var headers: [String: String] = [:]
@@ -22,7 +22,7 @@ final class WebServer: Sendable {
         FileManager.default.isExecutableFile(atPath: "/usr/bin/python3")
         ? WebAuthority.unavailableReason : "python3 is not installed"
 
-    /// Where it listens, as a fetcher's configuration takes it.
+    /// The address of the server, as a fetcher's configuration takes it.
     let address: String
     private let folder: URL
     private let process: ChildProcess
@@ -57,7 +57,7 @@ final class WebServer: Sendable {
         try JSONEncoder().encode(answers).write(to: folder.appendingPathComponent("answers.json"), options: .atomic)
     }
 
-    /// What was asked, as `HOST PATH`.
+    /// The requests so far, as `HOST PATH`.
     var requests: [String] {
         let text = (try? String(contentsOf: folder.appendingPathComponent("requests"), encoding: .utf8)) ?? ""
         return text.split(separator: "\n").map(String.init)
