@@ -42,7 +42,7 @@ extension Node {
     }
 
     func listen(on loop: EventLoop) throws(NodeError) -> PeerListeners {
-        let (port, deadline) = (configuration.port, limits.visitDeadline)
+        let (port, deadline) = (configuration.port, limits.admissionDeadline)
         do {
             return try PeerListeners(
                 isFixed: port != 0 || seams.keepsPort, at: Announcer.ownNetworkAddresses(), on: loop, logger: logger

@@ -15,17 +15,17 @@ package import struct SystemPackage.FilePath
 
 /// The process that runs on each device: announces, finds, serves and accepts. One per user.
 ///
-/// ``start()`` brings every part up or throws; ``stop()`` takes them down in order: withdraw, say goodbye, finish what
-/// is being written.
+/// ``start()`` brings every part up or throws; ``stop()`` takes them down in order: withdraw, unregister, finish
+/// what is being written.
 package actor Node {
     /// How long a stopping node lets documents that are being written be finished.
     private static let stopGrace = Duration.seconds(10)
-    /// How long a node that offers something stays announced when it stops, offering nothing: Avahi says a change after
-    /// up to 370 ms, and nothing of it once the name has gone.
-    private static let lastWords = Duration.milliseconds(500)
-    /// How long a stopping node waits for a responder that does not answer: its last record alone can take 50 s, in
-    /// which nothing else is brought to an end. D-Bus says goodbye for a process that has ended.
-    private static let goodbye = Duration.seconds(3)
+    /// How long a stopping node stays announced with no offers, if it had some. Avahi sends a change after up to
+    /// 370 ms, and never once the service is unregistered.
+    private static let withdrawalLinger = Duration.milliseconds(500)
+    /// How long a stopping node waits for a responder that does not answer, which can take 50 s. The responder
+    /// unregisters a process that has ended by itself.
+    private static let discoveryStopDeadline = Duration.seconds(3)
     /// Connections are spread over this many loops.
     private static let connectionLoops = 2
 
@@ -48,7 +48,7 @@ package actor Node {
 
     /// The way of other devices' connections into the node.
     private struct Accepting {
-        let doorkeeper: Doorkeeper
+        let admissionControl: AdmissionControl
         let admitted: AsyncStream<Connection>.Continuation
     }
 
@@ -123,7 +123,7 @@ package actor Node {
         guard let parts else { return }
         self.parts = nil
         parts.listeners.close()
-        parts.accepting.doorkeeper.close()
+        parts.accepting.admissionControl.close()
         parts.accepting.admitted.finish()
         parts.automatic.cancel()
         let wasOffering = await !parts.offers.visible.isEmpty
@@ -132,7 +132,7 @@ package actor Node {
         await parts.announcer.publish()
         await parts.announcer.stop()
         parts.monitor?.cancel()
-        if wasOffering { try? await Task.sleep(for: Self.lastWords) }
+        if wasOffering { try? await Task.sleep(for: Self.withdrawalLinger) }
         async let unannounced: Void = Self.stop(parts.discovery)
         async let received: Void = parts.handoffs.stop(grace: Self.stopGrace)
         await parts.sending.drained(within: Self.stopGrace)
@@ -145,10 +145,10 @@ package actor Node {
         hold = nil
     }
 
-    /// Says goodbye to the other devices, and waits no longer for it than ``goodbye``.
+    /// Unregisters this device, and waits at most ``discoveryStopDeadline``.
     private static func stop(_ discovery: ServiceDiscovery) async {
         let stopping = Task<Void, any Error> { await discovery.stop() }
-        _ = try? await withDeadline(goodbye, "the DNS-SD responder did not let go") {
+        _ = try? await withDeadline(discoveryStopDeadline, "the DNS-SD responder did not let go") {
             try await stopping.valueUnlessCancelled
         }
     }
@@ -309,11 +309,11 @@ package actor Node {
         into connections: PeerConnections
     ) -> Accepting {
         let (admitted, continuation) = AsyncStream<Connection>.makeStream(bufferingPolicy: .bufferingNewest(64))
-        let doorkeeper = Doorkeeper(
+        let admissionControl = AdmissionControl(
             account, context: context, gate: gate, limits: limits, budget: connections.budget, on: listeners.loop,
             over: connections.loops
         ) { continuation.yield($0) }
-        listeners.start { doorkeeper.receive($0) }
+        listeners.start { admissionControl.receive($0) }
         Task {
             await withDiscardingTaskGroup { group in
                 for await connection in admitted {
@@ -321,7 +321,7 @@ package actor Node {
                 }
             }
         }
-        return Accepting(doorkeeper: doorkeeper, admitted: continuation)
+        return Accepting(admissionControl: admissionControl, admitted: continuation)
     }
 }
 

@@ -11,25 +11,25 @@ import BatonTransport
 /// came and as it was read, and what it is answered, for as long as the streams live; documents that are read ahead of
 /// who fetches them, what is in them, and which of their bytes the other side has; and what continuation streams keep
 /// between the two that talk. Of every class a part is reserved, so that devices which fill theirs stop neither this
-/// user's applications nor documents, and the reverse; what is left goes to whoever comes first. Strangers get none of
-/// it (``NodeLimits/visitBytes`` bounds them).
+/// user's applications nor documents, and the reverse; what is left goes to whoever comes first. Connections that are
+/// not admitted yet get none of it (``NodeLimits/firstMessageBytes`` bounds them).
 ///
 /// Beside it stand constants, each where it is bounded. A connection takes at the worst 1 MiB for TLS, its states and
 /// the two buffers of its socket (``NodeLimits/connections``, ``NodeLimits/handshakes``,
-/// ``NodeLimits/localConnections``: 192 of them); a visitor 100 KiB (``NodeLimits/visitors``: 64). Activities have a
-/// payload of at most 64 KiB, which is kept as it travels, in 72 KiB with what belongs to it: 64 that are offered
-/// (``NodeLimits/offers``) and 128 that are claimed (``ClaimTable/bound``; one that is offered as well takes no more by
-/// that). Read, it takes up to 640 KiB, where it is made of as many values as there is room for: so it is kept by the
-/// 32 that are being taken over (``HandoffTable/bound``), which keep 4 MiB of emptied buffers for their documents as
-/// well, and of an older copy that a document is built upon the signatures: 1.25 MiB of a file, 8 of 65,536 files that
-/// are smaller than a piece. What programs are told and do not read, of 64 offers, 32 accepts and 31 watches, is 64 KiB
-/// of records each and at most 1,024 small events, which tell of a failure that another device writes at most 300 bytes
-/// of its sentence; only the last one has 1 KiB. What a device lists is kept while it is announced, 64 activities of
-/// 1.5 KiB each.
+/// ``NodeLimits/localConnections``: 192 of them); a pending connection 100 KiB (``NodeLimits/pendingConnections``: 64).
+/// Activities have a payload of at most 64 KiB, which is kept as it travels, in 72 KiB with what belongs to it: 64 that
+/// are offered (``NodeLimits/offers``) and 128 that are claimed (``ClaimTable/bound``; one that is offered as well
+/// takes no more by that). Read, it takes up to 640 KiB, where it is made of as many values as there is room for: so it
+/// is kept by the 32 that are being taken over (``HandoffTable/bound``), which keep 4 MiB of emptied buffers for their
+/// documents as well, and of an older copy that a document is built upon the signatures: 1.25 MiB of a file, 8 of
+/// 65,536 files that are smaller than a piece. What programs are told and do not read, of 64 offers, 32 accepts and 31
+/// watches, is 64 KiB of records each and at most 1,024 small events, which tell of a failure that another device
+/// writes at most 300 bytes of its sentence; only the last one has 1 KiB. What a device lists is kept while it is
+/// announced, 64 activities of 1.5 KiB each.
 ///
-/// Connections, visitors and offers were measured in a process of their own (NodeMemoryTests): 75 KiB for a connection
-/// on which nothing is asked, 65 for a visitor, 145 for an offer, a third of which is its request as it came and is in
-/// the budget. The rest are sums.
+/// Connections, pending connections and offers were measured in a process of their own (NodeMemoryTests): 75 KiB for a
+/// connection on which nothing is asked, 65 for a pending connection, 145 for an offer, a third of which is its request
+/// as it came and is in the budget. The rest are sums.
 ///
 /// It is the bound under attack. A transfer holds a fraction of it, one stream's window at the worst (a little over 6
 /// MiB) and three chunks, so that a node stays below 64 MiB in all, of which its libraries take 23.

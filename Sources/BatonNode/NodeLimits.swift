@@ -81,18 +81,17 @@ struct NodeLimits: Sendable {
     /// How long what a device asks waits for it to take over revocation lists that it lacks. Default 5 s.
     var catchUpDeadline = Duration.seconds(5)
 
-    // MARK: Visitors: the gate has not heard enough
+    // MARK: Admission of incoming connections
 
     /// Connections that wait for the rest of their first message. Default 64.
-    var visitors = 64
-    /// The same from one address: whoever sends it in crumbs keeps nobody out, unless he has as many addresses. Default
-    /// 4.
-    var visitorsPerAddress = 4
-    /// How long the first message may take; the kernel keeps those that have said nothing for about as long. Default
-    /// 5 s.
-    var visitDeadline = Duration.seconds(5)
-    /// The most bytes that are read of a first message; one of a Baton client has some 400. Default 16 KiB.
-    var visitBytes = 16 << 10
+    var pendingConnections = 64
+    /// The same from one address, so that one slow sender does not keep others out. Default 4.
+    var pendingConnectionsPerAddress = 4
+    /// How long the first message may take. The kernel keeps connections that have sent nothing for about as long.
+    /// Default 5 s.
+    var admissionDeadline = Duration.seconds(5)
+    /// The most bytes that are read of a first message. A Baton client sends about 400. Default 16 KiB.
+    var firstMessageBytes = 16 << 10
 
     // MARK: Activities and documents
 

@@ -11,27 +11,27 @@ struct StallClock: Sendable {
     enum Verdict: Sendable, Equatable {
         /// Nothing before that time.
         case wait(until: Instant)
-        /// It is over its time and may end with less.
-        case relent
+        /// The wait is over its time and may end early with what it has.
+        case shorten
         case giveUp
     }
 
     /// How long a wait may take.
     let limit: Duration
-    /// How long one may take more after it was asked to end with less, and how late a look at it may be before the
+    /// How long a wait may go on after it was asked to end early, and how late a look at it may be before the
     /// process is taken to have stood still: a thirtieth of ``limit``, and at least 100 ms.
     let grace: Duration
-    private let relents: Bool
-    private var relented: UInt64?
+    private let canShorten: Bool
+    private var shortened: UInt64?
     /// No wait counts from before.
     private var begin: Instant
     private var next: Instant
 
-    /// - Parameter relents: whether a wait is asked to end with less before it is given up.
-    init(limit: Duration, relents: Bool, now: Instant) {
+    /// - Parameter canShorten: whether a wait is asked to end early before it is given up.
+    init(limit: Duration, canShorten: Bool, now: Instant) {
         self.limit = limit
         grace = max(limit / 30, .milliseconds(100))
-        self.relents = relents
+        self.canShorten = canShorten
         begin = now
         next = now
     }
@@ -43,18 +43,18 @@ struct StallClock: Sendable {
     ///   - start: when it began; nil between two waits.
     mutating func verdict(on number: UInt64, since start: Instant?, now: Instant) -> Verdict {
         if now - next > grace { begin = now }
-        let due = max(start ?? now, begin) + (relented == number ? grace : limit)
+        let due = max(start ?? now, begin) + (shortened == number ? grace : limit)
         guard start == nil || due > now else {
             next = now
-            return relents && relented != number ? .relent : .giveUp
+            return canShorten && shortened != number ? .shorten : .giveUp
         }
         next = due
         return .wait(until: due)
     }
 
-    /// Takes note that a wait was asked to end with less.
-    mutating func noteRelented(_ number: UInt64, now: Instant) {
-        relented = number
+    /// Records that a wait was asked to end early.
+    mutating func markShortened(_ number: UInt64, now: Instant) {
+        shortened = number
         begin = now
         next = now
     }

@@ -60,18 +60,18 @@ final class StallWatch: Sendable {
 
     /// Returns when a wait has taken too long.
     ///
-    /// - Parameter relenting: called when a wait is over its time, to have it end with less.
-    fileprivate func stalled(relenting: (@Sendable () async -> Void)?) async throws {
-        var clock = StallClock(limit: limit, relents: relenting != nil, now: .now)
+    /// - Parameter shortening: called when a wait is over its time, to make it end early with what it has.
+    fileprivate func stalled(shortening: (@Sendable () async -> Void)?) async throws {
+        var clock = StallClock(limit: limit, canShorten: shortening != nil, now: .now)
         while true {
             let (number, start) = state.withLock { ($0.number, $0.wait?.start) }
             let now = Instant.now
             switch clock.verdict(on: number, since: start, now: now) {
             case .wait(let end):
                 try await Task.sleep(for: end - now)
-            case .relent:
-                await relenting?()
-                clock.noteRelented(number, now: .now)
+            case .shorten:
+                await shortening?()
+                clock.markShortened(number, now: .now)
             case .giveUp:
                 if fail(number) { return }
             }
@@ -95,10 +95,10 @@ final class StallWatch: Sendable {
 ///
 /// - Parameters:
 ///   - limit: how long each wait may take.
-///   - relenting: called when a wait is over its time, to have it end with less than it waits for; only when that does
-///     not help within ``StallClock/grace`` either is it given up. By default a wait is given up at once.
+///   - shortening: called when a wait is over its time, to make it end early with what it has. If that does not help
+///     within ``StallClock/grace``, the wait is given up. By default a wait is given up at once.
 func withStallWatch<Value: Sendable>(
-    _ limit: Duration, relenting: (@Sendable () async -> Void)? = nil,
+    _ limit: Duration, shortening: (@Sendable () async -> Void)? = nil,
     _ operation: @escaping @Sendable (StallWatch) async throws -> Value
 ) async throws(HandoffError) -> Value {
     let watch = StallWatch(limit: limit)
@@ -106,7 +106,7 @@ func withStallWatch<Value: Sendable>(
         return try await withThrowingTaskGroup(of: Value?.self) { group in
             group.addTask { try await operation(watch) }
             group.addTask {
-                try await watch.stalled(relenting: relenting)
+                try await watch.stalled(shortening: shortening)
                 return nil
             }
             defer { group.cancelAll() }

@@ -68,7 +68,7 @@ struct GateAttacks {
     /// Swift's pool for longer than a visit may take.
     private static let patient: NodeLimits = {
         var limits = NodeLimits()
-        limits.visitDeadline = .seconds(120)
+        limits.admissionDeadline = .seconds(120)
         return limits
     }()
 
@@ -276,29 +276,29 @@ struct GateAttacks {
     func slowHandshake() async throws {
         try await attack("half a first message, and no more") { defence in
             var limits = NodeLimits()
-            let deadline = limits.visitDeadline
-            if !defence.isOn { limits.visitDeadline = .seconds(3600) }
+            let deadline = limits.admissionDeadline
+            if !defence.isOn { limits.admissionDeadline = .seconds(3600) }
             let door = try Door(of: laptop, laptop.context(gate: { _ in 0 }), limits: limits)
             let visit = try await door.connect()
             try visit.send(Array(hello(nil).prefix(60)))
             let reaction = try await visit.reaction(
                 within: defence.isOn ? .seconds(60) : deadline + .seconds(1))
-            return Outcome(succeeds: reaction == .waits && door.doorkeeper.waitingCount == 1)
+            return Outcome(succeeds: reaction == .waits && door.admissionControl.waitingCount == 1)
         }
         try await attack("so many halves from one address that no other gets in") { defence in
             var limits = NodeLimits()
-            limits.visitDeadline = .seconds(3600)
-            if !defence.isOn { limits.visitorsPerAddress = limits.visitors }
-            let bound = limits.visitorsPerAddress
+            limits.admissionDeadline = .seconds(3600)
+            if !defence.isOn { limits.pendingConnectionsPerAddress = limits.pendingConnections }
+            let bound = limits.pendingConnectionsPerAddress
             let door = try Door(of: laptop, laptop.context(gate: { _ in 0 }), limits: limits)
             let half = Array(try hello(nil).prefix(60))
             var visits: [Visit] = []
-            for _ in 0..<limits.visitors {
+            for _ in 0..<limits.pendingConnections {
                 let visit = try await door.connect()
                 try visit.send(half)
                 visits.append(visit)
             }
-            try await eventually("as many wait as may") { door.doorkeeper.waitingCount == bound }
+            try await eventually("as many wait as may") { door.admissionControl.waitingCount == bound }
             // Somebody else, whose first message comes in two pieces.
             let honest = try await door.connect(to: .ipv6Loopback)
             let hello = try hello(nil)

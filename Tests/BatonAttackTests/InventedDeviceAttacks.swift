@@ -28,7 +28,7 @@ struct InventedDeviceAttacks {
         let (met, unmet) = (try await afterFlood(heedsProofs: true), try await afterFlood(heedsProofs: false))
         for (name, succeeds) in [
             ("an old advertisement is believed", \.believesOld), ("a device is known no more", \.isForgotten),
-            ("a device has no lasting query", \.isUnheard),
+            ("a device has no pinned query", \.isUnheard),
         ] as [(String, KeyPath<Aftermath, Bool>)] {
             await attack("devices that are invented, until \(name)") { defence in
                 Outcome(succeeds: (defence.isOn ? met : unmet)[keyPath: succeeds])
@@ -56,10 +56,10 @@ struct InventedDeviceAttacks {
         aftermath.isForgotten = await scene.directory.peer(honest.id.description)?.isPresent != true
         await scene.announce(old, under: "replayed")
         aftermath.believesOld = await scene.directory.peer(honest.id.description)?.current?.id.first == 7
-        aftermath.isUnheard = await scene.lastingQueries() == LastingInstances.boundUnproved
+        aftermath.isUnheard = await scene.pinnedQueries() == PinnedQueries.boundUnproved
         if heedsProofs {
             await scene.announce(try sealer.seal(.offering(9)), under: "renamed")
-            #expect(await scene.lastingQueries() == LastingInstances.boundUnproved + 2)
+            #expect(await scene.pinnedQueries() == PinnedQueries.boundUnproved + 2)
         }
         await scene.directory.stop()
         return aftermath
@@ -78,7 +78,7 @@ struct InventedDeviceAttacks {
             await scene.announce(try sealer.seal(.offering(8)), under: "member")
             try await scene.invent(ReplayGuard.capacity)
             await scene.announce(old, under: "replayed")
-            if defence.isOn { #expect(await scene.lastingQueries() == LastingInstances.boundUnproved + 1) }
+            if defence.isOn { #expect(await scene.pinnedQueries() == PinnedQueries.boundUnproved + 1) }
             let offered = await scene.directory.peer(member.id.description)?.current?.id.first
             await scene.directory.stop()
             return Outcome(succeeds: offered == 7)
@@ -220,8 +220,8 @@ private final class InventedScene: Sendable {
         try await eventually("the clock shows another second") { Int(Date().timeIntervalSince1970) > second }
     }
 
-    /// How many instances would have a lasting query.
-    func lastingQueries() async -> Int {
+    /// How many instances would have a pinned query.
+    func pinnedQueries() async -> Int {
         var budget = await discovery.budget
         while budget.nextAction(now: .seconds(1 << 40)) != nil {}
         return budget.usage.kept

@@ -24,7 +24,7 @@ extension LabAttackTests {
         private static let bound = Holdings(threads: 64 + 36, descriptors: 64 * 5 + 160, kibibytes: 64 << 10)
         /// The same with the 16 queries that probe, those of one device, and no lasting one for its clones.
         private static let boundOfProbing = Holdings(
-            threads: 16 + LastingInstances.boundPerDevice + 36, descriptors: 20 * 5 + 160, kibibytes: 64 << 10)
+            threads: 16 + PinnedQueries.boundPerDevice + 36, descriptors: 20 * 5 + 160, kibibytes: 64 << 10)
 
         @Test("A thousand bogus instances and five hundred clones of a real advertisement")
         func flood() async throws {
@@ -53,7 +53,7 @@ extension LabAttackTests {
                     // Long enough for each probe to have had its turn once.
                     most = try await Holdings.most(of: desktop, for: .seconds(20))
                     #expect(most.threads >= calm.threads + 12, "the flood did not arrive: \(most)")
-                    #expect(!most.exceeds(Self.boundOfProbing), "clones took lasting queries: \(most)")
+                    #expect(!most.exceeds(Self.boundOfProbing), "clones took pinned queries: \(most)")
                 } else {
                     let greedy = try lab.startProgram(2, [Lab.product("discovery-probe"), "--probes", "100000"])
                     most = try await Holdings.most(of: greedy.program.processIdentifier, for: .seconds(20))

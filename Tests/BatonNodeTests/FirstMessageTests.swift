@@ -42,12 +42,12 @@ struct FirstMessageTests {
     @Test("What is no ClientHello, or has no token, is a stranger's, from the first byte that shows it")
     func strangers() throws {
         let hello = try hello("example.org")
-        #expect(read(hello) == .stranger && read(hello.dropLast()) == .unclear(until: hello.count))
+        #expect(read(hello) == .foreign && read(hello.dropLast()) == .unclear(until: hello.count))
         #expect(read(try self.hello(GateToken.suffix.dropFirst() + GateToken.suffix)) != .token(token))
         let short = try self.hello("short" + GateToken.suffix)
         #expect(read(short) != .unclear(until: short.count))
         for bytes in [Array("GET /".utf8), [0], [22, 2], [22, 3, 1, 0, 200, 2], [21, 3, 3, 0, 2, 1, 0]] {
-            #expect(read(bytes) == .stranger, "\(bytes)")
+            #expect(read(bytes) == .foreign, "\(bytes)")
         }
     }
 
@@ -57,7 +57,7 @@ struct FirstMessageTests {
         // The handshake message of the first record goes on in another.
         var cut = Array(hello.prefix(105))
         (cut[3], cut[4]) = (0, 100)
-        #expect(read(cut) == .stranger && read(cut.prefix(9)) == .stranger)
+        #expect(read(cut) == .foreign && read(cut.prefix(9)) == .foreign)
         // Two names, somewhere in a message of the right form.
         let names = Array((token + token).utf8)
         let length = names.count
@@ -65,8 +65,8 @@ struct FirstMessageTests {
         #expect(read(message) == .undecided && read(message.dropLast()) == .unclear(until: message.count))
         // Bytes that no name has, in its place.
         let odd: [UInt8] = [22, 3, 1, 0, 70, 1, 0, 0, 66] + [UInt8](repeating: 0xFF, count: 52) + GateToken.suffix.utf8
-        #expect(read(odd) == .stranger)
-        #expect(read([22, 3, 1, 0, 18, 1, 0, 0, 14] + GateToken.suffix.utf8) == .stranger)
+        #expect(read(odd) == .foreign)
+        #expect(read([22, 3, 1, 0, 18, 1, 0, 0, 14] + GateToken.suffix.utf8) == .foreign)
     }
 
     @Test("So many places are looked at as a token's, and whoever sends more that begin like one is a stranger")
@@ -76,6 +76,6 @@ struct FirstMessageTests {
             return [22, 3, 1, 0, UInt8(content.count + 4), 1, 0, 0, UInt8(content.count)] + content
         }
         #expect(read(message(dots: 63)) == .token(token))
-        #expect(read(message(dots: 64)) == .stranger)
+        #expect(read(message(dots: 64)) == .foreign)
     }
 }

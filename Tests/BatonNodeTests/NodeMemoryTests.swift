@@ -121,32 +121,32 @@ struct NodeMemoryTests {
 
     /// As much as is read of a first message, without its last byte: one record, which a ClientHello fills.
     private static let half: [UInt8] = {
-        let record = NodeLimits().visitBytes - 5
+        let record = NodeLimits().firstMessageBytes - 5
         let message = record - 4
         let headers = [22, 3, 1, record >> 8, record & 0xFF, 1, 0, message >> 8, message & 0xFF]
         return headers.map { UInt8($0) } + [UInt8](repeating: 0, count: message - 1)
     }()
 
-    @Test("Visitors: 64, with as much as they may say")
-    func visitors() async throws {
+    @Test("Pending connections: 64, each with the most that it may send")
+    func pendingConnections() async throws {
         let scene = try await Scene(devices: 2)
         let limits = NodeLimits()
         // Once for what is there from the first on.
         withExtendedLifetime(try Self.knock(at: scene.port, from: 200, saying: Self.half)) {}
         _ = try await scene.connect(1)
         let before = try scene.memory()
-        var visitors: [OwnedDescriptorBox] = []
-        for number in 0..<limits.visitors {
-            let host = UInt32(2 + number / limits.visitorsPerAddress)
-            visitors.append(OwnedDescriptorBox(try Self.knock(at: scene.port, from: host, saying: Self.half)))
+        var pending: [OwnedDescriptorBox] = []
+        for number in 0..<limits.pendingConnections {
+            let host = UInt32(2 + number / limits.pendingConnectionsPerAddress)
+            pending.append(OwnedDescriptorBox(try Self.knock(at: scene.port, from: host, saying: Self.half)))
         }
         // One more is sent away, when all are inside.
         let late = OwnedDescriptorBox(try Self.knock(at: scene.port, from: 100, saying: Self.half))
         try await eventually("one more is sent away", within: .seconds(4)) { late.hasEnded }
         let growth = try scene.memory() - before
-        #expect(visitors.allSatisfy { !$0.hasEnded })
-        print("a visitor: \((growth / limits.visitors) >> 10) KiB")
-        #expect(growth <= limits.visitors * (100 << 10), "\(growth)")
+        #expect(pending.allSatisfy { !$0.hasEnded })
+        print("a pending connection: \((growth / limits.pendingConnections) >> 10) KiB")
+        #expect(growth <= limits.pendingConnections * (100 << 10), "\(growth)")
         scene.close()
     }
 

@@ -75,7 +75,7 @@ struct OutdatedDevicesTests {
             return await done.first { _ in true } ?? false
         }
 
-        /// The instances that would have a lasting query.
+        /// The instances that would have a pinned query.
         func kept() async -> Int {
             let (done, ends) = AsyncStream<Int>.makeStream()
             discovery.submit { discovery in
@@ -173,7 +173,7 @@ struct OutdatedDevicesTests {
         #expect(await scene.directory.present.count == 1)
     }
 
-    @Test("A device whose record somebody else has taken away has its lasting query again when it says the same again")
+    @Test("A device whose record somebody else has taken away has its pinned query again when it says the same again")
     func takenAwayAndBack() async throws {
         let scene = try Scene(known: true, isProved: true)
         let text = try scene.text(of: scene.account.devices[1].account.identity)
@@ -218,7 +218,7 @@ struct OutdatedDevicesTests {
         for instance in ["a", "n"] { await scene.hear(copied, under: instance) }
         // What takes the turn that the device itself would have had, and what stands before it for the next ones.
         var noise = copied
-        for _ in 0..<(isJust ? WideOpenings.waitingOfOne : 0) {
+        for _ in 0..<(isJust ? FullKeyringRetries.waitingOfOne : 0) {
             noise[noise.count - 1] &+= 1
             await scene.hear(noise, under: "n")
         }

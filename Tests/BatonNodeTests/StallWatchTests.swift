@@ -74,20 +74,20 @@ struct StallWatchTests {
     }
 
     @Test("A wait that can end with less is asked to, and nothing is given up")
-    func relents() async throws {
+    func shortens() async throws {
         let gate = Gate()
-        let relent: @Sendable () async -> Void = { gate.open() }
-        try await withStallWatch(.milliseconds(50), relenting: relent) { watch in
+        let shorten: @Sendable () async -> Void = { gate.open() }
+        try await withStallWatch(.milliseconds(50), shortening: shorten) { watch in
             try await watch.bound("it did not end") { try await gate.wait() }
         }
     }
 
     @Test("One that does not end then either is given up")
-    func relentsInVain() async throws {
+    func shorteningHelpsNothing() async throws {
         let asked = Lock(0)
-        let relent: @Sendable () async -> Void = { asked.withLock { $0 += 1 } }
+        let shorten: @Sendable () async -> Void = { asked.withLock { $0 += 1 } }
         let error = await #expect(throws: HandoffError.self) {
-            try await withStallWatch(.milliseconds(50), relenting: relent) { watch in
+            try await withStallWatch(.milliseconds(50), shortening: shorten) { watch in
                 try await watch.bound("it did not end") { try await Gate().wait() }
             }
         }
@@ -114,12 +114,12 @@ struct StallWatchTests {
 
     @Test("What is over its time is first asked to end with less, and has a thirtieth more from then on")
     func clock() {
-        var clock = StallClock(limit: .seconds(30), relents: true, now: Self.time(101))
+        var clock = StallClock(limit: .seconds(30), canShorten: true, now: Self.time(101))
         #expect(clock.verdict(on: 1, since: Self.time(101), now: Self.time(102)) == .wait(until: Self.time(131)))
         #expect(clock.verdict(on: 2, since: Self.time(120), now: Self.time(131)) == .wait(until: Self.time(150)))
-        #expect(clock.verdict(on: 2, since: Self.time(120), now: Self.time(150)) == .relent)
+        #expect(clock.verdict(on: 2, since: Self.time(120), now: Self.time(150)) == .shorten)
         // Asking took its time.
-        clock.noteRelented(2, now: Self.time(155))
+        clock.markShortened(2, now: Self.time(155))
         #expect(clock.verdict(on: 2, since: Self.time(120), now: Self.time(155)) == .wait(until: Self.time(156)))
         #expect(clock.verdict(on: 2, since: Self.time(120), now: Self.time(156)) == .giveUp)
         // The next one has all of it.
@@ -128,14 +128,14 @@ struct StallWatchTests {
     }
 
     @Test("Time in which the machine stood still counts for no wait", arguments: [false, true])
-    func stoodStill(relents: Bool) {
-        var clock = StallClock(limit: .seconds(30), relents: relents, now: Self.time(100))
+    func stoodStill(canShorten: Bool) {
+        var clock = StallClock(limit: .seconds(30), canShorten: canShorten, now: Self.time(100))
         #expect(clock.verdict(on: 1, since: Self.time(100), now: Self.time(100)) == .wait(until: Self.time(130)))
         // Within what a busy machine may be late it was over.
         var late = clock
-        #expect(late.verdict(on: 1, since: Self.time(100), now: Self.time(131)) == (relents ? .relent : .giveUp))
+        #expect(late.verdict(on: 1, since: Self.time(100), now: Self.time(131)) == (canShorten ? .shorten : .giveUp))
         #expect(clock.verdict(on: 1, since: Self.time(100), now: Self.time(200)) == .wait(until: Self.time(230)))
-        #expect(clock.verdict(on: 1, since: Self.time(100), now: Self.time(230)) == (relents ? .relent : .giveUp))
+        #expect(clock.verdict(on: 1, since: Self.time(100), now: Self.time(230)) == (canShorten ? .shorten : .giveUp))
     }
 
     @Test("An error of the operation is its own")

@@ -119,11 +119,11 @@ actor Handoff {
     /// The node stops: where the handoff is cancelled from now on, that is why; what an application holds is let go.
     func nodeIsStopping() async {
         isNodeStopping = true
-        await letGoOfApplication()
+        await releaseApplication()
     }
 
     /// Takes the activity from the application that holds on to it.
-    func letGoOfApplication() async {
+    func releaseApplication() async {
         await continuation?.reset(.cancelled)
     }
 

@@ -92,7 +92,7 @@ actor HandoffTable {
         let ofOne = held.filter { $0.held?.application == application }
         let excess = ofOne.count > Self.boundHeldByOne ? ofOne : held.count > Self.boundHeld ? held : []
         let oldest = excess.min { ($0.held?.number ?? 0) < ($1.held?.number ?? 0) }
-        await oldest?.handoff.letGoOfApplication()
+        await oldest?.handoff.releaseApplication()
     }
 
     func remove(_ handoff: Handoff) {

@@ -11,7 +11,7 @@ enum FirstMessage: Equatable {
     /// Not all of it has come. No more is known of it until it has so many bytes in all.
     case unclear(until: Int)
     /// No ClientHello in one record, or one without a token.
-    case stranger
+    case foreign
     /// A whole ClientHello in one record, with a name in it that has a token's form.
     case token(String)
     /// With several such names: this is for TLS to tell.
@@ -24,7 +24,7 @@ enum FirstMessage: Equatable {
     init(_ bytes: UnsafeRawBufferPointer) {
         // u8 type 22, u16 version of which the first byte never changes, u16 length; u8 type 1, u24 length.
         for (place, value) in [(0, 22), (1, 3), (5, 1)] where place < bytes.count && bytes[place] != UInt8(value) {
-            self = .stranger
+            self = .foreign
             return
         }
         guard bytes.count >= Self.headers else {
@@ -34,7 +34,7 @@ enum FirstMessage: Equatable {
         let record = Int(bytes[3]) << 8 | Int(bytes[4])
         let message = Int(bytes[6]) << 16 | Int(bytes[7]) << 8 | Int(bytes[8])
         guard message + 4 == record else {
-            self = .stranger
+            self = .foreign
             return
         }
         guard bytes.count >= record + 5 else {
@@ -45,11 +45,11 @@ enum FirstMessage: Equatable {
     }
 
     private static func token(in message: UnsafeRawBufferPointer) -> FirstMessage {
-        guard let first = place(of: suffix, in: message, from: 0) else { return .stranger }
+        guard let first = place(of: suffix, in: message, from: 0) else { return .foreign }
         guard place(of: suffix, in: message, from: first + 1) == nil else { return .undecided }
-        guard first >= GateToken.labelCount else { return .stranger }
+        guard first >= GateToken.labelCount else { return .foreign }
         let name = message[first - GateToken.labelCount..<first + suffix.count]
-        guard name.allSatisfy({ $0 < 0x80 }) else { return .stranger }
+        guard name.allSatisfy({ $0 < 0x80 }) else { return .foreign }
         return .token(String(decoding: name, as: UTF8.self))
     }
 

@@ -36,8 +36,8 @@ actor PeerDirectory {
     private let epoch: UInt64
     /// Another machine announces itself as this device, and began to do so after this one: the others hear that one.
     private(set) var hasTwin = false
-    private var lasting = LastingInstances()
-    private var wideOpenings = WideOpenings()
+    private var pinned = PinnedQueries()
+    private var fullKeyringRetries = FullKeyringRetries()
     private var saved: KnownDevices
     private let (heard, hearing) = AsyncStream<OtherwiseKeyed>.makeStream(
         bufferingPolicy: .bufferingNewest(PeerTable.bound))
@@ -48,7 +48,7 @@ actor PeerDirectory {
     private var expiryTimer: BatonEventLoop.Timer?
     private var reminder: BatonEventLoop.Timer?
     private var saveTimer: BatonEventLoop.Timer?
-    private var wideOpeningTimer: BatonEventLoop.Timer?
+    private var fullKeyringTimer: BatonEventLoop.Timer?
 
     /// - Parameters:
     ///   - epoch: under which this device announces itself; the default is after all that another one could.
@@ -177,8 +177,8 @@ actor PeerDirectory {
         case .record(let instance, let interface, let txt):
             receive(txt, of: instance, interface)
         case .removed(let instance):
-            lasting.remove(instance)
-            wideOpenings.forget(instance)
+            pinned.remove(instance)
+            fullKeyringRetries.forget(instance)
             if table.remove(instance: instance) { changed() }
         case .rotationDue, .registered:
             break
@@ -187,7 +187,7 @@ actor PeerDirectory {
 
     /// Saves what must survive a restart, and ends all watching.
     func stop() async {
-        for timer in [expiryTimer, reminder, saveTimer, wideOpeningTimer] { timer?.cancel() }
+        for timer in [expiryTimer, reminder, saveTimer, fullKeyringTimer] { timer?.cancel() }
         for watcher in watchers.values { watcher.finish() }
         watchers = [:]
         announcements.stop()
@@ -274,7 +274,7 @@ actor PeerDirectory {
     ///
     /// Anybody can put a record there, thousands a second, and each key costs some 30 µs: up to 2 ms for all. A device
     /// that gets other keys begins another name (``Announcer/rotate(to:)``); but what its name has shown may have been
-    /// another one's, which somebody has put there (see ``WideOpenings``).
+    /// another one's, which somebody has put there (see ``FullKeyringRetries``).
     private func open(
         _ txt: [UInt8], of instance: String, _ interface: UInt32
     ) throws(AdvertisementRejection) -> (advertisement: Advertisement, keys: GenerationKeys) {
@@ -286,39 +286,39 @@ actor PeerDirectory {
             return try opener.trying(keys).open(txt)
         } catch {
             guard error == .unopenable else { throw error }
-            guard wideOpenings.admit(.init(instance: instance, interface: interface, txt: txt), at: .now) else {
-                armWideOpening()
+            guard fullKeyringRetries.admit(.init(instance: instance, interface: interface, txt: txt), at: .now) else {
+                armFullKeyringRetry()
                 throw error
             }
         }
         return try opener.open(txt)
     }
 
-    private func armWideOpening() {
-        guard let next = wideOpenings.nextTurn else { return }
-        if wideOpeningTimer == nil {
-            wideOpeningTimer = BatonEventLoop.Timer(on: loop) { [weak self] in
+    private func armFullKeyringRetry() {
+        guard let next = fullKeyringRetries.nextTurn else { return }
+        if fullKeyringTimer == nil {
+            fullKeyringTimer = BatonEventLoop.Timer(on: loop) { [weak self] in
                 self?.assumeIsolated { $0.openWaiting() }
             }
         }
-        if wideOpeningTimer?.isScheduled == false { wideOpeningTimer?.schedule(at: next.nanoseconds) }
+        if fullKeyringTimer?.isScheduled == false { fullKeyringTimer?.schedule(at: next.nanoseconds) }
     }
 
     /// Tries what came too soon after others.
     private func openWaiting() {
-        while let record = wideOpenings.next(at: .now) {
+        while let record = fullKeyringRetries.next(at: .now) {
             receive(record.txt, of: record.instance, record.interface) { () throws(AdvertisementRejection) in
                 try opener.open(record.txt)
             }
         }
-        armWideOpening()
+        armFullKeyringRetry()
     }
 
     /// The keys of the devices that an instance has shown, also where one counts no more for now: it may sleep, or
     /// somebody has taken its record away.
     private func knownKeys(of instance: String) -> [GenerationKeys] {
         let shown = table.keys(shownBy: instance)
-        guard shown.isEmpty, let device = lasting.device(of: instance), let peer = table.peers[device] else {
+        guard shown.isEmpty, let device = pinned.device(of: instance), let peer = table.peers[device] else {
             return shown
         }
         return [peer.keys]
@@ -328,7 +328,7 @@ actor PeerDirectory {
     /// being heard, since anybody can put a bad record under its name, and take the good one away before.
     private func passOver(_ instance: String) {
         guard !knownKeys(of: instance).isEmpty else { return discovery.reject(instance) }
-        if !lasting.contains(instance) { discovery.follow(instance) }
+        if !pinned.contains(instance) { discovery.follow(instance) }
     }
 
     /// A device that nothing has proved shows keys of an older generation: it may be dialled, to catch up, and nothing
@@ -336,8 +336,8 @@ actor PeerDirectory {
     private func receiveOutdated(
         _ opened: (advertisement: Advertisement, keys: GenerationKeys), of instance: String, _ interface: UInt32
     ) {
-        // It takes no lasting query, and is heard again in its turn.
-        if !lasting.contains(instance) { discovery.follow(instance) }
+        // It takes no pinned query, and is heard again in its turn.
+        if !pinned.contains(instance) { discovery.follow(instance) }
         let unixTime = UInt64(Date().timeIntervalSince1970)
         // Anybody can send again what it said at another time, from another place.
         guard replayGuard.admits(outdated: opened.advertisement, unixTime: unixTime) else { return }
@@ -350,7 +350,7 @@ actor PeerDirectory {
 
     /// Says what an instance is worth that has shown an advertisement of the account.
     ///
-    /// Only what is newer takes a lasting query, so that clones take none; what a clone may be and the device itself as
+    /// Only what is newer takes a pinned query, so that clones take none; what a clone may be and the device itself as
     /// well is heard in turn, and what is old is a clone, unless it is the device's own name with an old record of some
     /// cache.
     private func give(_ verdict: ReplayGuard.Verdict, to instance: String, of device: DeviceID) {
@@ -358,23 +358,23 @@ actor PeerDirectory {
         if table.isProved(device) { replayGuard.prove(device) }
         switch verdict {
         case .accepted, .standing:
-            if let displaced = lasting.add(instance, of: device, isProved: table.isProved) {
+            if let displaced = pinned.add(instance, of: device, isProved: table.isProved) {
                 discovery.follow(displaced)
             }
             discovery.keep(instance)
         case .duplicate:
-            // Said again of what has a lasting query: the responder may have been started anew, and all queries with
+            // Said again of what has a pinned query: the responder may have been started anew, and all queries with
             // it; or somebody has taken the record away, and the device has put it back.
-            let isLasting =
-                lasting.contains(instance)
-                || lasting.comeBack(instance, of: device, isProved: table.isProved)
-            if isLasting { discovery.keep(instance) } else { discovery.follow(instance) }
+            let isPinned =
+                pinned.contains(instance)
+                || pinned.restore(instance, of: device, isProved: table.isProved)
+            if isPinned { discovery.keep(instance) } else { discovery.follow(instance) }
         case .expired:
             discovery.follow(instance)
         case .replayed:
             // All that shows a device may be the device, with a record that somebody else has put there.
-            guard !lasting.contains(instance), !table.isAllThatShowsADevice(instance) else { return }
-            if lasting.device(of: instance) != nil { discovery.follow(instance) } else { discovery.reject(instance) }
+            guard !pinned.contains(instance), !table.isAllThatShowsADevice(instance) else { return }
+            if pinned.device(of: instance) != nil { discovery.follow(instance) } else { discovery.reject(instance) }
             // Anybody can send it thousands of times a second: what changes nothing is no news.
             if table.remove(instance: instance) { changed() }
         }

@@ -220,7 +220,7 @@ extension DocumentService {
                 try await writer.begin(missing)
                 upstream.beginReports(every: repeatInterval)
                 let settle: @Sendable () async -> Void = { await stream.settle() }
-                try await withStallWatch(stallDeadline, relenting: settle) { watch in
+                try await withStallWatch(stallDeadline, shortening: settle) { watch in
                     try await receive(stream, into: writer, noting: report, within: watch) {
                         progress(report)
                         try upstream.requireReports()

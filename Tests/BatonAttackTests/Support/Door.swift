@@ -14,7 +14,7 @@ import Testing
 final class Door: Sendable {
     private let loop = EventLoop(name: "door")
     private let listener: Listener
-    let doorkeeper: Doorkeeper
+    let admissionControl: AdmissionControl
 
     /// - Parameters:
     ///   - device: whose door it is.
@@ -24,7 +24,7 @@ final class Door: Sendable {
         of device: TestAccount.Device, _ context: TLSContext, gate: GateKeeper? = nil,
         limits: NodeLimits = NodeLimits(), isSilent: Bool = true
     ) throws {
-        doorkeeper = Doorkeeper(
+        admissionControl = AdmissionControl(
             CurrentAccount(device.account), context: context, gate: gate, limits: limits, isSilent: isSilent, on: loop
         ) { connection in
             // Until it has ended somebody has to hold it.
@@ -34,11 +34,11 @@ final class Door: Sendable {
             }
         }
         listener = try Listener.onAllAddresses(port: 0, on: loop)
-        listener.start { [doorkeeper] in doorkeeper.receive($0) }
+        listener.start { [admissionControl] in admissionControl.receive($0) }
     }
 
     deinit {
-        doorkeeper.close()
+        admissionControl.close()
         listener.close()
     }
 

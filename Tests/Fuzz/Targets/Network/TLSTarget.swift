@@ -62,7 +62,7 @@ enum TLSTarget: FuzzTarget {
         expect(session.admission != nil || written == 0, "\(written) bytes in front of the gate")
         if !isOpen, session.admission != nil, said.first == 22 {
             switch said.withUnsafeBytes({ FirstMessage($0) }) {
-            case .unclear, .stranger: fatalError("somebody was let in who would have been sent away")
+            case .unclear, .foreign: fatalError("somebody was let in who would have been sent away")
             case .token(let name):
                 var gate = freshGate()
                 expect(gate.wouldAdmit(name, uptime: .seconds(2), unixTime: time), "another token is seen: \(name)")
@@ -91,7 +91,7 @@ enum TLSTarget: FuzzTarget {
             let less = min(until - 1, said.count)
             let before = said.withUnsafeBytes { FirstMessage(UnsafeRawBufferPointer(rebasing: $0[..<less])) }
             switch before {
-            case .unclear, .stranger: break
+            case .unclear, .foreign: break
             case .token, .undecided: fatalError("\(before) before all had come")
             }
             count = until

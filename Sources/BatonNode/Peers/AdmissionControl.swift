@@ -6,22 +6,21 @@ import BatonProtocol
 import BatonTLS
 import BatonTransport
 
-/// Looks at the first message of whoever connects, before anything else is spent on him.
+/// Reads the first message of each incoming connection, and admits or closes it.
 ///
-/// Most of those who knock on a port are strangers, so this is cheap: a connection is read where it was accepted,
-/// without a task or a source of events, and is closed there unless the gate admits it. Only one whose first message
-/// has not come whole waits, in a bounded number and for a bounded time; the kernel keeps those that have said nothing
-/// at all, and wakes nobody for less than what is missing of a message of which the length has come. Until he is let in
-/// a visitor stays on the loop that accepted him: two that are woken for each stranger cost twice as much.
+/// Most connections to an open port come from other programs, so this is cheap: a connection is read where it was
+/// accepted, without a task or an event source, and is closed there unless the gate admits it. Only a connection whose
+/// first message is incomplete waits, in a bounded number and for a bounded time. The kernel keeps connections that
+/// have sent nothing, and wakes the loop only when the announced rest of a message has come. A connection stays on the
+/// listeners' loop until it is admitted: waking two loops for each would cost twice as much.
 ///
-/// All who wait have one timer: a Dispatch timer of each would be made, armed and taken away again for every stranger
-/// whose message came in two pieces, and each of that wakes a thread, which costs more than all else that is done for
-/// him.
-final class Doorkeeper: Sendable {
+/// One timer serves all pending connections, since arming a Dispatch timer for each costs more than the rest of the
+/// check.
+final class AdmissionControl: Sendable {
     private struct Waiting {
-        var visitors: [ObjectIdentifier: (visitor: Visitor, until: Instant)] = [:]
+        var connections: [ObjectIdentifier: (connection: PendingConnection, until: Instant)] = [:]
         var byAddress: [IPAddress: Int] = [:]
-        /// Armed for the first whose time is over, or for one that has gone since. Made when someone waits.
+        /// Armed for the earliest deadline, or for one of a connection that is gone. Made when it is first needed.
         var deadline: Timer?
     }
 
@@ -38,12 +37,11 @@ final class Doorkeeper: Sendable {
 
     /// - Parameters:
     ///   - context: has the gate.
-    ///   - gate: the same gate, which is then told where each visitor is, and looks at most of them before TLS does;
+    ///   - gate: the same gate, which then knows each connection's address, and checks most of them before TLS does;
     ///     `nil`, the default, leaves all to TLS.
     ///   - limits: how many may wait and for how long, and those of the connections.
     ///   - budget: what all connections share for what they receive.
-    ///   - isSilent: says nothing to whoever is refused. Every program is; only the tests of attacks see what TLS
-    ///     itself would say.
+    ///   - isSilent: sends nothing to a refused connection. Only the tests of attacks turn it off.
     ///   - loop: that of the listeners.
     ///   - loops: where the connections go on, in turn; `nil`, the default, leaves them on the first loop.
     ///   - admitted: gets each connection that was let in, not started yet; on any loop.
@@ -63,102 +61,106 @@ final class Doorkeeper: Sendable {
         self.admitted = admitted
     }
 
-    /// How many connections wait.
-    var waitingCount: Int { waiting.withLock { $0.visitors.count } }
+    /// The number of pending connections.
+    var waitingCount: Int { waiting.withLock { $0.connections.count } }
 
-    /// Takes a connection that was just accepted. Never blocks.
+    /// Checks a connection that was just accepted. Never blocks.
     func receive(_ socket: Socket) {
-        let visitor = Visitor(socket, context, gate, bound: limits.visitBytes)
-        guard !settle(visitor) else { return }
-        guard enter(visitor) else { return socket.close() }
-        socket.start(onReadable: { [weak self] in _ = self?.settle(visitor) }, onWritable: {})
+        let connection = PendingConnection(socket, context, gate, bound: limits.firstMessageBytes)
+        guard !decide(connection) else { return }
+        guard add(connection) else { return socket.close() }
+        socket.start(onReadable: { [weak self] in _ = self?.decide(connection) }, onWritable: {})
     }
 
-    /// Closes those who wait.
+    /// Closes all pending connections.
     func close() {
-        expel(waiting.withLock { $0.visitors.values.map(\.visitor) })
+        close(waiting.withLock { $0.connections.values.map(\.connection) })
     }
 
-    /// Closes those who have waited for too long, and wakes up again for the next.
-    private func expelLate() {
+    /// Closes the connections whose deadline has passed, and arms the timer for the next.
+    private func closeExpired() {
         let now = Instant.now
-        expel(
+        close(
             waiting.withLock { waiting in
-                let next = waiting.visitors.values.map(\.until).filter { $0 > now }.min()
+                let next = waiting.connections.values.map(\.until).filter { $0 > now }.min()
                 if let next { waiting.deadline?.schedule(at: next.nanoseconds) }
-                return waiting.visitors.values.filter { $0.until <= now }.map(\.visitor)
+                return waiting.connections.values.filter { $0.until <= now }.map(\.connection)
             })
     }
 
-    private func expel(_ visitors: [Visitor]) {
-        guard !visitors.isEmpty else { return }
+    private func close(_ connections: [PendingConnection]) {
+        guard !connections.isEmpty else { return }
         loop.execute {
-            // Who was admitted meanwhile has another owner.
-            for visitor in visitors where self.waiting.withLock({ $0.visitors[ObjectIdentifier(visitor)] != nil }) {
-                self.dismiss(visitor)
+            // An admitted connection has another owner by now.
+            for connection in connections
+            where self.waiting.withLock({ $0.connections[ObjectIdentifier(connection)] != nil }) {
+                self.reject(connection)
             }
         }
     }
 
-    /// Lets a visitor in or out, if it is clear by now which.
-    private func settle(_ visitor: Visitor) -> Bool {
-        switch visitor.listen() {
+    /// Reads what has come, and admits or closes the connection if that is enough.
+    ///
+    /// - Returns: `false` while more has to come.
+    private func decide(_ connection: PendingConnection) -> Bool {
+        switch connection.read() {
         case .unclear:
             return false
         case .refused:
-            if !isSilent { visitor.sayWhy() }
-            dismiss(visitor)
+            if !isSilent { connection.sendAlert() }
+            reject(connection)
         case .admitted(let session):
-            admit(visitor, session)
+            admit(connection, session)
         }
         return true
     }
 
-    private func admit(_ visitor: Visitor, _ session: sending TLSSession) {
+    private func admit(_ connection: PendingConnection, _ session: sending TLSSession) {
         let loop = loops?.next() ?? loop
-        guard let socket = try? visitor.socket.moved(to: loop) else { return dismiss(visitor) }
-        leave(visitor)
+        guard let socket = try? connection.socket.moved(to: loop) else { return reject(connection) }
+        remove(connection)
         admitted(
             Connection(
                 socket: socket, channel: TLSChannel(session, isClient: false), role: .acceptor, limits: limits.session,
                 revocationNumber: account.value.state.revision, budget: budget, on: loop))
     }
 
-    private func dismiss(_ visitor: Visitor) {
-        visitor.socket.close()
-        leave(visitor)
+    private func reject(_ connection: PendingConnection) {
+        connection.socket.close()
+        remove(connection)
     }
 
-    private func enter(_ visitor: Visitor) -> Bool {
+    private func add(_ connection: PendingConnection) -> Bool {
         waiting.withLock { waiting in
-            guard waiting.visitors.count < limits.visitors else { return false }
-            if let address = visitor.address {
-                guard waiting.byAddress[address, default: 0] < limits.visitorsPerAddress else { return false }
-                waiting.byAddress[address, default: 0] += 1
+            guard waiting.connections.count < limits.pendingConnections else { return false }
+            if let address = connection.address {
+                let count = waiting.byAddress[address, default: 0]
+                guard count < limits.pendingConnectionsPerAddress else { return false }
+                waiting.byAddress[address] = count + 1
             }
-            let until = Instant.now + limits.visitDeadline
-            waiting.visitors[ObjectIdentifier(visitor)] = (visitor, until)
-            // Who came before waits no longer than this one: an armed timer is early enough.
-            let deadline = waiting.deadline ?? Timer(on: loop) { [weak self] in self?.expelLate() }
+            let until = Instant.now + limits.admissionDeadline
+            waiting.connections[ObjectIdentifier(connection)] = (connection, until)
+            // All have the same deadline, so an armed timer is early enough.
+            let deadline = waiting.deadline ?? Timer(on: loop) { [weak self] in self?.closeExpired() }
             waiting.deadline = deadline
             if !deadline.isScheduled { deadline.schedule(at: until.nanoseconds) }
             return true
         }
     }
 
-    private func leave(_ visitor: Visitor) {
+    private func remove(_ connection: PendingConnection) {
         waiting.withLock { waiting in
-            guard waiting.visitors.removeValue(forKey: ObjectIdentifier(visitor)) != nil else { return }
-            guard let address = visitor.address, let count = waiting.byAddress[address] else { return }
+            guard waiting.connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+            guard let address = connection.address, let count = waiting.byAddress[address] else { return }
             waiting.byAddress[address] = count > 1 ? count - 1 : nil
         }
     }
 }
 
-/// A connection that has not shown yet whether it is one of the account's.
+/// A connection whose first message is not complete yet.
 ///
-/// Used on the loop that accepted it.
-private final class Visitor: @unchecked Sendable {  // reason: confined to one loop, as said above
+/// Used only on the loop that accepted it.
+private final class PendingConnection: @unchecked Sendable {  // reason: confined to one loop, as said above
     enum Verdict {
         case unclear
         case refused
@@ -169,12 +171,12 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
     let address: IPAddress?
     private let context: TLSContext
     private let gate: GateKeeper?
-    /// Made when TLS is needed, which is for few.
+    /// Made only if the first message passes the checks before TLS.
     private var session: TLSSession?
-    /// The most that is read of a first message, in bytes.
+    /// The most bytes that are read of a first message.
     private let bound: Int
     private var received = 0
-    /// What came before TLS was needed, where that was not all at once.
+    /// The start of a first message that came in several pieces.
     private var kept: [UInt8] = []
 
     init(_ socket: Socket, _ context: TLSContext, _ gate: GateKeeper?, bound: Int) {
@@ -185,18 +187,18 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
         address = socket.remoteAddress.ipAddress
     }
 
-    /// Reads what has come, and judges it.
-    func listen() -> Verdict {
+    /// Reads what has come, and checks it.
+    func read() -> Verdict {
         withUnsafeTemporaryAllocation(byteCount: 2048, alignment: 16) { buffer in
             do {
                 while received < bound {
                     switch try socket.read(into: buffer) {
                     case .bytes(let count):
                         received += count
-                        let verdict = try hear(
+                        let verdict = try inspect(
                             UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count]))
                         if let verdict { return verdict }
-                        // There was no more than that: to ask would be a call for each stranger.
+                        // A short read has emptied the socket: another would only return EAGAIN.
                         if count < buffer.count, received < bound { return .unclear }
                     case .wouldBlock:
                         return .unclear
@@ -205,15 +207,15 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
                     }
                 }
             } catch {
-                // It does not matter why: whoever it is gets no answer.
+                // Every error refuses the connection.
             }
             return .refused
         }
     }
 
     /// - Returns: `nil` while it is unclear.
-    private func hear(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> Verdict? {
-        guard session == nil, let gate else { return try hand(bytes) }
+    private func inspect(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> Verdict? {
+        guard session == nil, let gate else { return try passToTLS(bytes) }
         if !kept.isEmpty { kept += bytes }
         let message = kept.isEmpty ? FirstMessage(bytes) : kept.withUnsafeBytes { FirstMessage($0) }
         switch message {
@@ -221,19 +223,18 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
             if kept.isEmpty { kept += bytes }
             socket.awaitBytes(min(count, bound) - received)
             return nil
-        case .stranger: return .refused
+        case .foreign: return .refused
         case .token(let name): guard gate.wouldAdmit(name, from: address) else { return .refused }
         case .undecided: break
         }
-        guard !kept.isEmpty else { return try hand(bytes) }
+        guard !kept.isEmpty else { return try passToTLS(bytes) }
         let all = kept
         kept = []
         socket.awaitBytes(1)
-        return try all.withUnsafeBufferPointer { (all) throws(TLSError) in try hand(UnsafeRawBufferPointer(all)) }
+        return try all.withUnsafeBufferPointer { (all) throws(TLSError) in try passToTLS(UnsafeRawBufferPointer(all)) }
     }
 
-    /// Hands bytes to TLS.
-    private func hand(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> Verdict? {
+    private func passToTLS(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> Verdict? {
         let session: TLSSession
         if let made = self.session { session = made } else { session = try makeSession() }
         self.session = session
@@ -247,8 +248,8 @@ private final class Visitor: @unchecked Sendable {  // reason: confined to one l
         return try TLSSession(server: context, gate: { [address] in gate.admit($0, from: address) })
     }
 
-    /// Sends what TLS has to say to a first message that it cannot take: an alert.
-    func sayWhy() {
+    /// Sends the alert with which TLS answers a bad first message.
+    func sendAlert() {
         guard let session else { return }
         withUnsafeTemporaryAllocation(byteCount: 2048, alignment: 16) { buffer in
             let alert = UnsafeRawBufferPointer(rebasing: buffer[..<session.nextOutput(into: buffer)])

@@ -2,39 +2,40 @@
 
 import BatonProtocol
 
-/// Says which records are tried with all keys of the account that do not open with those of the device that their name
-/// has shown, and keeps those whose turn has not come: a pure value, told the time.
+/// Decides which records are tried with every key of the account, after the keys that their instance name suggests did
+/// not open them. Keeps records that came too early. A pure value, told the time.
 ///
-/// Anybody can put a record there. Were none tried, one packet would do to hide a device: the record of another one,
-/// copied under the name of a device that has slept through a revocation before that one is heard. Were all tried, he
-/// who sends thousands a second would have them cost up to 2 ms each. And were those lost that come too soon, one
-/// packet just before the device's would do again, since nobody says the same twice. So whoever floods can keep a
-/// device from being found for as long as he does, and whoever sends a few packets cannot.
-struct WideOpenings {
-    /// What came under a name.
+/// - If no record were tried with all keys, one packet could hide a device: a copy of another device's record under the
+///   name of a device that slept through a revocation.
+/// - If every record were tried, an attacker who sends thousands a second would cost up to 2 ms of CPU for each.
+/// - If early records were dropped, one packet just before the device's own would hide it.
+///
+/// So a flood can hide a device while it lasts, and a few packets cannot.
+struct FullKeyringRetries {
+    /// A record that came under an instance name.
     struct Record: Equatable {
         let instance: String
         let interface: UInt32
         let txt: [UInt8]
     }
 
-    /// A name is tried once in it.
+    /// The time in which a name is tried once.
     static var interval: Duration { .seconds(1) }
-    /// Names that are tried within it: 40 ms of a second at the most.
+    /// Names that are tried within ``interval``: at most 40 ms of CPU a second.
     static var bound: Int { 20 }
-    /// Records that wait for their turn under one name. One more is passed over.
+    /// Records of one name that wait for their turn. One more is dropped.
     static var waitingOfOne: Int { 4 }
-    /// Records that wait in all, of some 1,200 bytes at the most.
+    /// Records that wait in all, of at most 1,200 bytes each.
     static var waitingBound: Int { 64 }
 
-    /// The names that were tried within the last interval, the one tried last comes last.
+    /// The names that were tried within the last interval, oldest first.
     private var tried: [(name: String, at: Instant)] = []
-    /// What came first comes first.
+    /// In the order of arrival.
     private var waiting: [Record] = []
 
-    /// A record has come.
+    /// Registers a record that has come.
     ///
-    /// - Returns: whether it is tried now; where not, it may have its turn later.
+    /// - Returns: whether to try it now. If not, it may wait for its turn.
     mutating func admit(_ record: Record, at now: Instant) -> Bool {
         forgetTried(at: now)
         if waiting.allSatisfy({ $0.instance != record.instance && !isFree($0.instance) }), isFree(record.instance) {
@@ -48,7 +49,7 @@ struct WideOpenings {
         return false
     }
 
-    /// Takes the next one of those whose turn has come, to be tried.
+    /// Removes and returns the next record whose turn has come.
     mutating func next(at now: Instant) -> Record? {
         forgetTried(at: now)
         guard let index = waiting.firstIndex(where: { isFree($0.instance) }) else { return nil }
@@ -56,12 +57,12 @@ struct WideOpenings {
         return waiting.remove(at: index)
     }
 
-    /// When the next turn comes; nil where nothing waits.
+    /// The time of the next turn; `nil` if nothing waits.
     var nextTurn: Instant? {
         waiting.isEmpty ? nil : tried.first.map { $0.at + Self.interval } ?? Instant(nanoseconds: 0)
     }
 
-    /// What came under a name is said no more.
+    /// Drops the waiting records of a name.
     mutating func forget(_ instance: String) { waiting.removeAll { $0.instance == instance } }
 
     private mutating func forgetTried(at now: Instant) { tried.removeAll { now - $0.at >= Self.interval } }

@@ -6,20 +6,20 @@ import Testing
 @testable import BatonNode
 
 @Suite("Records that are tried with all keys")
-struct WideOpeningsTests {
+struct FullKeyringRetriesTests {
     private static let start = Instant(nanoseconds: 5_000_000_000)
 
     /// Openings, told the time since the start.
     private final class Line {
-        var openings = WideOpenings()
+        var openings = FullKeyringRetries()
 
         func admits(_ name: String, _ number: UInt8 = 0, after time: Duration) -> Bool {
-            openings.admit(.init(instance: name, interface: 1, txt: [number]), at: WideOpeningsTests.start + time)
+            openings.admit(.init(instance: name, interface: 1, txt: [number]), at: FullKeyringRetriesTests.start + time)
         }
 
         /// The next one of those that wait.
         func next(after time: Duration) -> String? {
-            openings.next(at: WideOpeningsTests.start + time).map { "\($0.instance)\($0.txt[0])" }
+            openings.next(at: FullKeyringRetriesTests.start + time).map { "\($0.instance)\($0.txt[0])" }
         }
     }
 
@@ -39,9 +39,9 @@ struct WideOpeningsTests {
 
     @Test("Twenty a second in all, the one that came first before the others")
     func ofAll() {
-        #expect(WideOpenings.bound == 20)
+        #expect(FullKeyringRetries.bound == 20)
         let line = Line()
-        for number in 0..<WideOpenings.bound {
+        for number in 0..<FullKeyringRetries.bound {
             #expect(line.admits("\(number)", after: .milliseconds(number)))
         }
         for name in ["late", "later"] { #expect(!line.admits(name, after: .milliseconds(999))) }
@@ -56,12 +56,12 @@ struct WideOpeningsTests {
             if line.next(after: time) != nil { tried += 1 }
             if line.admits("\(moment)", after: time) { tried += 1 }
         }
-        #expect(tried == 10 * WideOpenings.bound)
+        #expect(tried == 10 * FullKeyringRetries.bound)
     }
 
     @Test("So many wait, of one name and in all, and none of them twice")
     func waiting() {
-        #expect(WideOpenings.waitingOfOne == 4 && WideOpenings.waitingBound == 64)
+        #expect(FullKeyringRetries.waitingOfOne == 4 && FullKeyringRetries.waitingBound == 64)
         func waiting(_ comes: (Line) -> Void) -> [String] {
             let line = Line()
             comes(line)
@@ -74,7 +74,7 @@ struct WideOpeningsTests {
         let ofAll = waiting { line in
             for number in 0..<100 { for byte in 0..<UInt8(3) { _ = line.admits("\(number)", byte, after: .zero) } }
         }
-        #expect(ofAll.count == WideOpenings.waitingBound)
+        #expect(ofAll.count == FullKeyringRetries.waitingBound)
         let gone = waiting { line in
             for name in ["a", "b"] { for byte in 0..<UInt8(2) { _ = line.admits(name, byte, after: .zero) } }
             line.openings.forget("a")

@@ -12,7 +12,7 @@ import Testing
 
 /// The door of a node, with real sockets and real TLS.
 @Suite("The door", .timeLimit(.minutes(3)))
-struct DoorkeeperTests {
+struct AdmissionControlTests {
     private let account: TestAccount
     /// Leaves all to TLS.
     private let door: Door
@@ -27,7 +27,7 @@ struct DoorkeeperTests {
         gate.beginPeriod(nonce: nonce, keys: account.devices[0].account.currentKeys)
         // Whoever is counted has to stay until he has been, however busy the machine is.
         var limits = NodeLimits()
-        limits.visitDeadline = .seconds(3600)
+        limits.admissionDeadline = .seconds(3600)
         door = try Door(current, Self.context(account.devices[0]) { gate.admit($0) }, limits)
         watchful = try Door(current, Self.context(account.devices[0]) { _ in nil }, limits, gate: gate)
     }
@@ -36,7 +36,7 @@ struct DoorkeeperTests {
     private final class Door: Sendable {
         private let loop = EventLoop(name: "door")
         private let listener: Listener
-        let doorkeeper: Doorkeeper
+        let admissionControl: AdmissionControl
         let admitted: AsyncStream<Connection>
 
         init(
@@ -45,12 +45,12 @@ struct DoorkeeperTests {
         ) throws {
             let (admitted, continuation) = AsyncStream<Connection>.makeStream()
             self.admitted = admitted
-            let doorkeeper = Doorkeeper(account, context: context, gate: gate, limits: limits, on: loop) {
+            let admissionControl = AdmissionControl(account, context: context, gate: gate, limits: limits, on: loop) {
                 continuation.yield($0)
             }
-            self.doorkeeper = doorkeeper
+            self.admissionControl = admissionControl
             listener = try Listener.onAllAddresses(port: 0, on: loop)
-            listener.start { doorkeeper.receive($0) }
+            listener.start { admissionControl.receive($0) }
         }
 
         deinit { listener.close() }
@@ -120,7 +120,7 @@ struct DoorkeeperTests {
             try await eventually("it is answered", within: .seconds(60)) {
                 if case .bytes? = try? socket.read(into: scratch) { true } else { false }
             }
-            try await eventually("nobody waits", within: .seconds(60)) { door.doorkeeper.waitingCount == 0 }
+            try await eventually("nobody waits", within: .seconds(60)) { door.admissionControl.waitingCount == 0 }
             // However little comes now is heard at once: this is the header of no record.
             try send([0, 0, 0, 0, 0], on: socket)
             _ = try await Self.answer(on: socket)
@@ -150,7 +150,7 @@ struct DoorkeeperTests {
             #expect(try await Self.answer(on: socket) == 0)
         }
         // The last one sees its connection closed a moment before it is counted no more.
-        try await eventually("nobody waits", within: .seconds(60)) { door.doorkeeper.waitingCount == 0 }
+        try await eventually("nobody waits", within: .seconds(60)) { door.admissionControl.waitingCount == 0 }
     }
 
     @Test("So many bytes of a first message are waited for, and with one more it is too long")
@@ -159,18 +159,18 @@ struct DoorkeeperTests {
         let start: [UInt8] = [22, 3, 1, 0x40, 0, 1, 0, 0x3F, 0xFC]
         for door in [door, watchful] {
             let socket = try await door.connect()
-            let rest = NodeLimits().visitBytes - 1 - start.count
-            #expect(NodeLimits().visitBytes == 16 << 10)
+            let rest = NodeLimits().firstMessageBytes - 1 - start.count
+            #expect(NodeLimits().firstMessageBytes == 16 << 10)
             try send(start + [UInt8](repeating: 0, count: rest), on: socket)
-            try await eventually("it waits", within: .seconds(60)) { door.doorkeeper.waitingCount == 1 }
+            try await eventually("it waits", within: .seconds(60)) { door.admissionControl.waitingCount == 1 }
             // Another one has come and gone meanwhile, which takes the door at least as long as reading on would.
             let other = try await door.connect()
             try send(Array("GET /".utf8), on: other)
             #expect(try await Self.answer(on: other) == 0)
-            #expect(door.doorkeeper.waitingCount == 1)
+            #expect(door.admissionControl.waitingCount == 1)
             try send([0], on: socket)
             #expect(try await Self.answer(on: socket) == 0)
-            try await eventually("nobody waits", within: .seconds(60)) { door.doorkeeper.waitingCount == 0 }
+            try await eventually("nobody waits", within: .seconds(60)) { door.admissionControl.waitingCount == 0 }
         }
     }
 
@@ -180,7 +180,7 @@ struct DoorkeeperTests {
         let gate = GateKeeper(of: account.devices[0].id, crowded: { Issue.record("another period was asked for") })
         gate.beginPeriod(nonce: nonce, keys: account.devices[0].account.currentKeys)
         var limits = NodeLimits()
-        limits.visitDeadline = .seconds(3600)
+        limits.admissionDeadline = .seconds(3600)
         let door = try Door(current, Self.context(account.devices[0]) { _ in nil }, limits, gate: gate)
         var arrivals = door.admitted.makeAsyncIterator()
         let socket = try await door.connect()
@@ -199,38 +199,38 @@ struct DoorkeeperTests {
     func bounded() async throws {
         let half = Array(try hello(token).prefix(40))
         var waiting: [Socket] = []
-        for number in 1...NodeLimits().visitorsPerAddress {
+        for number in 1...NodeLimits().pendingConnectionsPerAddress {
             let socket = try await door.connect()
             try send(half, on: socket)
             waiting.append(socket)
-            try await eventually("it waits", within: .seconds(60)) { door.doorkeeper.waitingCount == number }
+            try await eventually("it waits", within: .seconds(60)) { door.admissionControl.waitingCount == number }
         }
         let oneMore = try await door.connect()
         try send(half, on: oneMore)
         #expect(try await Self.answer(on: oneMore) == 0)
-        #expect(door.doorkeeper.waitingCount == NodeLimits().visitorsPerAddress)
+        #expect(door.admissionControl.waitingCount == NodeLimits().pendingConnectionsPerAddress)
         waiting.removeFirst().close()
         try await eventually("one has gone", within: .seconds(60)) {
-            door.doorkeeper.waitingCount == NodeLimits().visitorsPerAddress - 1
+            door.admissionControl.waitingCount == NodeLimits().pendingConnectionsPerAddress - 1
         }
-        door.doorkeeper.close()
+        door.admissionControl.close()
 
         var limits = NodeLimits()
-        #expect(limits.visitDeadline == .seconds(5))
-        limits.visitDeadline = .milliseconds(200)
+        #expect(limits.admissionDeadline == .seconds(5))
+        limits.admissionDeadline = .milliseconds(200)
         let brief = try Door(
             CurrentAccount(account.devices[0].account), Self.context(account.devices[0]) { _ in 0 }, limits)
         let socket = try await brief.connect()
         try send(half, on: socket)
         #expect(try await Self.answer(on: socket) == 0)
-        try await eventually("nobody waits", within: .seconds(60)) { brief.doorkeeper.waitingCount == 0 }
+        try await eventually("nobody waits", within: .seconds(60)) { brief.admissionControl.waitingCount == 0 }
     }
 
     @Test("Each of those who wait has all of its time and no more, whoever came before and whoever has gone")
     func deadlines() async throws {
         var limits = NodeLimits()
-        limits.visitDeadline = .milliseconds(400)
-        limits.visitorsPerAddress = 16
+        limits.admissionDeadline = .milliseconds(400)
+        limits.pendingConnectionsPerAddress = 16
         let door = try Door(
             CurrentAccount(account.devices[0].account), Self.context(account.devices[0]) { _ in 0 }, limits)
         let half = Array(try hello(token).prefix(40))
@@ -243,7 +243,7 @@ struct DoorkeeperTests {
                 // The first, whose time it is that is looked at next, and one in the middle do not stay.
                 if number % 3 == 1 {
                     try await eventually("it waits, or its time is over", within: .seconds(60)) {
-                        door.doorkeeper.waitingCount > 0 || clock.now - began > limits.visitDeadline
+                        door.admissionControl.waitingCount > 0 || clock.now - began > limits.admissionDeadline
                     }
                     socket.close()
                     continue
@@ -251,57 +251,57 @@ struct DoorkeeperTests {
                 group.addTask { [limits] in
                     let count = try await Self.answer(on: socket)
                     #expect(count == 0)
-                    #expect(clock.now - began >= limits.visitDeadline)
+                    #expect(clock.now - began >= limits.admissionDeadline)
                 }
                 // All come before it is looked for the first time who has been here for too long.
                 try await eventually("the next one comes a while later", within: .seconds(60)) {
-                    clock.now - began > limits.visitDeadline / 8
+                    clock.now - began > limits.admissionDeadline / 8
                 }
             }
             try await group.waitForAll()
         }
-        try await eventually("nobody waits", within: .seconds(60)) { door.doorkeeper.waitingCount == 0 }
+        try await eventually("nobody waits", within: .seconds(60)) { door.admissionControl.waitingCount == 0 }
     }
 
     @Test("Those who say half of it are bounded in all as well")
     func boundedInAll() async throws {
         var limits = NodeLimits()
-        limits.visitors = 3
-        limits.visitorsPerAddress = 16
-        limits.visitDeadline = .seconds(3600)
+        limits.pendingConnections = 3
+        limits.pendingConnectionsPerAddress = 16
+        limits.admissionDeadline = .seconds(3600)
         let door = try Door(
             CurrentAccount(account.devices[0].account), Self.context(account.devices[0]) { _ in 0 }, limits)
         let half = Array(try hello(token).prefix(40))
         var waiting: [Socket] = []
-        for number in 1...limits.visitors {
+        for number in 1...limits.pendingConnections {
             let socket = try await door.connect()
             try send(half, on: socket)
             waiting.append(socket)
-            try await eventually("it waits", within: .seconds(60)) { door.doorkeeper.waitingCount == number }
+            try await eventually("it waits", within: .seconds(60)) { door.admissionControl.waitingCount == number }
         }
         let oneMore = try await door.connect()
         try send(half, on: oneMore)
         #expect(try await Self.answer(on: oneMore) == 0)
-        #expect(door.doorkeeper.waitingCount == limits.visitors)
+        #expect(door.admissionControl.waitingCount == limits.pendingConnections)
         waiting.removeFirst().close()
         try await eventually("one has gone", within: .seconds(60)) {
-            door.doorkeeper.waitingCount == limits.visitors - 1
+            door.admissionControl.waitingCount == limits.pendingConnections - 1
         }
         let next = try await door.connect()
         try send(half, on: next)
         try await eventually("another waits", within: .seconds(60)) {
-            door.doorkeeper.waitingCount == limits.visitors
+            door.admissionControl.waitingCount == limits.pendingConnections
         }
-        door.doorkeeper.close()
+        door.admissionControl.close()
     }
 
     @Test("A door that is closed keeps nobody waiting")
     func closed() async throws {
         let socket = try await door.connect()
         try send(Array(try hello(token).prefix(40)), on: socket)
-        try await eventually("it waits", within: .seconds(60)) { door.doorkeeper.waitingCount == 1 }
-        door.doorkeeper.close()
+        try await eventually("it waits", within: .seconds(60)) { door.admissionControl.waitingCount == 1 }
+        door.admissionControl.close()
         #expect(try await Self.answer(on: socket) == 0)
-        try await eventually("nobody waits", within: .seconds(60)) { door.doorkeeper.waitingCount == 0 }
+        try await eventually("nobody waits", within: .seconds(60)) { door.admissionControl.waitingCount == 0 }
     }
 }

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import BatonAccount
+import BatonTestSupport
+import Testing
+
+@testable import BatonNode
+
+@Suite("Instances with a pinned query")
+struct PinnedQueriesTests {
+    private let devices: [DeviceID]
+
+    init() throws {
+        devices = try TestAccount(devices: 2).devices.map(\.id)
+    }
+
+    private func proved(_ device: DeviceID) -> Bool { true }
+
+    @Test("A device has so many, and the one that was first longest ago makes room")
+    func bounded() {
+        var pinned = PinnedQueries()
+        #expect(pinned.add("elsewhere", of: devices[1], isProved: proved) == nil)
+        for number in 0..<PinnedQueries.boundPerDevice {
+            #expect(pinned.add("\(number)", of: devices[0], isProved: proved) == nil)
+        }
+        // First again: it is no longer the one that was first longest ago.
+        #expect(pinned.add("0", of: devices[0], isProved: proved) == nil)
+        #expect(pinned.add("new", of: devices[0], isProved: proved) == "1")
+        #expect(pinned.contains("0") && pinned.contains("new") && !pinned.contains("1"))
+        #expect(pinned.contains("elsewhere"))
+    }
+
+    @Test("An instance that has gone makes room, and one that is of another device now is of that one alone")
+    func leaving() {
+        var pinned = PinnedQueries()
+        for number in 0..<PinnedQueries.boundPerDevice {
+            _ = pinned.add("\(number)", of: devices[0], isProved: proved)
+        }
+        pinned.remove("2")
+        #expect(!pinned.contains("2") && pinned.add("new", of: devices[0], isProved: proved) == nil)
+        #expect(pinned.add("new", of: devices[1], isProved: proved) == nil)
+        #expect(pinned.add("another", of: devices[0], isProved: proved) == nil)
+    }
+
+    @Test("Of instances that have gone it is known whose they were: of so many of a device, and of so many in all")
+    func gone() {
+        var pinned = PinnedQueries()
+        func goAway(_ name: String, of device: DeviceID) {
+            _ = pinned.add(name, of: device, isProved: proved)
+            pinned.remove(name)
+        }
+        pinned.remove("never there")
+        #expect(pinned.device(of: "never there") == nil)
+        for number in 0...PinnedQueries.boundPerDevice { goAway("\(number)", of: devices[0]) }
+        #expect(pinned.device(of: "0") == nil)
+        #expect(pinned.device(of: "1") == devices[0] && !pinned.contains("1"))
+        _ = pinned.add("1", of: devices[1], isProved: proved)
+        #expect(pinned.device(of: "1") == devices[1] && pinned.contains("1"))
+        let others = (1..<PinnedQueries.boundGone).map { number in
+            DeviceID(ed25519PublicKey: (0..<32).map { UInt8(truncatingIfNeeded: $0 * number) })
+        }
+        for (number, other) in others.enumerated() { goAway("other \(number)", of: other) }
+        #expect(pinned.device(of: "other 0") == others[0] && pinned.device(of: "4") == devices[0])
+        goAway("last", of: devices[1])
+        #expect(pinned.device(of: "4") == nil && pinned.device(of: "other 0") == others[0])
+    }
+
+    @Test("An instance that has gone comes back where it shows its own device, and displaces no other")
+    func comingBack() {
+        var pinned = PinnedQueries()
+        func restore(_ name: String, of device: DeviceID) -> Bool {
+            pinned.restore(name, of: device, isProved: proved)
+        }
+        #expect(!restore("0", of: devices[0]))
+        _ = pinned.add("0", of: devices[0], isProved: proved)
+        pinned.remove("0")
+        #expect(!restore("0", of: devices[1]) && !pinned.contains("0"))
+        #expect(restore("0", of: devices[0]) && pinned.contains("0"))
+        pinned.remove("0")
+        for number in 1...PinnedQueries.boundPerDevice {
+            _ = pinned.add("\(number)", of: devices[0], isProved: proved)
+        }
+        #expect(!restore("0", of: devices[0]) && !pinned.contains("0") && pinned.contains("1"))
+        #expect(pinned.device(of: "0") == devices[0])
+        pinned.remove("1")
+        #expect(restore("0", of: devices[0]) && pinned.contains("0"))
+    }
+
+    @Test("Devices that no connection has shown have so many together, and take none from those that one has")
+    func unproved() {
+        var pinned = PinnedQueries()
+        let honest = devices[0]
+        func isProved(_ device: DeviceID) -> Bool { device == honest }
+        #expect(pinned.add("honest", of: honest, isProved: isProved) == nil)
+        let displaced = (0..<300).compactMap { number in
+            let invented = DeviceID(ed25519PublicKey: (0..<32).map { _ in UInt8.random(in: 0...255) })
+            return pinned.add("\(number)", of: invented, isProved: isProved)
+        }
+        #expect(displaced == (0..<300 - PinnedQueries.boundUnproved).map { "\($0)" })
+        #expect(pinned.contains("honest") && pinned.contains("299") && !pinned.contains("0"))
+        // Its next name has a place as well.
+        #expect(pinned.add("next", of: honest, isProved: isProved) == nil)
+    }
+}
