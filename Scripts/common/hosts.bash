@@ -15,21 +15,8 @@ hosts_base() { echo "${TMPDIR:-/var/tmp}"; }
 # Why lab hosts are not possible here; nothing when they are.
 lab_refusal() { "$lab" check 2>&1 || true; }
 
-# Whether an ordinary user may make lab hosts here, in a user namespace of its own.
-may_unshare() { unshare --user --map-root-user "$lab" check >/dev/null 2>&1; }
-
-# Starts the script again with the rights of root over namespaces of its own, and over nothing else. Only one user id
-# exists there, so the users that D-Bus and Avahi look for are that one.
-become_root_of_namespaces() { # COMMAND...
-    # shellcheck disable=SC2016 # the inner shell expands it
-    exec unshare --user --map-root-user --mount bash -c '
-        users=$(mktemp) groups=$(mktemp)
-        sed -E "s/^(avahi|messagebus):([^:]*):[0-9]+:[0-9]+:/\1:\2:0:0:/" /etc/passwd >"$users"
-        sed -E "s/^(avahi|messagebus|netdev):([^:]*):[0-9]+:/\1:\2:0:/" /etc/group >"$groups"
-        mount --bind "$users" /etc/passwd && mount --bind "$groups" /etc/group
-        rm -f "$users" "$groups"
-        exec "$@"' unshare "$@"
-}
+# Whether a user without root can make lab hosts here, in a user namespace.
+may_enter() { "$lab" enter "$lab" check >/dev/null 2>&1; }
 
 hosts_up_lab() { # COUNT
     export BATON_LAB_FOLDER

@@ -5,9 +5,7 @@ import Foundation
 import Testing
 
 /// The attacks that need a network: real nodes, real Avahi, and an attacker on the same link. One lab at a time.
-@Suite(
-    "Attacks on a network", .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"),
-    .timeLimit(.minutes(5)))
+@Suite("Attacks on a network", .serialized, .lab, .timeLimit(.minutes(5)))
 struct LabAttackTests {
     /// A host of the attacker's, on the link of the others and of no account.
     private static let stranger = 3

@@ -38,7 +38,7 @@ extension LabAttackTests {
 
         /// The number that the issue of it gives, under 100 µs, is that of an optimised program: `Scripts/benchmark
         /// gate` measures it and fails above. Here the same program is compared with itself.
-        @Test("What a stranger's connection costs")
+        @Test("What a stranger's connection costs", .nightly)
         func cost() async throws {
             let lab = try await HandoffLab(["laptop", "stranger"], members: 1)
             defer { lab.down() }

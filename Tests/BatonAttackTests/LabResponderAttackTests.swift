@@ -26,7 +26,7 @@ extension LabAttackTests {
         private static let boundOfProbing = Holdings(
             threads: 16 + PinnedQueries.boundPerDevice + 36, descriptors: 20 * 5 + 160, kibibytes: 64 << 10)
 
-        @Test("A thousand bogus instances and five hundred clones of a real advertisement")
+        @Test("A thousand bogus instances and five hundred clones of a real advertisement", .nightly)
         func flood() async throws {
             let lab = try await HandoffLab(["laptop", "desktop", "stranger"], members: 2)
             defer { lab.down() }
@@ -104,7 +104,7 @@ extension LabAttackTests {
         ///
         /// Not counted as an attack: the defence is how turns are given, which `nextName()` takes away and
         /// `QueryBudgetTests` follow in simulated time.
-        @Test("A device that was announced in the middle of 1,500 names, and a node that starts after them")
+        @Test("A device that was announced in the middle of 1,500 names, and a node that starts after them", .nightly)
         func startedInTheFlood() async throws {
             let lab = try await HandoffLab(["laptop", "desktop", "stranger"], members: 2)
             defer { lab.down() }
@@ -139,7 +139,7 @@ extension LabAttackTests {
         }
 
         /// The one defence is that who looks at an instance makes room for the next.
-        @Test("Five hundred clones, and the device under its next name")
+        @Test("Five hundred clones, and the device under its next name", .nightly)
         func nextName() async throws {
             try await attack("500 clones keep a device from being heard under its next name") { defence in
                 let lab = try await HandoffLab(["laptop", "desktop", "stranger"], members: 2)

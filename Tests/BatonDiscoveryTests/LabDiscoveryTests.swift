@@ -5,7 +5,7 @@ import Foundation
 import Testing
 
 /// Two hosts with real Avahi daemons, and the real library between them.
-@Suite(.enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(5)))
+@Suite(.lab, .timeLimit(.minutes(5)))
 struct LabDiscoveryTests {
     @Test func publishedIsSeenChangedAndWithdrawn() async throws {
         let lab = try Lab()

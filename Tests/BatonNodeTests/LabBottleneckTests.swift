@@ -6,8 +6,7 @@ import Testing
 
 /// Which stage a transfer is said to wait for, where one is slow for real: the calls of one node are held up by a
 /// library that is loaded before all others, or the link is limited.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(4)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(4)))
 struct LabBottleneckTests {
     /// A stage that is held up, and what both ends call it then.
     private struct Stage {

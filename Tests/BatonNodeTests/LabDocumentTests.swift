@@ -5,8 +5,7 @@ import Foundation
 import Testing
 
 /// Documents of applications between hosts: read before they are there, fetched, and shared in place.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabDocumentTests {
     /// Two hosts, with an application each.
     private func continuing(

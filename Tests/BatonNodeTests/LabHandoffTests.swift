@@ -5,8 +5,7 @@ import Foundation
 import Testing
 
 /// The whole road between hosts with real Avahi: nodes, commands, TLS, disks.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabHandoffTests {
     @Test("A host that does not see others says at the deadline what the nodes know and have said")
     func unseen() async throws {

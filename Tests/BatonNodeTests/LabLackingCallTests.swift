@@ -7,8 +7,7 @@ import Testing
 /// A node on a kernel, or in front of a file system, that lacks a call which receiving needs: it takes no document
 /// rather than risk something, and says why. (NFS and FUSE cannot rename without replacing, FAT gives no second names,
 /// and a container's filter may forbid any of it: `Support/without-calls.py` is one.)
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabLackingCallTests {
     private static let wrapper = [
         "python3",

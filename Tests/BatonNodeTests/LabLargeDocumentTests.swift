@@ -5,8 +5,7 @@ import Foundation
 import Testing
 
 /// Large documents over a link between real nodes: going on when it is back, and sharing it.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(4)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(4)))
 struct LabLargeDocumentTests {
     private static let clock = ContinuousClock()
 

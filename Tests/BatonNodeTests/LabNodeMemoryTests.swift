@@ -5,8 +5,7 @@ import Foundation
 import Testing
 
 /// What documents leave in the memory of the nodes.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(5)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(5)))
 struct LabNodeMemoryTests {
     /// Bytes of a node's memory that no file is behind.
     private func memory(_ node: HostCommand) throws -> Int {

@@ -5,8 +5,7 @@ import Foundation
 import Testing
 
 /// What a node sees of the others after its machine's Avahi, or its network, has gone and come back.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(5)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(5)))
 struct LabResponderTests {
     /// Starts the nodes, and offers on one what the other one's watch has listed.
     private static func offerFirst(in lab: HandoffLab) async throws -> (

@@ -9,8 +9,7 @@ import Testing
 ///
 /// `Support/memory-search.py` looks through all of it: for the key as text and as bytes, for the key that everything is
 /// derived from, also as the hash takes it, and for the key of the account's authority.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(5)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(5)))
 struct LabWipingTests {
     private static let search = [
         "python3",

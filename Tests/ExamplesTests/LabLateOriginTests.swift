@@ -8,8 +8,7 @@ import Testing
 @testable import MonkeyBrowser
 
 /// MonkeyBrowser against an origin that a test plays, by `baton application`.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabLateOriginTests {
     /// Two hosts: the page of the first has come to the browser on the second, and where its user is in it has been
     /// asked.

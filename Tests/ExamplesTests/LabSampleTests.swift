@@ -8,8 +8,7 @@ import Testing
 @testable import ShopSnap
 
 /// The sample applications between two hosts, each with a terminal that is typed into and looked at.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(5)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(5)))
 struct LabSampleTests {
     /// Two hosts with nodes. The second one's desktop has the samples installed, and its terminal is opened by it.
     private func scene() async throws -> (lab: HandoffLab, laptop: LabTerminal, desktop: LabTerminal) {

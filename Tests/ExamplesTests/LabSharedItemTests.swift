@@ -5,8 +5,7 @@ import Foundation
 import Testing
 
 /// A half-typed item of ShopSnap that more than one device takes.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabSharedItemTests {
     /// Three hosts, each with a ShopSnap in its terminal.
     private struct Scene {

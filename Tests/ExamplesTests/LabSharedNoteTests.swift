@@ -7,8 +7,7 @@ import Testing
 @testable import MonkeyBrowser
 
 /// A note in a page of MonkeyBrowser that goes round three devices.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabSharedNoteTests {
     @Test("A note comes home from whoever has gone on with it, and takes the place of none that was typed alone")
     func round() async throws {

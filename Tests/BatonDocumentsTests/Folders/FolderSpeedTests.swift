@@ -7,7 +7,7 @@ import Testing
 
 @testable import BatonDocuments
 
-@Suite("Folders of many small files")
+@Suite("Folders of many small files", .nightly)
 struct FolderSpeedTests {
     /// Processor time of this thread, which other tests and processes do not add to.
     private static func processorTime(_ body: () throws -> Void) throws -> Duration {

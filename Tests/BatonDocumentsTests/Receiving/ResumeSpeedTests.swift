@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonProtocol
+import BatonTestSupport
 import Glibc
 import SystemPackage
 import Testing
 
 @testable import BatonDocuments
 
-@Suite("How soon a transfer goes on")
+@Suite("How soon a transfer goes on", .nightly)
 struct ResumeSpeedTests {
     /// A part of which all chunks but the last have come, out of order, each of them in the journal.
     private func time(_ chunks: UInt64) async throws -> Duration {

@@ -5,8 +5,7 @@ import Foundation
 import Testing
 
 /// Applications that change more often than a device may announce: what others list, and what they get.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabBurstTests {
     /// Makes thirty activities current, one after the other, within 3 s.
     private func burst(_ origin: LabApplication, _ name: String) async throws -> String {

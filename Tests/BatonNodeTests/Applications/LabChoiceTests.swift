@@ -5,8 +5,7 @@ import Foundation
 import Testing
 
 /// Which application continues an activity, and what none of them can.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabChoiceTests {
     /// A note that one host offers, and two applications on the other one that both could continue it.
     private func noteForTwo(

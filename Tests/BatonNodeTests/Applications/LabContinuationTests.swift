@@ -6,8 +6,7 @@ import Testing
 
 /// Handoffs between applications of two and three hosts, through nodes, sockets, TLS and Avahi. The applications speak
 /// with `baton application`, as any program does.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(5)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(5)))
 struct LabContinuationTests {
     private static let client = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "client.py").path
 

@@ -5,8 +5,7 @@ import Foundation
 import Testing
 
 /// A node whose disk is full: it says so where it matters, goes on where it does not, and has lost nothing.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabFullDiskTests {
     @Test("A choice that cannot be kept is refused and does not count, activities go on, and nothing is lost")
     func choices() async throws {

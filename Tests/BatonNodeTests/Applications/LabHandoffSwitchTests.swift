@@ -5,8 +5,7 @@ import Foundation
 import Testing
 
 /// What is neither announced nor listed nor taken while its user has switched Handoff off.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabHandoffSwitchTests {
     @Test("Switched off, for a device or an application, nothing is announced, listed or taken; on again it is back")
     func switchedOff() async throws {

@@ -5,8 +5,7 @@ import Foundation
 import Testing
 
 /// What Swift says and JSON lines do not, between two real nodes: by `library-probe`, an application of the library.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabLibraryProbeTests {
     @Test("Responders and didUpdate gather the state at takeover; the target identifier chooses what is restored")
     func windows() async throws {
@@ -100,7 +99,7 @@ struct LabLibraryProbeTests {
 }
 
 /// In a suite of its own, because it may take longer than any other: 11 s where nothing else runs.
-@Suite(.enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(10)))
+@Suite(.lab, .timeLimit(.minutes(10)))
 struct LabRandomUserInfoTests {
     @Test("1,000 random user infos are the same on the other device, each in its handoff")
     func randomUserInfo() async throws {

@@ -6,8 +6,7 @@ import Testing
 
 /// The rules of the library between two real nodes: what an application says of its activity on one host, and what the
 /// other host's list, its application and the first one's delegate make of it.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabLibraryTests {
     @Test("Required keys, too much user info at takeover, the warning above 3 KB: each side hears of it by its code")
     func userInfo() async throws {

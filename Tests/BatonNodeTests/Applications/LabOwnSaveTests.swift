@@ -5,8 +5,7 @@ import Foundation
 import Testing
 
 /// An application that still saves for its own device when another one takes its activity over.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabOwnSaveTests {
     @Test("A save of becoming current that hangs costs no handoff its time, and its end nobody what he is to hear")
     func hanging() async throws {

@@ -5,8 +5,7 @@ import Foundation
 import Testing
 
 /// Programs in another language that meet with a failure, and go on: `client.py` beside this file.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabPythonClientTests {
     @Test("What Python does not handle its user is told of; the origin hears it, updates its note, and is continued")
     func failure() async throws {

@@ -31,7 +31,7 @@ enum LabServiceManager {
 
 /// Applications that a real service manager of the user runs: `systemd --user` on a lab host.
 @Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"),
+    .serialized, .lab,
     .enabled(if: LabServiceManager.unavailableReason == nil, "\(LabServiceManager.unavailableReason ?? "")"),
     .timeLimit(.minutes(3)))
 struct LabServiceManagerTests {

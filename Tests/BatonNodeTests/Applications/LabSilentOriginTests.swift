@@ -5,8 +5,7 @@ import Foundation
 import Testing
 
 /// A device that was there when the user accepted, and then says nothing.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(5)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(5)))
 struct LabSilentOriginTests {
     @Test("It is named, in time, and the command ends as for a device that cannot be reached")
     func named() async throws {

@@ -6,8 +6,7 @@ import Testing
 
 /// Web pages across hosts: the application that a page's host lists, after a real HTTPS server was asked, or the
 /// browser.
-@Suite(
-    .serialized, .enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"), .timeLimit(.minutes(3)))
+@Suite(.serialized, .lab, .timeLimit(.minutes(3)))
 struct LabWebPageTests {
     private static let client = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "client.py").path
     private static let server = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
