@@ -55,17 +55,19 @@ class Run:
                 "--event-stream-output-path", events, "--event-stream-version", "0"]
         if job.waits and os.geteuid() != 0:
             command = [os.path.join(scripts, "lab"), "enter", *command]
+        # The campaign's documents are large: they stay where the machine has its disk.
+        own = {"TMPDIR": place} if job.is_tests else {}
         with open(self.path(job, ".log"), "wb") as log:
             process = subprocess.Popen(
                 ["bash", "-c", WITHIN, "bash", scripts, str(self.given.seconds), *command],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=os.environ | {"TMPDIR": place})
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=os.environ | own)
         self.running[process.pid] = (job, time.monotonic(), place)
 
     def next(self, waiting: list[work.Job], computing: list[work.Job]) -> work.Job | None:
         """The next job that there is room for, if any.
 
-        As many processes compute as there are processors. Two that wait run beside each of them, and four of those in
-        the place of one that computes.
+        As many processes compute as there are processors, and twice as many that wait run beside them. When fewer
+        compute, two more that wait take the place of each.
         """
         processors = os.cpu_count() or 1
         active = sum(1 for job, _, _ in self.running.values() if not job.waits)
@@ -123,7 +125,7 @@ class Run:
         """What is said in the output alone: the count of the attacks, and the outcome of the campaign."""
         with open(self.path(job, ".log"), encoding="utf-8", errors="replace") as log:
             for line in log:
-                if counts := re.match(r"attacks: (\d+) tried, (\d+) refused, (\d+) proven, (\d+) against a stand-in", line):
+                if counts := re.match(r"attacks: (\d+) tried, (\d+) refused, (\d+) proven, (\d+) against", line):
                     self.attacks = [sum(pair) for pair in zip(self.attacks, map(int, counts.groups()))]
                 elif re.match(r" *(seed \d+: |1 GiB, )", line) and not job.is_tests:
                     self.notes.append(f"{job.name}: {line.strip()}")
