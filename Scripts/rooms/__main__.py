@@ -27,7 +27,7 @@ class Run:
 
     def __init__(self, given: argparse.Namespace):
         self.given = given
-        self.running: dict[int, tuple[work.Job, float, str]] = {}
+        self.running: dict[int, tuple[work.Job, float, str, subprocess.Popen]] = {}
         self.records: dict[str, record.Record] = {}
         # Of each room: seconds of all its processes, and seconds of processor time.
         self.times: dict[str, list[float]] = collections.defaultdict(lambda: [0.0, 0.0])
@@ -61,7 +61,7 @@ class Run:
             process = subprocess.Popen(
                 ["bash", "-c", WITHIN, "bash", scripts, str(self.given.seconds), *command],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=os.environ | own)
-        self.running[process.pid] = (job, time.monotonic(), place)
+        self.running[process.pid] = (job, time.monotonic(), place, process)
 
     def next(self, waiting: list[work.Job], computing: list[work.Job]) -> work.Job | None:
         """The next job that there is room for, if any.
@@ -70,7 +70,7 @@ class Run:
         compute, two more that wait take the place of each.
         """
         processors = os.cpu_count() or 1
-        active = sum(1 for job, _, _ in self.running.values() if not job.waits)
+        active = sum(1 for job, *_ in self.running.values() if not job.waits)
         passive = len(self.running) - active
         if computing and active < processors + (not waiting):
             return computing.pop(0)
@@ -86,10 +86,11 @@ class Run:
                 self.start(job)
             if not self.running:
                 return
-            process, status, usage = os.wait3(0)
-            if process in self.running:
-                job, began, place = self.running.pop(process)
-                self.end(job, os.waitstatus_to_exitcode(status), time.monotonic() - began, usage, place)
+            number, status, usage = os.wait3(0)
+            if number in self.running:
+                job, began, place, process = self.running.pop(number)
+                process.returncode = os.waitstatus_to_exitcode(status)
+                self.end(job, process.returncode, time.monotonic() - began, usage, place)
 
     def end(self, job: work.Job, status: int, seconds: float, usage, place: str) -> None:
         processor = usage.ru_utime + usage.ru_stime
