@@ -54,13 +54,18 @@ family() { # PROCESS...
     ps -e -o pid=,ppid= | awk -v roots="$*" '
         BEGIN { count = split(roots, list); for (i = 1; i <= count; i++) root[list[i]] }
         { parent[$1] = $2 }
-        END { for (pid in parent) { for (p = pid; p in parent && !(p in root); p = parent[p]); if (p in parent) print pid } }'
+        END {
+            for (pid in parent) {
+                for (p = pid; p in parent && !(p in root); p = parent[p]);
+                if (p in parent) print pid
+            }
+        }'
 }
 
-# Ends what `attend` or `attend_within` waits for, with its whole family, and removes what a build said; for clean-up.
-# All of it is stopped first, so that nobody starts another one meanwhile; who is still there after 5 s is killed.
-# Everybody who was ever listed is kept: a shell whose own children stop before it does may end at once, and is then
-# nobody's parent in the next list.
+# Ends the command of `attend` or `attend_within` with all its descendants, and removes the log of a build; for
+# clean-up. It stops all of them first, so that none starts another one meanwhile, and after 5 s it kills the rest. The
+# list keeps every process that was ever on it. A shell whose children stop first may end at once, and then it is no
+# parent in the next list.
 abandon() {
     local known=0 pid tries=0
     local -A stopped=()

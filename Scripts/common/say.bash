@@ -13,7 +13,7 @@ say() { printf '%s\n' "$*"; }
 # A heading of one step.
 head_line() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 
-# What a user would type, with the host's name as the prompt.
+# A command that a user would type, with the host's name as the prompt.
 typed() { printf '  %s%s$%s %s\n' "$bold" "$1" "$plain" "${*:2}"; }
 
 # Output of a program, set off from our own words.

@@ -14,7 +14,7 @@ import documents
 import faults
 from hosts import Host, now, wait_until
 
-# What a transfer may end with before the document is whole. Anything else is a fault of Baton's.
+# The codes with which a transfer may end before the document is whole. Any other code is a fault of Baton's.
 EXPECTED = {
     "connectionLost", "peerUnreachable", "timedOut", "noSuchActivity", "noSuchClaim", "nodeStopping", "noNode",
     "documentChanged", "documentUnreadable", "destinationFull", "claimHeld", "limitExceeded", "cancelled", "refused",
@@ -124,7 +124,7 @@ class Transfer:
         follower.start()
         if cut_at is not None:
             # At a random byte: progress is told five times a second, so that the cut comes anywhere until the next time.
-            # What arrives before it says how far it is cannot be cut so: some are cut at a moment instead.
+            # A transfer that ends before its first report cannot be cut so: some are cut at a moment instead.
             moment.wait(self.chance.random() * 0.3 if self.chance.random() < 0.2 else ATTEMPT_SECONDS / 2)
             self.wait(self.chance.random() * 0.2)
             self.was_struck = self.accepting.poll() is None
@@ -216,7 +216,7 @@ class Transfer:
             code = self.accept(cut_at=None)
         self.sent = self.origin.sent_bytes() - before
         self.sent_twice = max(0, self.sent - sum(self.distinct.values()))
-        # What the interface counts besides: segments that TCP sent again, frames, records, announcements.
+        # The interface counts more: segments that TCP sent again, frames, records, announcements.
         beside = documents.MEGABYTE + self.sent // 20
         beside += min(max(0, self.size - sum(self.distinct.values())), PLAIN_BYTES * len(self.versions))
         # A connection that lived through its fault has sent again what was on its way then, which is no more than is open.

@@ -8,7 +8,7 @@ import goals
 from hosts import Host, Trouble, cpu_of, now
 from statistic import table
 
-# What a refused connection may cost, in microseconds of the node's CPU, on average.
+# The limit of a refused connection's cost, in microseconds of the node's CPU, on average.
 BOUND = 100
 
 # Connects one after the other, says what its standard arguments say, and prints how many bytes were answered. What is said

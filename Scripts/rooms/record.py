@@ -14,7 +14,7 @@ class Record:
     seconds: dict[str, float] = dataclasses.field(default_factory=dict)
     # The tests that did not run, by reason.
     skipped: dict[str, list[str]] = dataclasses.field(default_factory=dict)
-    # What was recorded against a test, in its order.
+    # The issues of the tests, in order.
     issues: list[str] = dataclasses.field(default_factory=list)
 
 

@@ -24,7 +24,7 @@ import Testing
                 }
             }
         }
-        var random = SeededGenerator(seed: .random(in: 0 ... .max))
+        var random = SeededGenerator()
         print("AdvertisementSiege: \(random)")
         var siege = try AdvertisementSiege(records: records, opener: account.devices[0].makeOpener())
         siege.run(rounds: 100_000, using: &random)

@@ -24,16 +24,15 @@ struct AccountAttacks {
         }
     }
 
-    /// What makes devices of an account, in some form in which it could stand on a disk.
+    /// A secret that makes devices of an account, in a form that could be on a disk.
     private enum Find: Equatable {
         case key(AccountKey)
-        /// What all secrets of the account are derived from, or the seed of its authority's key: as good as the account
-        /// key.
+        /// The source of all secrets of the account, or the seed of its authority's key: as good as the account key.
         case equivalent
     }
 
-    /// Looks for what makes devices of an account in every place where it could stand: the account key as bytes, in
-    /// hexadecimal digits and as people type it, and what is derived from it and as good as it.
+    /// Looks for secrets that make devices of an account, in every place where they could be. These are the account key
+    /// as bytes, in hexadecimal digits and as people type it, and the derived secrets that are as good as it.
     private func find(in loot: [[UInt8]], of account: Account) -> Find? {
         func key(_ secret: [UInt8]) -> Find? {
             guard let key = AccountKey(secret: secret.withUnsafeBytes { SecretBytes(copying: $0) }),
@@ -85,8 +84,8 @@ struct AccountAttacks {
         }
     }
 
-    /// Stealing the folder must not make the thief a maker of devices: 1Password's and Signal's threat models name it;
-    /// magic-wormhole's and croc's codes are good for whoever reads them.
+    /// A thief of the folder must not be able to make devices. 1Password's and Signal's threat models name this;
+    /// anybody who reads magic-wormhole's or croc's codes can use them.
     @Test("A stolen configuration folder, without the account key, trying to enrol another device")
     func enrolment() async throws {
         let account = try TestAccount(devices: 2)
@@ -133,7 +132,7 @@ struct AccountAttacks {
     }
 
     /// A revocation ends connections one after the other; a device that asks all the time on several has a question
-    /// waiting when the list comes. What it would get opens every advertisement of the account from then on. (Races
+    /// waiting when the list comes. The new keys open every advertisement of the account from then on. (Races
     /// between a check and what it guards: CWE-367; sessions that outlive their end: CWE-613.)
     @Test("A revoked device asks for the new keys while its connection has not ended yet")
     func newKeys() async throws {
@@ -160,7 +159,7 @@ struct AccountAttacks {
                         client: context, serverName: "a.baton.invalid", expectedPeer: own.id.description)
                     return TLSChannel(session, isClient: true)
                 })
-            // What the keys are wrapped with, the thief has like every device that asks.
+            // The thief has the wrapping key, like every device that asks.
             let keys = try await ends.1.keyEncryptionKey.wrap(revoking.currentKeys.concatenated)
             let (answer, data) = try await origin.answer(to: .accountState(.init()), from: thief, over: ends)
             if case .failure(let failure) = answer { #expect(failure.code == .refused && data.isEmpty) }

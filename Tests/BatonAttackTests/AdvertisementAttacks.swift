@@ -11,7 +11,7 @@ import Testing
 @testable import BatonAccount
 @testable import BatonNode
 
-/// What anybody on the network can do with advertisements, and what a device of the account can.
+/// Attacks with advertisements, by anybody on the network and by a device of the account.
 ///
 /// Apple's Handoff advertisements leak what the user does and can be replayed (Martin et al., "Handoff All Your
 /// Privacy", PoPETs 2019; Celosia and Cunche, "Discontinued Privacy", PoPETs 2020; Stute et al., "Disrupting Continuity
@@ -44,7 +44,7 @@ struct AdvertisementAttacks {
         strings.flatMap { [UInt8($0.count)] + $0 }
     }
 
-    /// What the desktop's node does with a record.
+    /// The verdict of the desktop's node on a record.
     private func receive(
         _ record: [UInt8], by opener: AdvertisementOpener? = nil, _ replayGuard: inout ReplayGuard,
         _ table: inout PeerTable, instance: String = "i", interface: UInt32 = 1, unixTime: UInt64 = 1,
@@ -114,9 +114,9 @@ struct AdvertisementAttacks {
             receive(yesterday, &replayGuard, &table)
             return Outcome(succeeds: table.peers[laptop.id]?.current?.title == "Yesterday")
         }
-        // A network is, for who receives, the interface that Avahi names with each record; for who announces, addresses
-        // of its own there, and with them another period, instance name and port. What was recorded at home, on the
-        // wireless interface, is said in the office, on the wired one, under a name of the attacker's.
+        // A receiver knows a network by the interface that Avahi names with each record. A sender knows it by its own
+        // addresses there, and has another period, instance name and port on each network. The attacker records at
+        // home, on the wireless interface, and replays in the office, on the wired one, under its own instance name.
         try await attack("the same after the victim was restarted, on another network") { defence in
             var sealer = try laptop.makeSealer()
             let (wireless, wired) = (UInt32(3), UInt32(2))
@@ -149,8 +149,8 @@ struct AdvertisementAttacks {
         }
     }
 
-    /// A stranger goes on saying what a device said last: its node says before it ends that it offers nothing, and what
-    /// one that was cut off has said counts for its time to live.
+    /// A stranger repeats the last record of a device. A node says before it ends that it offers nothing, and the
+    /// record of a device that was cut off counts for its time to live.
     @Test("An advertisement that is repeated when its device has gone")
     func repeated() async throws {
         func isListed(_ said: [[UInt8]], repeatedAfter seconds: Int, endsLives: Bool = true) throws -> Bool {
@@ -204,8 +204,8 @@ struct AdvertisementAttacks {
         }
     }
 
-    /// Work that a stranger's packet costs its receiver, as in RFC 4732, section 2.2.1.1: anybody can put a record
-    /// under the name of a device that is heard, and each costs a decryption with every key that is tried.
+    /// Work that a stranger's packet costs its receiver, as in RFC 4732, section 2.2.1.1. Anybody can put a record
+    /// under the name of a known device, and each record costs a decryption with every key.
     @Test("Thousands of records under the name of a device that is heard")
     func rewritten() async throws {
         // As many keys as an account can have.
@@ -231,7 +231,7 @@ struct AdvertisementAttacks {
                 return record
             }
             var record = try await say("Before")
-            // What one decryption costs is measured beside it, whatever else the machine does.
+            // The cost of one decryption is measured beside it, under the same load.
             var ratios: [Double] = []
             for _ in 0..<9 {
                 let records = (0..<UInt8(noise)).map { number in
@@ -319,7 +319,7 @@ struct AdvertisementAttacks {
         }
     }
 
-    /// LocalSend and Warpinator dial whatever port a peer names; a request to a system service in the name of the user
+    /// LocalSend and Warpinator dial any port that a peer names. A request to a system service in the name of the user
     /// is the "SSRF" of the local network (CWE-918).
     @Test("A port below 1024")
     func lowPort() async throws {
@@ -415,7 +415,7 @@ extension TestAccount.Device {
 }
 
 extension PeerDirectory {
-    /// What it costs the thread that it is on.
+    /// The cost for its thread.
     fileprivate func cost(ofHearing records: [[UInt8]], under instance: String) -> Double {
         ThreadTime.cost {
             for record in records { handle(.record(instance: instance, interfaceIndex: 1, txt: record)) }

@@ -9,7 +9,7 @@ import Testing
 
 @testable import BatonNode
 
-/// What a device of the account can ask of another whose user has not given it anything.
+/// Requests of a device of the account to another device whose user has given it nothing.
 ///
 /// LocalSend served files to whoever knew the address of a session (CVE-2025-27142 wrote them); Quick Share took a file
 /// without the user's yes (CVE-2024-38271); KDE Connect let a paired device mount the whole file system.
@@ -54,8 +54,8 @@ struct ClaimAttacks {
         }
     }
 
-    /// A device that lets an origin look at a great folder for each claim that it can hold: what is in it is kept with
-    /// the claim, 28 MiB at the most.
+    /// A device lets an origin look at a large folder for each claim that it can hold. The origin keeps the list of the
+    /// folder with the claim, at most 28 MiB.
     @Test("Descriptions in a flood")
     func descriptions() async throws {
         try await attack("descriptions of as many claims as fill the memory for all") { defence in
@@ -138,8 +138,8 @@ struct ClaimAttacks {
     /// Requests that are for the user's own programs, sent by a device: accepting, offering and withdrawing in the
     /// user's name, and reading what other devices offer.
     ///
-    /// KDE Connect's and LocalSend's services answer whoever is connected. What serves devices refuses these, which is
-    /// the one defence; without it they reach what serves the local socket.
+    /// KDE Connect's and LocalSend's services answer whoever is connected. The service for devices refuses these, which
+    /// is the one defence. Without it they reach the service of the local socket.
     @Test("Requests of the local socket, sent by another device")
     func localRequests() async throws {
         let local = try await LocalService()
@@ -175,7 +175,7 @@ struct ClaimAttacks {
         #expect(await origin.offers.count == 1)
     }
 
-    /// What became of a request that no device is served. What is served may still be refused for what it asks.
+    /// The outcome of a request that no device may make. What is served may still be refused for what it asks.
     private func outcome(_ kind: WireRequest.OneOf_Kind, at origin: Origin) async throws -> Outcome {
         guard case .failure(let failure) = try await origin.answer(to: kind, from: thief).answer else {
             return .succeeded

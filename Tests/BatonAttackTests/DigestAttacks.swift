@@ -6,9 +6,9 @@ import Testing
 
 @testable import BatonDocuments
 
-/// What an origin learns of files here by the digests of what its document is built upon.
+/// Knowledge of files here that an origin gains from the digests of a document's older copy.
 ///
-/// What a digest is of can be guessed where it is short: Harnik, Pinkas and Shulman-Peleg, "Side Channels in Cloud
+/// An attacker can guess the short content of a digest: Harnik, Pinkas and Shulman-Peleg, "Side Channels in Cloud
 /// Services: Deduplication in Cloud Storage", IEEE Security & Privacy 2010.
 @Suite("Attacks for digests")
 struct DigestAttacks {

@@ -4,7 +4,7 @@ import Testing
 
 @testable package import BatonProtocol
 
-/// What a device that was let in, or a program on the local socket, can do with frames.
+/// Attacks with frames, by a device that was let in or by a program on the local socket.
 @Suite("Attacks with frames")
 struct FrameAttacks {
     /// Quick Share took a file without the introduction of its protocol (CVE-2024-38271, CVE-2024-38272; SafeBreach,
@@ -140,8 +140,8 @@ struct FrameAttacks {
         }
     }
 
-    /// The class of CVE-2020-26164 (KDE Connect kept whatever a peer announced, until memory was gone) and of every
-    /// length field since RFC 1035: a number that is believed before it is judged.
+    /// The class of CVE-2020-26164: KDE Connect kept everything that a peer announced, until memory was gone. Every
+    /// length field since RFC 1035 has it: a number that is used before it is checked.
     @Test("Oversize lengths: judged by the header, before anything is reserved")
     func oversizeLength() async {
         await attack("a DATA frame of 15 MiB") { defence in

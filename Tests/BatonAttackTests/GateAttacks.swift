@@ -11,7 +11,7 @@ import Testing
 @testable import BatonNode
 @testable import BatonTLS
 
-/// What strangers can do with the port of a node, which is open on every network that its user visits.
+/// Attacks of strangers on the port of a node, which is open on every network that its user visits.
 ///
 /// Active probing: Alice, Bob, Beznazwy and Houmansadr, "How China Detects and Blocks Shadowsocks", IMC 2020, section 3
 /// (probes with nothing, with noise, and with what was recorded, whole or changed); Frolov and Wustrow, "Detecting
@@ -58,14 +58,14 @@ struct GateAttacks {
         defence.isOn ? [try door(.on), try nodesDoor()] : [try door(.off)]
     }
 
-    /// A door where TLS says what it has to say before a token has been seen: it is muted until then wherever there is
-    /// a gate, and nobody sends it besides.
+    /// A door where TLS may send before it has seen a token. With a gate, TLS is muted until then, and nothing else is
+    /// sent.
     private func talkativeDoor() throws -> Door {
         try Door(of: laptop, laptop.context(), limits: Self.patient, isSilent: false)
     }
 
-    /// Where time is not what is attacked, it is no reason to be sent away either: other suites hold both threads of
-    /// Swift's pool for longer than a visit may take.
+    /// Limits without short deadlines, for attacks that are not about time. Other suites hold both threads of Swift's
+    /// pool for longer than a connection may take before its handshake.
     private static let patient: NodeLimits = {
         var limits = NodeLimits()
         limits.admissionDeadline = .seconds(120)
@@ -233,8 +233,8 @@ struct GateAttacks {
         }
     }
 
-    /// The same, where the server was restarted in between, as who sits on the path can bring about: it has another
-    /// gate nonce, but the time is the same.
+    /// The same, after a restart of the server, which an attacker on the path can cause. The server has another gate
+    /// nonce, but the time is the same.
     @Test("A token of the clock, used before a restart")
     func replayAfterRestart() async throws {
         try await attack("the token of a device that dialled by the clock, sent again to a server that was restarted") {

@@ -14,13 +14,12 @@ import Testing
 @testable import BatonNode
 @testable import BatonTLS
 
-/// What a malicious device of the account can do in the middle of a handoff that its victim's user wanted, and what a
+/// Attacks of a malicious device of the account during a handoff that its victim's user wanted, and what a
 /// listener sees of it.
 @Suite("Attacks in a handoff", .timeLimit(.minutes(5)))
 struct HandoffAttacks {
-    /// How long an attack that is refused may take. Not what the node takes: under the thread sanitizer the floods of
-    /// the other suites hold both threads of Swift's pool for up to a minute, and who waits for a deadline waits for
-    /// them too.
+    /// How long an attack that is refused may take. The node itself needs less. Under the thread sanitizer the floods
+    /// of other suites hold both threads of Swift's pool for up to a minute, and every deadline waits for them.
     private static let patience = Duration.seconds(240)
     private let scratch: Scratch
 
@@ -32,8 +31,8 @@ struct HandoffAttacks {
         try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
     }
 
-    /// CVE-2023-43617 (croc) and CVE-2024-38272 (Quick Share): the file gets another name than the one that the user
-    /// was shown, here one that a shell obeys at the next login.
+    /// CVE-2023-43617 (croc) and CVE-2024-38272 (Quick Share): the file gets another name than the user saw, here the
+    /// name of a file that a shell runs at the next login.
     @Test("A hidden name in the place of the one that was listed", arguments: [".bashrc", ".profile", ".git"])
     func hiddenName(name: String) async throws {
         try await attack("a document listed as report.pdf comes as \(name)") { defence in
@@ -62,8 +61,8 @@ struct HandoffAttacks {
         try plan.requireAccepted(accepted)
     }
 
-    /// Between the list that the user sees and the one that his node asks for when he accepts: by its title a document
-    /// is the same as a file of a shared folder, and may have a hidden name.
+    /// The list changes between the user's look at it and the node's request at the accept. By its title a document is
+    /// the same as a file of a shared folder, and may have a hidden name.
     @Test("A document that is called otherwise as soon as it is accepted", arguments: ["tax.pdf", ".profile"])
     func renamed(title: String) async throws {
         let origin = PeerName(id: "hostile", name: "laptop")
@@ -98,8 +97,8 @@ struct HandoffAttacks {
 
     /// The names of the other suite once more, all the way from the manifest to the disk.
     ///
-    /// A part is called by the name of its document and more, which here is in a folder: that is there, as an earlier
-    /// document can have brought it.
+    /// The name of a part begins with the name of its document, which here leads into a folder. That folder is there,
+    /// because an earlier document can have brought it.
     @Test(
         "Names in a manifest that lead elsewhere",
         arguments: ["../victim", "../inner/victim", "inner/victim", "/an/absolute/path"])
@@ -136,7 +135,7 @@ struct HandoffAttacks {
             await #expect(throws: HandoffError.self) {
                 try await origin.fetch(title: ".report", into: folder, checks: checks)
             }
-            // What could not be named is kept as a part, in the folder and nowhere else.
+            // A document that could not be named is kept as a part, in the folder and nowhere else.
             #expect(try contents(of: folder).allSatisfy { $0.hasSuffix(".baton-part") })
         }
     }
@@ -204,9 +203,9 @@ struct HandoffAttacks {
 
     /// The other half of the same: what comes after the link is written through it.
     ///
-    /// Each of these refuses it alone: links lead nowhere outside, a link is no folder that others are in, files are
-    /// found through no link, links are made when all files are there, and the kernel lets the thread out of the
-    /// destination nowhere. A file of no bytes, because it is made with the links, and any other before them.
+    /// Each of these refuses it alone: links lead nowhere outside, and a link is no parent folder; no file is opened
+    /// through a link; links are made after all files; and the kernel confines the thread to the destination. The file
+    /// has no bytes, because such a file is made with the links, and any other before them.
     @Test("A link in a folder, and a file in the link", arguments: ["..", "../.."])
     func fileBehindLink(target: String) async throws {
         let origin = Self.folder([Self.entry("out", .link, to: target), Self.entry("out/x", .file, size: 0)])
@@ -229,7 +228,7 @@ struct HandoffAttacks {
         }
     }
 
-    /// What was looked at is not what comes: CWE-367. A rule that takes small texts took a folder of any number of
+    /// The content changes after the check: CWE-367. A rule that takes small texts took a folder of any number of
     /// entries.
     @Test("A folder in the place of what a rule has accepted", arguments: ["public.plain-text", "public.folder"])
     func folderByRule(type: String) async throws {
@@ -335,18 +334,14 @@ struct HandoffAttacks {
         try await attack("an origin that sends a byte now and then") { defence in
             let origin = HostileOrigin(
                 size: 100_000, records: [UInt8](repeating: 0, count: 100_016), drip: .milliseconds(50))
-            // What stays for twice as long as an origin may be silent is not ended by that. Where the machine was too
-            // busy for a byte in that time, it is: then with more of it.
-            for stall in defence.isOn ? [0.6] : [0.6, 3, 15, 60] {
-                let folder = try scratch.folder("dripping-\(defence)-\(stall)")
-                let outcome = try await isStuck(after: defence.isOn ? Self.patience : .seconds(2 * stall)) {
-                    try await origin.fetch(
-                        title: "report.pdf", into: folder, stallDeadline: .seconds(stall),
-                        leastProgress: defence.isOn ? 16 << 10 : 0)
-                }
-                if outcome == .succeeded { return outcome }
+            // The time in which an origin may be silent does not end what stays for twice as long.
+            let stall = defence.isOn ? 0.6 : 3
+            let folder = try scratch.folder("dripping-\(defence)")
+            return try await isStuck(after: defence.isOn ? Self.patience : .seconds(2 * stall)) {
+                try await origin.fetch(
+                    title: "report.pdf", into: folder, stallDeadline: .seconds(stall),
+                    leastProgress: defence.isOn ? 16 << 10 : 0)
             }
-            return .refused
         }
         try await attack("a device that asks for a document and reads nothing of it") { defence in
             let origin = try await Origin(

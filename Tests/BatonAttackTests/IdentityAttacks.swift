@@ -10,8 +10,8 @@ import Testing
 /// The machine in the middle, and devices that are not whom they say.
 ///
 /// KDE Connect trusted the identity that a packet stated (CVE-2025-32898 to CVE-2025-32900); Warpinator, LocalSend and
-/// Quick Share accept whoever answers first on the local network; AirDrop's mutual authentication reveals who one is
-/// before it knows to whom (Heinrich et al., "PrivateDrop", USENIX Security 2021).
+/// Quick Share accept the first that answers on the local network. AirDrop's mutual authentication reveals a user's
+/// identity before it knows to whom (Heinrich et al., "PrivateDrop", USENIX Security 2021).
 @Suite("Attacks on identity")
 struct IdentityAttacks {
     private static let secret = "the user's payload"
@@ -78,8 +78,7 @@ struct IdentityAttacks {
         }
     }
 
-    /// Here the device is the one that was dialled, key and all: nothing but the account tells that it is none of the
-    /// user's any more.
+    /// Here the device has the key of the dialled one. Only the account tells that it is not the user's any more.
     @Test("The right device, with a certificate of another account")
     func otherAuthority() async throws {
         let other = AccountSecrets(try TestAccount(devices: 1).key)

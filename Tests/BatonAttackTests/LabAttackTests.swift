@@ -21,7 +21,7 @@ struct LabAttackTests {
             try await program.program.line { $0 == "ready" }
         }
 
-        /// What was recorded so far.
+        /// The recording so far.
         func now() throws -> Capture { try Capture(file) }
 
         func end() async throws -> Capture {
@@ -78,8 +78,7 @@ struct LabAttackTests {
         let session = try await tap.end()
         let own = session.records.filter { !$0.text.isEmpty }
         #expect(!own.isEmpty && session.said.count >= 2)
-        // What the desktop said first to the laptop, said again by a stranger: as it was, and with its last byte
-        // changed.
+        // A stranger repeats the desktop's first message to the laptop: unchanged, and with its last byte changed.
         let toLaptop = session.said.filter { direction, bytes in
             direction.target.suffix(2) == [UInt8(port >> 8), UInt8(port & 0xFF)] && bytes.first == 0x16
         }
@@ -132,7 +131,7 @@ struct LabAttackTests {
         return ended.lines
     }
 
-    /// What the laptop's link carries while its node, without one of the guards, is idle first and then offers.
+    /// The traffic of the laptop's link while its node, without one of the guards, is idle first and then offers.
     ///
     /// - Parameter shows: whether what the guard keeps back is seen.
     private func announcements(
@@ -151,8 +150,8 @@ struct LabAttackTests {
         return try await tap.end()
     }
 
-    /// Stute et al., USENIX Security 2021, section 6; CVE-2023-29380's kind: DNS-SD is anybody's to write, so that who
-    /// believes its SRV and address records can be sent to any host and any port.
+    /// Stute et al., USENIX Security 2021, section 6; and the kind of CVE-2023-29380: anybody can write DNS-SD. A
+    /// program that believes its SRV and address records can be sent to any host and any port.
     @Test("SRV and address records that lead to a third host, and to a port below 1024")
     func spoofedRecords() async throws {
         let lab = try await HandoffLab(["laptop", "desktop", "stranger"], members: 2)
@@ -189,7 +188,7 @@ struct LabAttackTests {
         // Somebody else claims the laptop's name: it is away for a moment, until it has taken another one.
         let accepted = try await lab.run(2, "accept", "--wait", "30", "--to", inbox.path)
         #expect(accepted.status == 0, "\(accepted.errors)")
-        // This dials whoever is announced, and the attacker's next round comes after what has reached his ports.
+        // This dials every announced device. The attacker's next round comes after the connections to its ports.
         #expect(try await lab.run(2, "devices").status == 0)
         try await spoofer.program.line(from: spoofer.program.lines.count) { $0 == "announced" }
         let hitByNode = hits()

@@ -54,7 +54,7 @@ extension LabAttackTests {
             }
         }
 
-        /// What a node with these options spends for each connection, and how many bytes it answers.
+        /// The cost of each connection for a node with these options, and how many bytes it answers.
         private func cost(
             of message: String, in lab: HandoffLab, _ options: String...
         ) async throws -> (microseconds: Double, answered: Int) {

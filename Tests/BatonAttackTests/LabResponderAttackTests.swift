@@ -10,11 +10,11 @@ import Testing
 @testable import BatonNode
 
 extension LabAttackTests {
-    /// Avahi as an adversary, and whoever can make it one: everybody on the link.
+    /// Avahi as an adversary, and everybody on the link who can make it one.
     ///
-    /// Announcing is free for whoever announces, and costs each listener a thread, five descriptors and a connection to
-    /// D-Bus, of which a user has 256: the exhaustion of CVE-2020-26164 (KDE Connect), by way of the system's
-    /// responder.
+    /// Announcing is free for the attacker. It costs each listener a thread, five descriptors and a connection to
+    /// D-Bus, and a user has 256 of these. This is the exhaustion of CVE-2020-26164 (KDE Connect), by way of the
+    /// system's responder.
     ///
     /// In the other suite, so that only one lab of theirs is there at a time.
     @Suite(.timeLimit(.minutes(5)))
@@ -188,8 +188,8 @@ extension LabAttackTests {
             }
         }
 
-        /// Waits until a device is found in the flood, within 10 s, also where the kernel drops on either host what
-        /// Avahi has not read in time, as it does where the hosts share their processors: what was lost is said again.
+        /// Waits until a device is found in the flood, within 10 s. The kernel drops packets that Avahi has not read in
+        /// time, because the hosts share their processors. Lost records are sent again.
         private func isFound(_ title: String, by watch: HostCommand, from node: HostCommand) async throws {
             let hosts = [watch, node].map(\.program.processIdentifier)
             let (began, before) = (ContinuousClock.now, try hosts.map(Self.droppedPackets))
@@ -211,8 +211,8 @@ extension LabAttackTests {
         /// Lets the programs of a lab's host go before the others of this machine, those that they start included.
         ///
         /// A device has a processor of its own, and a host of the lab shares one with the flooder and with every other
-        /// test. Where Avahi reads too late, the kernel drops what others say to it (2,300 packets at a load of 7 for
-        /// each core), which says nothing about the node.
+        /// test. If Avahi reads too late, the kernel drops packets (2,300 at a load of 7 for each core), which says
+        /// nothing about the node.
         private func prefer(hostOf node: HostCommand) throws {
             func network(_ process: String) -> String? {
                 try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/ns/net")
@@ -227,8 +227,8 @@ extension LabAttackTests {
             }
         }
 
-        /// What they cost is for `AdvertisementAttacks.rewritten()` to show, with its off-run. Not counted as an attack
-        /// here: that each record is told is no defence that could be off.
+        /// `AdvertisementAttacks.rewritten()` shows their cost, with its off-run. This is not counted as an attack,
+        /// because there is no defence to switch off.
         @Test(
             "Records under the name of a device that is heard, and what the device itself says",
             arguments: [0.05, 0.001])
@@ -255,8 +255,7 @@ extension LabAttackTests {
             try await rewriter.end(by: SIGKILL)
         }
 
-        /// What a node says last is what a stranger can repeat for it when it has gone
-        /// (``AdvertisementAttacks/repeated()``).
+        /// A stranger can repeat the last record of a node that has gone (``AdvertisementAttacks/repeated()``).
         @Test("The last that a node says when it ends is that it offers nothing")
         func lastWords() async throws {
             let lab = try await HandoffLab(["laptop"])
@@ -278,7 +277,7 @@ extension LabAttackTests {
             try await eventually("the offer is announced") { try said(in: tap.now()).last == "Last" }
             try await laptop.end(by: SIGTERM)
             try await offer.command.end(by: SIGTERM)
-            // What Avahi was given last is sent when it gets to it.
+            // Avahi sends the last record when it gets to it.
             try await eventually("its last word is said") { try said(in: tap.now()).last == "nothing" }
             _ = try await tap.end()
         }
@@ -322,8 +321,8 @@ extension LabAttackTests {
             case withoutBus = "together with its D-Bus, with a change waiting"
         }
 
-        /// A device that lost its responder for good would be found by nobody until its user starts the node again: the
-        /// defence is that it tries again, and asks and announces all anew.
+        /// No device would find one that lost its responder for good, until its user starts the node again. The defence
+        /// is a retry, which asks and announces everything again.
         @Test("Killed in any state", arguments: Moment.allCases)
         func killed(_ moment: Moment) async throws {
             try await attack("Avahi is killed \(moment.rawValue)") { defence in

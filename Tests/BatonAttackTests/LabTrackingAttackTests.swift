@@ -21,7 +21,7 @@ extension LabAttackTests {
         func periods() async throws {
             let lab = try await HandoffLab(["laptop", "desktop"], members: 1)
             defer { lab.down() }
-            // What Avahi says on its own, when it starts and when it ends.
+            // The messages of Avahi's own, when it starts and when it ends.
             let silence = try await Tap(lab, host: 1)
             for action in ["stop", "start"] { try lab.lab.command("avahi", "1", action) }
             try await eventually("Avahi has announced its host") {
@@ -56,8 +56,8 @@ extension LabAttackTests {
                 node.program.closeInput()
                 #expect(try await node.end().status == 0, "\(node.errors)")
                 _ = try await tap.end()
-                // Who sees both names at once, while one follows the other, can link them: that is neither period.
-                // Where the machine is busy, the first capture may have seen the next name come.
+                // An observer that sees both names at once, at the change, can link them. That moment is in neither
+                // period. On a busy machine the first capture may have seen the next name come.
                 let late = try await second.end()
                 let names = Set((first.records + late.records).map { Capture.Word.label($0.instance) })
                 let (own, others) = (Set([Capture.Word.label(old)]), names.subtracting([.label(old)]))
@@ -94,7 +94,7 @@ extension LabAttackTests {
             }
         }
 
-        /// What a device says under each of its names, the ones that it loses and the one that takes their place.
+        /// The records of a device under each of its names, the ones that it loses and the one that takes their place.
         ///
         /// - Parameter defence: whether another name has another salt.
         private func texts(after loss: Loss, _ defence: Defence) async throws -> [String: Set<[UInt8]>] {
@@ -144,7 +144,7 @@ extension LabAttackTests {
             return Set((0...(sealed.count - 8)).map { Array(sealed.dropFirst($0).prefix(8)) })
         }
 
-        /// What was said, and every eight bytes of the sealed records, without the beginning that all of them have.
+        /// The messages, and every eight bytes of the sealed records, without the beginning that all of them have.
         private static func words(of messages: [Set<Capture.Word>]) -> Set<Capture.Word> {
             messages.reduce(into: []) { words, message in
                 words.formUnion(message)
@@ -180,7 +180,7 @@ extension LabAttackTests {
                 }
                 let second = try await openPorts(in: lab)
                 _ = try await tap.end()
-                // Those that were announced with the address which has gone are closed as well.
+                // The ports that were announced with the removed address are closed as well.
                 #expect(first.count == 1 && second.count == (defence.isOn ? Gate.periodBound / 2 : 1))
                 #expect(second.contains(try #require(try await lab.status(1)?.port)))
                 return Outcome(succeeds: !first.isDisjoint(with: second))
@@ -220,7 +220,7 @@ extension LabAttackTests {
 }
 
 extension Capture {
-    /// What devices said under each of their names. One of which another was made, "name #2", is no other name.
+    /// The records of devices under each of their names. A name with a number, "name #2", counts as the name itself.
     fileprivate var textsByName: [String: Set<[UInt8]>] {
         records.filter { $0.text.count > 100 }.reduce(into: [:]) {
             $0[String($1.instance.prefix { $0 != " " }), default: []].insert($1.text)

@@ -43,7 +43,7 @@ struct MessageAttacks {
                 Self.nested(depth), depth: defence.isOn ? MessageLimits.depth : .max)
             return Outcome(succeeds: request != nil)
         }
-        // What no stack has room for is refused as soon as the bound is passed.
+        // Nesting too deep for a stack is refused as soon as the bound is passed.
         #expect(throws: HandoffError.self) { try WireRequest.decode(Self.nested(4_000)) }
     }
 
@@ -79,7 +79,7 @@ struct MessageAttacks {
         }
     }
 
-    /// What work that grows with the square of the values would cost, `WideUserInfoAttacks` shows by a control.
+    /// `WideUserInfoAttacks` shows by a control the cost of work that grows with the square of the values.
     @Test("As many values as a message has room for are read in time")
     func widest() throws {
         for userInfo in [Self.wide(12_000, isArray: true), Self.wide(5_000, isArray: false)] {
@@ -95,8 +95,8 @@ struct MessageAttacks {
         }
     }
 
-    /// What it costs to hash and compare texts of combining marks, in pairs of bytes that are looked at: the square of
-    /// each text's length. Nothing is hashed here, so that the work is counted and not timed.
+    /// The cost of hashing and comparing texts of combining marks, in pairs of bytes: the square of each text's length.
+    /// Nothing is hashed here, so that the work is counted and not timed.
     private static func work(_ dictionary: WireDictionaryValue) -> Int {
         dictionary.pairs.reduce(0) { sum, pair in
             let texts = [pair.key] + pair.value.set.elements.map(\.string)
@@ -104,8 +104,8 @@ struct MessageAttacks {
         }
     }
 
-    /// Hash flooding once more: a text costs Swift the square of the combining marks in a row, before its hash is even
-    /// begun (0.47 s for the 64 KiB of a message).
+    /// Hash flooding once more. Before the hash begins, a text costs Swift the square of the combining marks in a row
+    /// (0.47 s for the 64 KiB of a message).
     @Test("Texts that are expensive to hash, as keys and in sets", arguments: [true, false])
     func expensiveKeys(isKey: Bool) async {
         func userInfo(_ count: Int) -> WireDictionaryValue {

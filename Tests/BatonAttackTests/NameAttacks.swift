@@ -13,8 +13,8 @@ import Testing
 
 /// Names that another device gives to files, and what it lets a terminal show.
 ///
-/// Path traversal: CVE-2025-27142 (LocalSend), CVE-2024-38272 (Quick Share), CVE-2023-45685 and its kin; Warpinator
-/// (CVE-2022-42725, CVE-2023-29380) followed links out of its folder; croc (CVE-2023-43616, CVE-2023-43617) overwrote
+/// Path traversal: CVE-2025-27142 (LocalSend), CVE-2024-38272 (Quick Share), CVE-2023-45685 and its kin. Warpinator
+/// (CVE-2022-42725, CVE-2023-29380) followed links out of its folder. croc (CVE-2023-43616, CVE-2023-43617) overwrote
 /// files and showed names with escapes (CVE-2023-43620).
 @Suite("Attacks with names")
 struct NameAttacks {

@@ -9,8 +9,8 @@ import Testing
 
 @testable import BatonNode
 
-/// User info of as many keys as there is room for, on the whole way that it goes: out of the message, through the node
-/// that translates its URLs, into the application and out again.
+/// User info of as many keys as there is room for, on its whole way. It goes out of the message, through the node that
+/// translates its URLs, into the application and out again.
 ///
 /// Work that grows with the square of what was sent: CVE-2011-4885 and its kin (Klink and Wälde, 28C3), CWE-407.
 @Suite("Attacks with wide user info", .timeLimit(.minutes(2)))
@@ -55,7 +55,7 @@ struct WideUserInfoAttacks {
         return least
     }
 
-    /// What replacing URLs was once: the dictionary is made of all pairs, and all pairs of the dictionary, for each
+    /// An earlier way to replace URLs: it makes the dictionary of all pairs, and all pairs of the dictionary, for each
     /// key.
     private static func rebuilding(keys: Int) -> Double {
         let userInfo = payload(keys: keys).userInfo
@@ -69,8 +69,8 @@ struct WideUserInfoAttacks {
     @Test("Eight times the keys cost eight times the work, and not its square")
     func manyKeys() async throws {
         let files = try SharedFiles.none()
-        // With sorting it is some ten times; the square is 64. No attack, because how the work is done is no defence
-        // that is there or not: what it was once shows that the square would be seen, with fewer keys.
+        // With sorting it is some ten times; the square is 64. This is no attack, because the way of the work is no
+        // defence to switch off. The earlier way shows that the square would be seen, with fewer keys.
         let few = try await Self.wholeWay(keys: 600, through: files)
         let many = try await Self.wholeWay(keys: 4_800, through: files)
         #expect(many <= 20 * few)
@@ -113,7 +113,7 @@ struct WideUserInfoAttacks {
                 limits.areNumbers = defence.isOn
                 let attack = userInfo(of: element.wire, isNone: true)
                 guard (try? OfferedActivity.requireFitting(attack, hashed: limits)) != nil else { return .refused }
-                // What whoever takes it does then: the library, which looks again before it does, or another one.
+                // The work of the receiver: the library, which checks again before it reads, or another one.
                 func cost(_ number: (Int) -> Double) -> Double {
                     let values = (1...2_000).map { element.value(number($0)) }
                     return ThreadTime.cost { withExtendedLifetime(Set(values)) {} }
@@ -136,6 +136,6 @@ struct WideUserInfoAttacks {
 }
 
 extension SharedFiles {
-    /// What its thread has spent, in seconds.
+    /// The processor time of its thread, in seconds.
     fileprivate func threadTime() -> Double { ThreadTime.now }
 }

@@ -2,6 +2,7 @@
 
 import BatonEventLoop
 import BatonProtocol
+import BatonTestSupport
 import Testing
 
 @testable import BatonDocuments
@@ -27,7 +28,7 @@ struct BufferPoolTests {
         // One more may be there, but somebody else has the bytes.
         #expect(pool.acquireIfAvailable() == nil && budget.held == 400)
         async let next = pool.acquire()
-        #expect(await DocumentFixture.eventually { pool.waiterCount == 1 })
+        #expect(await eventually { pool.waiterCount == 1 })
         pool.release(borrowed)
         let third = try await next
         #expect(third === borrowed)
@@ -48,7 +49,7 @@ struct BufferPoolTests {
         let second = try await pool.acquire()
         #expect(pool.acquireIfAvailable() == nil)
         async let third = pool.acquire()
-        #expect(await DocumentFixture.eventually { pool.waiterCount == 1 })
+        #expect(await eventually { pool.waiterCount == 1 })
         first.count = 7
         pool.release(first)
         let got = try await third
@@ -73,7 +74,7 @@ struct BufferPoolTests {
                     await order.append(number)
                     pool.release(buffer)
                 }
-                #expect(await DocumentFixture.eventually { pool.waiterCount == number + 1 })
+                #expect(await eventually { pool.waiterCount == number + 1 })
             }
             pool.release(only)
         }
@@ -84,7 +85,7 @@ struct BufferPoolTests {
         let pool = BufferPool(budget: 1, bufferCapacity: 1)
         let only = try await pool.acquire()
         let waiting = Task { try await pool.acquire() }
-        #expect(await DocumentFixture.eventually { pool.waiterCount == 1 })
+        #expect(await eventually { pool.waiterCount == 1 })
         waiting.cancel()
         #expect(await DocumentFixture.code { _ = try await waiting.value } == .cancelled)
         #expect(pool.waiterCount == 0)
@@ -95,7 +96,7 @@ struct BufferPoolTests {
     @Test func cancelledBeforeAskingGetsNothing() async throws {
         let pool = BufferPool(budget: 1, bufferCapacity: 1)
         let task = Task {
-            while !Task.isCancelled { await Task.yield() }
+            try? await Task.sleep(for: .seconds(3600))
             return try await pool.acquire()
         }
         task.cancel()
@@ -108,7 +109,7 @@ struct BufferPoolTests {
         let pool = BufferPool(budget: 1, bufferCapacity: 1, waiterLimit: limit)
         let only = try await pool.acquire()
         let waiting = (0..<limit).map { _ in Task { pool.release(try await pool.acquire()) } }
-        #expect(await DocumentFixture.eventually { pool.waiterCount == limit })
+        #expect(await eventually { pool.waiterCount == limit })
         #expect(await DocumentFixture.code { _ = try await pool.acquire() } == .busy)
         pool.release(only)
         for task in waiting { try await task.value }

@@ -156,17 +156,6 @@ enum DocumentFixture {
             called: try DocumentLabel(Array(name.utf8)), modified: modified)
     }
 
-    /// Waits until a condition holds, at most 60 s.
-    static func eventually(_ condition: () async throws -> Bool) async rethrows -> Bool {
-        let clock = ContinuousClock()
-        let deadline = clock.now + .seconds(60)
-        while try await !condition() {
-            if clock.now > deadline { return false }
-            await Task.yield()
-        }
-        return true
-    }
-
     /// Writes a journal again with these chunks and no mark, as if all had come at once, and turns a bit of the last
     /// entry.
     static func damageLastEntry(

@@ -2,6 +2,7 @@
 
 import BatonEventLoop
 import BatonProtocol
+import BatonTestSupport
 import Glibc
 import Synchronization
 import SystemPackage
@@ -134,10 +135,10 @@ struct DocumentReaderTests {
                 let offset = UInt64(counter.value % 100_000) * 64
                 try bytes.withUnsafeBytes { try SystemCalls.write($0, to: file, at: offset) }
                 counter.increment()
-                await Task.yield()
+                try? await Task.sleep(for: .microseconds(100))
             }
         }
-        #expect(await DocumentFixture.eventually { counter.value > 0 })
+        #expect(await eventually { counter.value > 0 })
         #expect(await DocumentFixture.code { _ = try await drain(reader) } == .sourceChanged)
         writing.cancel()
         try await writing.value
@@ -149,7 +150,7 @@ struct DocumentReaderTests {
             try source(DocumentFixture.content(2 << 20, seed: 14)), pool: small)
         let first = try #require(try await reader.next()).buffer
         let waiting = Task { try await reader.next() }
-        #expect(await DocumentFixture.eventually { small.waiterCount == 1 })
+        #expect(await eventually { small.waiterCount == 1 })
         waiting.cancel()
         #expect(await DocumentFixture.code { _ = try await waiting.value } == .cancelled)
         small.release(first)
@@ -172,7 +173,7 @@ struct DocumentReaderTests {
     @Test func droppingClosesTheFile() async throws {
         let source = try source([1, 2, 3])
         _ = try await DocumentReader.open(source, pool: pool)
-        #expect(await DocumentFixture.eventually { DocumentFixture.openFiles(in: scratch.path).isEmpty })
+        #expect(await eventually { DocumentFixture.openFiles(in: scratch.path).isEmpty })
     }
 }
 

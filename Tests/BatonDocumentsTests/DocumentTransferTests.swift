@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonProtocol
+import BatonTestSupport
 import CLinux
 import Foundation
 import Glibc
@@ -38,7 +39,7 @@ struct DocumentTransferTests {
         #expect(pool.lentCount == 0)
         #expect(pool.allocatedCount == 1)
         fixture.expectOnly(["run.sh"])
-        let isClosed = await DocumentFixture.eventually { DocumentFixture.openFiles(in: fixture.scratch.path).isEmpty }
+        let isClosed = await eventually { DocumentFixture.openFiles(in: fixture.scratch.path).isEmpty }
         #expect(isClosed)
     }
 
@@ -60,7 +61,7 @@ struct DocumentTransferTests {
         #expect(pool.allocatedCount == 3)
         #expect(pool.lentCount == 0)
         #expect(fixture.names.count == 12)
-        let isClosed = await DocumentFixture.eventually { DocumentFixture.openFiles(in: fixture.scratch.path).isEmpty }
+        let isClosed = await eventually { DocumentFixture.openFiles(in: fixture.scratch.path).isEmpty }
         #expect(isClosed)
     }
 

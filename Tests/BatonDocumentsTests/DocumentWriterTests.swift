@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonProtocol
+import BatonTestSupport
 import CLinux
 import Foundation
 import Glibc
@@ -246,7 +247,7 @@ struct DocumentWriterTests {
         try expectEnded(keeping: 1)
         // That is so still.
         #expect(await writer.end() == 1 << 20)
-        let isClosed = await DocumentFixture.eventually { DocumentFixture.openFiles(in: fixture.scratch.path).isEmpty }
+        let isClosed = await eventually { DocumentFixture.openFiles(in: fixture.scratch.path).isEmpty }
         #expect(isClosed)
     }
 
@@ -255,8 +256,8 @@ struct DocumentWriterTests {
         try await writer?.write([UInt8](repeating: 0, count: 100_000))
         #expect(fixture.names.count == 1)
         writer = nil
-        #expect(await DocumentFixture.eventually { fixture.names.isEmpty && fixture.records.isEmpty })
-        #expect(await DocumentFixture.eventually { DocumentFixture.openFiles(in: fixture.folder).isEmpty })
+        #expect(await eventually { fixture.names.isEmpty && fixture.records.isEmpty })
+        #expect(await eventually { DocumentFixture.openFiles(in: fixture.folder).isEmpty })
     }
 
     @Test func progressCountsVerifiedBytes() async throws {

@@ -57,7 +57,7 @@ struct LinkRaceTests {
     func race(_ script: String) async throws {
         let target = try fixture.scratch.makeFile("target", [7])
         let attacker = try Attacker(script, target: target, folder: fixture.folder)
-        let hasStarted = await DocumentFixture.eventually { access(target.string + ".attacked", F_OK) == 0 }
+        let hasStarted = await eventually { access(target.string + ".attacked", F_OK) == 0 }
         #expect(hasStarted)
         var outcomes: [DocumentError.Code?: Int] = [:]
         for _ in 0..<200 {
@@ -83,7 +83,7 @@ struct LinkRaceTests {
     func raceWithoutTheDefence() async throws {
         let target = try fixture.scratch.makeFile("target", [7])
         let attacker = try Attacker(Self.underTheName, target: target, folder: fixture.folder)
-        let isHit = await DocumentFixture.eventually {
+        let isHit = await eventually {
             // Each is a chance, and a busy machine has few turns.
             for _ in 0..<100 {
                 let number = open(fixture.document.string, O_WRONLY | O_CREAT, 0o600)

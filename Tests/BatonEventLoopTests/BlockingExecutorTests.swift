@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
+import BatonTestSupport
 import Glibc
 import SystemPackage
 import Testing
@@ -58,7 +59,7 @@ struct BlockingExecutorTests {
         let loop = EventLoop(name: "test")
         let ran = Box(false)
         loop.execute { ran.value = true }
-        await eventually("the loop runs") { ran.value }
+        try await eventually("the loop runs") { ran.value }
         #expect(await Worker(on: try BlockingExecutor(name: "test-other")).isOnThread())
         mayGoOn.value = true
         for task in blocked { await task.value }
@@ -73,7 +74,7 @@ struct BlockingExecutorTests {
                 executor.submit { seen.change { $0.append(number) } }
             }
         }
-        await eventually("all ran") { seen.value.count == 500 }
+        try await eventually("all ran") { seen.value.count == 500 }
         #expect(seen.value == Array(0..<500))
     }
 }
@@ -82,7 +83,7 @@ extension OwnProcess {
     @Suite("Threads")
     struct BlockingExecutorResourceTests {
         @Test("The thread bears the executor's name and ends with its last reference")
-        func threadEnds() async {
+        func threadEnds() async throws {
             await #expect(processExitsWith: .success) {
                 for _ in 0..<20 {
                     var executors: [BlockingExecutor] = try (0..<8).map { _ in
@@ -90,30 +91,30 @@ extension OwnProcess {
                     }
                     for executor in executors { #expect(await Worker(on: executor).isOnThread()) }
                     // The kernel's list of threads may skip one while another ends.
-                    await eventually("there are eight") { Machine.threads(named: "baton-test-thre") == 8 }
+                    try await eventually("there are eight") { Machine.threads(named: "baton-test-thre") == 8 }
                     executors = []
-                    await eventually("the threads are gone") { Machine.threads(named: "baton-test-thre") == 0 }
+                    try await eventually("the threads are gone") { Machine.threads(named: "baton-test-thre") == 0 }
                 }
             }
         }
 
         @Test("A private thread ends with its last reference")
-        func privateThreadEnds() async {
+        func privateThreadEnds() async throws {
             await #expect(processExitsWith: .success) {
                 for _ in 0..<20 {
                     do {
                         let thread = try PrivateThread(name: "baton-private")
                         thread.perform {}
-                        await eventually("there is one") { Machine.threads(named: "baton-private") == 1 }
+                        try await eventually("there is one") { Machine.threads(named: "baton-private") == 1 }
                         withExtendedLifetime(thread) {}
                     }
-                    await eventually("the thread is gone") { Machine.threads(named: "baton-private") == 0 }
+                    try await eventually("the thread is gone") { Machine.threads(named: "baton-private") == 0 }
                 }
             }
         }
 
         @Test("The last reference may go on the executor's own thread")
-        func releasedOnItsOwnThread() async {
+        func releasedOnItsOwnThread() async throws {
             await #expect(processExitsWith: .success) {
                 let released: WeakBox<BlockingExecutor>
                 do {
@@ -122,7 +123,7 @@ extension OwnProcess {
                     let worker = Worker(on: executor)
                     Task { await worker.block { usleep(20_000) == 0 } }
                 }
-                await eventually("released") { released.isReleased && Machine.threads(named: "baton-own") == 0 }
+                try await eventually("released") { released.isReleased && Machine.threads(named: "baton-own") == 0 }
             }
         }
     }
@@ -151,6 +152,6 @@ struct PrivateThreadTests {
         for executor in executors {
             for _ in 0..<100 { executor.submit { thread.perform { sum.change { $0 += 1 } } } }
         }
-        await eventually("all ran") { sum.value == 400 }
+        try await eventually("all ran") { sum.value == 400 }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
+import BatonTestSupport
 import Glibc
 import SystemPackage
 import Testing
@@ -13,7 +14,7 @@ struct ConnectTests {
     func refused() async throws {
         let address = try Dialing.deadAddress()
         // The kernel may still be taking the listener down.
-        await eventually("refused") {
+        try await eventually("refused") {
             await Dialing.failure { () async throws(SocketError) in try await Socket.connect(to: address, on: loop) }?
                 .code
                 == .connectionRefused
@@ -54,7 +55,7 @@ struct ConnectTests {
                     toAnyOf: [hole.address, hole.address], on: loop, timeout: .seconds(3600))
             }
         }
-        await eventually("started") { started.value }
+        try await eventually("started") { started.value }
         later.cancel()
         #expect(await later.value?.code == .cancelled)
     }
@@ -102,7 +103,7 @@ struct ConnectTests {
         let accepted = Box<[Socket]>([])
         listener.start { socket in accepted.change { $0.append(socket) } }
         let second = try await waiting.value
-        await eventually("both accepted") { accepted.value.count == 2 }
+        try await eventually("both accepted") { accepted.value.count == 2 }
         withExtendedLifetime((first, second, folder.path)) {}
     }
 
@@ -117,7 +118,7 @@ struct ConnectTests {
             toAnyOf: [dead, hole.address, dead, listener.localAddress], on: loop, stagger: .milliseconds(20),
             timeout: .seconds(30))
         #expect(socket.remoteAddress == listener.localAddress)
-        await eventually("accepted") { accepted.value.count == 1 }
+        try await eventually("accepted") { accepted.value.count == 1 }
     }
 
     @Test("The losers of the race are closed")
@@ -135,7 +136,7 @@ struct ConnectTests {
                     toAnyOf: [first.localAddress, second.localAddress], on: loop, stagger: .zero))
         }
         let count = winners.count
-        await eventually("all but the winners end") {
+        try await eventually("all but the winners end") {
             var open = 0
             for peer in accepted.value {
                 let isEnded = await peer.isEnded
@@ -193,7 +194,7 @@ extension OwnProcess {
     @Suite("Connecting")
     struct ConnectResourceTests {
         @Test("No attempt leaves a descriptor behind: refused, timed out, cancelled, raced")
-        func noLeak() async {
+        func noLeak() async throws {
             await #expect(processExitsWith: .success) {
                 let loop = EventLoop(name: "test")
                 let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: loop)
@@ -220,7 +221,7 @@ extension OwnProcess {
                     task.cancel()
                     _ = await task.value
                 }
-                await eventually("all closed") { Machine.openDescriptors() <= before }
+                try await eventually("all closed") { Machine.openDescriptors() <= before }
             }
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
+import BatonTestSupport
 import Dispatch
 import Testing
 
@@ -19,14 +20,14 @@ private actor Counter {
 @Suite("Event loop")
 struct EventLoopTests {
     @Test("An actor of the loop runs on the loop")
-    func actorRunsOnLoop() async {
+    func actorRunsOnLoop() async throws {
         let loop = EventLoop(name: "test")
         #expect(!loop.isCurrent)
         #expect(await Counter(on: loop).isOnLoop())
     }
 
     @Test("A handler on the loop enters the actor synchronously")
-    func handlerEntersActor() async {
+    func handlerEntersActor() async throws {
         let loop = EventLoop(name: "test")
         let counter = Counter(on: loop)
         let entered = Box(false)
@@ -34,23 +35,23 @@ struct EventLoopTests {
             counter.assumeIsolated { $0.add() }
             entered.value = true
         }
-        await eventually("entered") { entered.value }
+        try await eventually("entered") { entered.value }
         #expect(await counter.value == 1)
     }
 
     @Test("Work and jobs of actors run in the order in which they were put there")
-    func order() async {
+    func order() async throws {
         let loop = EventLoop(name: "test")
         let seen = Box<[Int]>([])
         for number in 0..<1000 {
             loop.execute { seen.change { $0.append(number) } }
         }
-        await eventually("all ran") { seen.value.count == 1000 }
+        try await eventually("all ran") { seen.value.count == 1000 }
         #expect(seen.value == Array(0..<1000))
     }
 
     @Test("A loop ends with its last reference, work that is put there keeps it")
-    func release() async {
+    func release() async throws {
         var loop: EventLoop? = EventLoop(name: "test")
         let released = WeakBox(loop!)
         var counter: Counter? = Counter(on: loop!)
@@ -61,7 +62,7 @@ struct EventLoopTests {
         await counter!.add()
         loop = nil
         counter = nil
-        await eventually("released") { released.isReleased && ran.value == 10 }
+        try await eventually("released") { released.isReleased && ran.value == 10 }
     }
 
     @Test("A group gives its loops in turn and has at least 1 and at most 64")
@@ -87,7 +88,7 @@ extension OwnProcess {
     @Suite("Event loop")
     struct EventLoopEntryTests {
         @Test("Entering from elsewhere stops the process")
-        func wrongEntryStops() async {
+        func wrongEntryStops() async throws {
             await #expect(processExitsWith: .failure) {
                 let counter = Counter(on: EventLoop(name: "test"))
                 let enter: @Sendable () -> Void = { counter.assumeIsolated { $0.add() } }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
+import BatonTestSupport
 import Glibc
 import SystemPackage
 import Testing
@@ -49,7 +50,7 @@ struct ListenerTests {
         listener.start { socket in accepted.change { $0.append(socket) } }
         let overIPv4 = try await Socket.connect(to: .ip(.ipv4Loopback, port: port), on: loop)
         let overIPv6 = try await Socket.connect(to: .ip(.ipv6Loopback, port: port), on: loop)
-        await eventually("both accepted") { accepted.value.count == 2 }
+        try await eventually("both accepted") { accepted.value.count == 2 }
         #expect(Set(accepted.value.map(\.remoteAddress)) == [overIPv4.localAddress, overIPv6.localAddress])
     }
 
@@ -64,7 +65,7 @@ struct ListenerTests {
                 == .addressInUse)
         first.close()
         first.close()
-        await eventually("free again") {
+        try await eventually("free again") {
             Self.code { () throws(SocketError) in try Listener.onAllAddresses(port: port, on: loop) } == nil
         }
     }
@@ -86,7 +87,7 @@ struct ListenerTests {
         }
         var sockets: [Socket] = []
         for _ in 0..<4 { sockets.append(try await Socket.connect(to: listener.localAddress, on: loop)) }
-        await eventually("accepted") { accepted.value.count == 4 }
+        try await eventually("accepted") { accepted.value.count == 4 }
         #expect(accepted.value.allSatisfy { $0.loop === loop })
         #expect(onLoop.value)
     }
@@ -102,7 +103,7 @@ struct ListenerTests {
         for _ in 0..<40 { sockets.append(try await Socket.connect(to: listener.localAddress, on: loop)) }
         #expect(accepted.value.isEmpty)
         listener.pauseAccepting(false)
-        await eventually("all accepted") { accepted.value.count == 40 }
+        try await eventually("all accepted") { accepted.value.count == 40 }
     }
 
     @Test("A closed listener refuses, and drops who was waiting")
@@ -112,12 +113,12 @@ struct ListenerTests {
         let waiting = Peer(try await Socket.connect(to: address, on: loop))
         listener.close()
         listener.start { _ in Issue.record("accepted after the close") }
-        await eventually("dropped") {
+        try await eventually("dropped") {
             let error = await waiting.error
             let isEnded = await waiting.isEnded
             return error != nil || isEnded
         }
-        await eventually("refused") {
+        try await eventually("refused") {
             await Dialing.failure { () async throws(SocketError) in
                 try await Socket.connect(to: address, on: loop)
             }?.code == .connectionRefused
@@ -166,7 +167,7 @@ struct ListenerTests {
         let accepted = Box(0)
         first.start { _ in accepted.change { $0 += 1 } }
         _ = try await Socket.connect(to: .unix(path), on: loop)
-        await eventually("still serves") { accepted.value >= 1 }
+        try await eventually("still serves") { accepted.value >= 1 }
         #expect(Self.status(path) != nil)
         withExtendedLifetime(folder) {}
     }
@@ -222,7 +223,7 @@ struct ListenerTests {
             #expect(Self.status(path).map { $0.st_mode } == S_IFSOCK | 0o600)
             let dialer = Peer(try await Socket.connect(to: .unix(path), on: loop))
             await dialer.send([1, 2, 3], thenEnd: true)
-            await eventually("came") { await accepted.value?.received == [1, 2, 3] }
+            try await eventually("came") { await accepted.value?.received == [1, 2, 3] }
             #expect(Self.code { () throws(SocketError) in try Listener(at: .unix(path), on: loop) } == .addressInUse)
             listener.close()
             #expect(Self.status(path) == nil)
@@ -269,7 +270,7 @@ extension OwnProcess {
     @Suite("Listener")
     struct ListenerResourceTests {
         @Test("Near the limit of descriptors accepting rests, tells so once, does not spin, and goes on")
-        func outOfDescriptors() async {
+        func outOfDescriptors() async throws {
             await #expect(processExitsWith: .success) {
                 let loop = EventLoop(name: "test")
                 let listener = try Listener(at: .ip(.ipv4Loopback, port: 0), on: loop)
@@ -279,7 +280,7 @@ extension OwnProcess {
                     onTrouble: { error in troubles.change { $0.append(error) } },
                     onAccept: { socket in accepted.change { $0.append(socket) } })
                 let first = try await Socket.connect(to: listener.localAddress, on: loop)
-                await eventually("accepted") { accepted.value.count == 1 }
+                try await eventually("accepted") { accepted.value.count == 1 }
                 for round in 1...3 {
                     let dialer = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
                     // From here on only the reserve is free: holes below it are filled.
@@ -294,7 +295,7 @@ extension OwnProcess {
                         }
                     }
                     #expect(connected == 0)
-                    await eventually("told") { troubles.value.count == round }
+                    try await eventually("told") { troubles.value.count == round }
                     let before = Machine.processorTime()
                     let rested = Box(false)
                     let timer = Timer(on: loop) { rested.value = true }
@@ -309,7 +310,7 @@ extension OwnProcess {
                     }
                     #expect(failure?.code == .outOfResources)
                     for filler in fillers { close(filler) }
-                    await eventually("recovered") { accepted.value.count == round + 1 }
+                    try await eventually("recovered") { accepted.value.count == round + 1 }
                     close(dialer)
                 }
                 #expect(
@@ -319,7 +320,7 @@ extension OwnProcess {
         }
 
         @Test("A listener gives its descriptors and handlers back, and those of failed ones too")
-        func release() async {
+        func release() async throws {
             await #expect(processExitsWith: .success) {
                 let folder = try TemporaryFolder()
                 let loop = EventLoop(name: "test")
@@ -327,7 +328,7 @@ extension OwnProcess {
                 let accepted = Box<Socket?>(nil)
                 warm.start { accepted.value = $0 }
                 let dialed = try await Socket.connect(to: warm.localAddress, on: loop)
-                await eventually("warm") { accepted.value != nil }
+                try await eventually("warm") { accepted.value != nil }
                 let inUse = try #require(warm.localAddress.port)
                 await Machine.warmUp()
                 let before = Machine.openDescriptors()
@@ -345,7 +346,7 @@ extension OwnProcess {
                     if round & 4 == 0 { _ = try? await Socket.connect(to: listener.localAddress, on: loop) }
                     if round & 8 == 0 { listener.close() }
                 }
-                await eventually("all released") {
+                try await eventually("all released") {
                     held.value.allSatisfy(\.isReleased) && Machine.openDescriptors() <= before
                 }
                 withExtendedLifetime((warm, dialed, folder.path)) {}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonTestSupport
 import Dispatch
 import Glibc
 import Testing
@@ -35,10 +36,10 @@ struct NetworkMonitorTests {
         let extra = try #require(IPAddress("127.77.1.2"))
         #expect(!monitor.addresses.contains { $0.address == extra })
         #expect(Machine.run(ip, ["address", "add", "127.77.1.2/32", "dev", "lo"]) == true)
-        await eventually("told of the new one") { seen.value?.contains { $0.address == extra } == true }
+        try await eventually("told of the new one") { seen.value?.contains { $0.address == extra } == true }
         #expect(monitor.addresses.contains { $0.address == extra })
         #expect(Machine.run(ip, ["address", "del", "127.77.1.2/32", "dev", "lo"]) == true)
-        await eventually("told that it is gone") { seen.value?.contains { $0.address == extra } == false }
+        try await eventually("told that it is gone") { seen.value?.contains { $0.address == extra } == false }
         #expect(onLoop.value)
         monitor.cancel()
         monitor.cancel()
@@ -127,14 +128,14 @@ extension OwnProcess {
     @Suite("Network monitor")
     struct NetworkMonitorResourceTests {
         @Test("It gives its descriptor and its handler back")
-        func release() async {
+        func release() async throws {
             await #expect(processExitsWith: .success) {
                 let loop = EventLoop(name: "test")
                 let warm = try NetworkMonitor(on: loop) { _ in }
                 let fired = Box(false)
                 let timer = Timer(on: loop) { fired.value = true }
                 timer.schedule(after: .zero)
-                await eventually("warm") { fired.value }
+                try await eventually("warm") { fired.value }
                 await Machine.warmUp()
                 let before = Machine.openDescriptors()
                 for round in 0..<20 {
@@ -145,7 +146,7 @@ extension OwnProcess {
                         let monitor = try NetworkMonitor(on: loop) { _ in count.change { $0 += 1 } }
                         if round % 2 == 0 { monitor.cancel() }
                     }
-                    await eventually("released") { held.isReleased && Machine.openDescriptors() <= before }
+                    try await eventually("released") { held.isReleased && Machine.openDescriptors() <= before }
                 }
                 withExtendedLifetime(warm) {}
             }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
+import BatonTestSupport
 import Glibc
 import Testing
 
@@ -9,7 +10,7 @@ extension OwnProcess {
     struct SignalSourceTests {
 
         @Test("Signals come as events on the loop instead of ending the process")
-        func delivery() async {
+        func delivery() async throws {
             await #expect(processExitsWith: .success) {
                 let loop = EventLoop(name: "test")
                 for signal in [SIGTERM, SIGINT, SIGHUP, SIGWINCH] {
@@ -21,7 +22,7 @@ extension OwnProcess {
                     }
                     for round in 1...20 {
                         #expect(kill(getpid(), signal) == 0)
-                        await eventually("signal \(signal) came") { count.value == round }
+                        try await eventually("signal \(signal) came") { count.value == round }
                     }
                     #expect(onLoop.value)
                     #expect(source.signal == signal)
@@ -30,14 +31,14 @@ extension OwnProcess {
         }
 
         @Test("After a cancel the signal does nothing, and a new source hears it again")
-        func cancelAndWatchAgain() async {
+        func cancelAndWatchAgain() async throws {
             await #expect(processExitsWith: .success) {
                 let loop = EventLoop(name: "test")
                 for _ in 0..<10 {
                     let count = Box(0)
                     let source = await SignalSource.watch(SIGTERM, on: loop) { count.change { $0 += 1 } }
                     kill(getpid(), SIGTERM)
-                    await eventually("the signal came") { count.value >= 1 }
+                    try await eventually("the signal came") { count.value >= 1 }
                     source.cancel()
                     source.cancel()
                 }
@@ -45,25 +46,25 @@ extension OwnProcess {
                 let timer = Timer(on: loop) { other.value = true }
                 kill(getpid(), SIGTERM)
                 timer.schedule(after: .milliseconds(20))
-                await eventually("still here") { other.value }
+                try await eventually("still here") { other.value }
             }
         }
 
         @Test("Two sources of one signal both hear it")
-        func two() async {
+        func two() async throws {
             await #expect(processExitsWith: .success) {
                 let first = Box(0)
                 let second = Box(0)
                 let one = await SignalSource.watch(SIGUSR1, on: EventLoop(name: "a")) { first.change { $0 += 1 } }
                 let two = await SignalSource.watch(SIGUSR1, on: EventLoop(name: "b")) { second.change { $0 += 1 } }
                 kill(getpid(), SIGUSR1)
-                await eventually("both heard") { first.value == 1 && second.value == 1 }
+                try await eventually("both heard") { first.value == 1 && second.value == 1 }
                 withExtendedLifetime((one, two)) {}
             }
         }
 
         @Test("An ignored signal is told from one that is not")
-        func ignored() async {
+        func ignored() async throws {
             await #expect(processExitsWith: .success) {
                 #expect(!SignalSource.isIgnored(SIGHUP))
                 signal(SIGHUP, SIG_IGN)
@@ -72,7 +73,7 @@ extension OwnProcess {
         }
 
         @Test("A source gives its descriptor and its handler back")
-        func release() async {
+        func release() async throws {
             await #expect(processExitsWith: .success) {
                 let loop = EventLoop(name: "test")
                 let warm = await SignalSource.watch(SIGUSR1, on: loop) {}
@@ -86,7 +87,7 @@ extension OwnProcess {
                     #expect(Machine.openDescriptors() >= before)
                     withExtendedLifetime(source) {}
                 }
-                await eventually("released") { held.isReleased && Machine.openDescriptors() <= before }
+                try await eventually("released") { held.isReleased && Machine.openDescriptors() <= before }
                 withExtendedLifetime(warm) {}
             }
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
+import BatonTestSupport
 import Glibc
 import SystemPackage
 import Testing
@@ -21,17 +22,17 @@ struct SocketTests {
         let accepted = Box<Peer?>(nil)
         listener.start { accepted.value = Peer($0) }
         let dialer = Peer(try await Socket.connect(to: listener.localAddress, on: EventLoop(name: "dialer")))
-        await eventually("accepted") { accepted.value != nil }
+        try await eventually("accepted") { accepted.value != nil }
         let acceptor = try #require(accepted.value)
 
         let question = pattern(100_000)
         let answer = pattern(3_000_000)
         await dialer.send(question, thenEnd: true)
-        await eventually("the question and its end came") { await acceptor.isEnded }
+        try await eventually("the question and its end came") { await acceptor.isEnded }
         #expect(await acceptor.received == question)
         #expect(await !dialer.isEnded)
         await acceptor.send(answer, thenEnd: true)
-        await eventually("the answer and its end came") { await dialer.isEnded }
+        try await eventually("the answer and its end came") { await dialer.isEnded }
         #expect(await dialer.received == answer)
         #expect(await dialer.error == nil)
         #expect(await acceptor.error == nil)
@@ -48,9 +49,9 @@ struct SocketTests {
         #expect(await !dialer.hasSentAll)
         #expect(await acceptor.receivedCount == 0)
         acceptor.socket.pauseReading(false)
-        await eventually("all came") { await acceptor.receivedCount == bytes.count }
+        try await eventually("all came") { await acceptor.receivedCount == bytes.count }
         #expect(await acceptor.received == bytes)
-        await eventually("all was sent") { await dialer.hasSentAll }
+        try await eventually("all was sent") { await dialer.hasSentAll }
     }
 
     @Test("A reader that awaits so many bytes is woken by them or by the end, and not by fewer")
@@ -61,13 +62,13 @@ struct SocketTests {
         // Time for a wrong call: a round trip over another connection.
         let (other, otherEnd) = try await tcpPair()
         await other.send([1])
-        await eventually("came") { await otherEnd.receivedCount == 1 }
+        try await eventually("came") { await otherEnd.receivedCount == 1 }
         #expect(await acceptor.readCalls == 0)
         await dialer.send([1])
-        await eventually("all came") { await acceptor.receivedCount == 10 }
+        try await eventually("all came") { await acceptor.receivedCount == 10 }
         #expect(await acceptor.readCalls == 1)
         await dialer.send([1], thenEnd: true)
-        await eventually("the end came") { await acceptor.isEnded }
+        try await eventually("the end came") { await acceptor.isEnded }
         #expect(await acceptor.receivedCount == 11)
     }
 
@@ -81,11 +82,11 @@ struct SocketTests {
         #expect(moved.socket.loop === other)
         #expect(moved.socket.remoteAddress == dialer.socket.localAddress)
         #expect(acceptor.socket.isClosed)
-        await eventually("all came") { await moved.receivedCount == bytes.count }
+        try await eventually("all came") { await moved.receivedCount == bytes.count }
         #expect(await moved.received == bytes)
         #expect(await acceptor.receivedCount == 0)
         await moved.send(bytes, thenEnd: true)
-        await eventually("the answer and its end came") { await dialer.isEnded }
+        try await eventually("the answer and its end came") { await dialer.isEnded }
         #expect(await dialer.received == bytes)
         #expect { _ = try acceptor.socket.moved(to: other) } throws: { ($0 as? SocketError)?.code == .closed }
     }
@@ -94,12 +95,12 @@ struct SocketTests {
     func idle() async throws {
         let (dialer, acceptor) = try await tcpPair()
         await dialer.send([1])
-        await eventually("came") { await acceptor.receivedCount == 1 }
+        try await eventually("came") { await acceptor.receivedCount == 1 }
         let before = (await dialer.writeCalls, await acceptor.readCalls)
         // Time for thousands of wrong calls: a round trip over another connection.
         let (other, otherEnd) = try await tcpPair()
         await other.send(pattern(1_000_000), thenEnd: true)
-        await eventually("the other one is through") { await otherEnd.isEnded }
+        try await eventually("the other one is through") { await otherEnd.isEnded }
         #expect(await dialer.writeCalls == before.0)
         #expect(await acceptor.readCalls == before.1)
     }
@@ -109,14 +110,14 @@ struct SocketTests {
         let (first, second) = try unixPair(chunk: 100, paused: paused)
         let bytes = pattern(60_000)
         await first.send(bytes)
-        await eventually("sent") { await first.hasSentAll }
+        try await eventually("sent") { await first.hasSentAll }
         first.socket.close()
         if paused {
             // The hang-up meets a suspended source.
-            await eventually("closed") { first.socket.isClosed }
+            try await eventually("closed") { first.socket.isClosed }
             second.socket.pauseReading(false)
         }
-        await eventually("read to the end") { await second.isEnded }
+        try await eventually("read to the end") { await second.isEnded }
         #expect(await second.received == bytes)
         #expect(await second.error == nil)
     }
@@ -126,18 +127,18 @@ struct SocketTests {
         let bytes = pattern(60_000)
         let (first, second) = try unixPair(chunk: 10, paused: true)
         await first.send(bytes)
-        await eventually("sent") { await first.hasSentAll }
+        try await eventually("sent") { await first.hasSentAll }
         first.socket.close()
         var last = 0
         while await !second.isEnded {
             second.socket.pauseReading(false)
             let seen = last
-            let goesOn = await eventually("some came, or the end") {
+            let goesOn = await eventually {
                 let count = await second.receivedCount
                 let isEnded = await second.isEnded
                 return count > seen || isEnded
             }
-            guard goesOn else { return }
+            try #require(goesOn, "neither bytes nor the end came")
             second.socket.pauseReading(true)
             last = await second.receivedCount
         }
@@ -150,7 +151,7 @@ struct SocketTests {
         #expect(try Peer.writeOnce(pair.0, pattern(5000)) == 5000)
         pair.0.close()
         let second = Peer(pair.1, chunk: 7)
-        await eventually("read to the end") { await second.isEnded }
+        try await eventually("read to the end") { await second.isEnded }
         #expect(await second.received == pattern(5000))
     }
 
@@ -163,7 +164,7 @@ struct SocketTests {
         await first.send(bytes)
         #expect(await !first.hasSentAll)
         second.socket.close()
-        await eventually("told") { await first.writeError != nil }
+        try await eventually("told") { await first.writeError != nil }
         #expect(await first.writeError?.code == .connectionReset)
 
         let pair = try Socket.pair(on: EventLoop(name: "a"), EventLoop(name: "b"))
@@ -174,9 +175,9 @@ struct SocketTests {
         // Give Dispatch the hang-up before the write source exists.
         let (other, otherEnd) = try unixPair()
         await other.send([1], thenEnd: true)
-        await eventually("the other one is through") { await otherEnd.isEnded }
+        try await eventually("the other one is through") { await otherEnd.isEnded }
         pair.0.wantWrite(true)
-        await eventually("called") { called.value > 0 }
+        try await eventually("called") { called.value > 0 }
         pair.0.close()
     }
 
@@ -184,7 +185,7 @@ struct SocketTests {
     func brokenPipe() async throws {
         let pair = try Socket.pair(on: EventLoop(name: "a"), EventLoop(name: "b"))
         pair.1.close()
-        await eventually("broken") {
+        try await eventually("broken") {
             do throws(SocketError) {
                 return try Peer.writeOnce(pair.0, [1]) < 0
             } catch {
@@ -202,10 +203,10 @@ struct SocketTests {
     func reset() async throws {
         let (dialer, acceptor) = try await tcpPair(paused: true)
         await dialer.send(pattern(1000))
-        await eventually("came") { (try? Peer.readOnce(acceptor.socket, 1).0) == .bytes(1) }
+        try await eventually("came") { (try? Peer.readOnce(acceptor.socket, 1).0) == .bytes(1) }
         // Closing with unread bytes resets (RFC 1122, 4.2.2.13).
         acceptor.socket.close()
-        await eventually("reset") { await dialer.error != nil }
+        try await eventually("reset") { await dialer.error != nil }
         #expect(await dialer.error?.code == .connectionReset)
         #expect(await dialer.readCalls <= 3)
     }
@@ -226,7 +227,7 @@ struct SocketTests {
         dialer.socket.awaitBytes(1)
         dialer.socket.start(onReadable: {}, onWritable: {})
         #expect(dialer.socket.peerCredentials == nil)
-        await eventually("the other side sees the end") { await acceptor.isEnded }
+        try await eventually("the other side sees the end") { await acceptor.isEnded }
     }
 
     @Test("Empty buffers and empty writes do nothing")
@@ -249,7 +250,7 @@ struct SocketTests {
         }
         pair.0.wantWrite(true)
         #expect(try Peer.writeOnce(pair.1, [1]) == 1)
-        await eventually("both are reported") { second.value == ["readable", "writable"] }
+        try await eventually("both are reported") { second.value == ["readable", "writable"] }
         pair.0.close()
         #expect(first.value.isEmpty)
     }
@@ -272,7 +273,7 @@ struct SocketTests {
         let (dialer, acceptor) = try await tcpPair()
         dialer.socket.limitUnsent(to: 131_072)
         await dialer.send(pattern(8 << 20), thenEnd: true)
-        await eventually("all came") { await acceptor.isEnded }
+        try await eventually("all came") { await acceptor.isEnded }
         #expect(await acceptor.received == pattern(8 << 20))
     }
 }
@@ -281,22 +282,22 @@ extension OwnProcess {
     @Suite("Socket")
     struct SocketResourceTests {
         @Test("After the end of the input nothing spins")
-        func noSpinAtTheEnd() async {
+        func noSpinAtTheEnd() async throws {
             await #expect(processExitsWith: .success) {
                 // One side only ended, one side gone while reading rests, and one that was reset.
                 let (a, b) = try await tcpPair()
                 await a.send([], thenEnd: true)
-                await eventually("ended") { await b.isEnded }
+                try await eventually("ended") { await b.isEnded }
                 let (c, d) = try unixPair(paused: true)
                 await c.send([1])
                 c.socket.close()
                 let (e, f) = try await tcpPair()
                 await e.send(pattern(1000))
-                await eventually("came") { await f.receivedCount == 1000 }
+                try await eventually("came") { await f.receivedCount == 1000 }
                 f.socket.pauseReading(true)
                 await e.send(pattern(1000))
                 f.socket.close()
-                await eventually("reset or ended") {
+                try await eventually("reset or ended") {
                     let error = await e.error
                     let isEnded = await e.isEnded
                     return error != nil || isEnded
@@ -317,7 +318,7 @@ extension OwnProcess {
         }
 
         @Test("What is not a connected socket is refused, and closed")
-        func takingOver() async {
+        func takingOver() async throws {
             await #expect(processExitsWith: .success) {
                 let loop = EventLoop(name: "test")
                 await Machine.warmUp([loop])
@@ -328,7 +329,7 @@ extension OwnProcess {
                     #expect(throws: SocketError.self) {
                         _ = try Socket(takingOwnershipOf: OwnedDescriptor(takingOwnershipOf: number), on: loop)
                     }
-                    await eventually("closed") { Machine.openDescriptors() <= before }
+                    try await eventually("closed") { Machine.openDescriptors() <= before }
                 }
                 var numbers: [Int32] = [0, 0]
                 socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &numbers)
@@ -340,7 +341,7 @@ extension OwnProcess {
         }
 
         @Test("Every socket gives its descriptor and its handlers back, closed or just released, started or not")
-        func release() async {
+        func release() async throws {
             await #expect(processExitsWith: .success) {
                 let loop = EventLoop(name: "test")
                 await Machine.warmUp([loop])
@@ -360,14 +361,14 @@ extension OwnProcess {
                     if round & 16 == 0 { pair.1.close() }
                     if round & 32 == 0 { pair.0.close() }
                 }
-                await eventually("all released") {
+                try await eventually("all released") {
                     held.value.allSatisfy(\.isReleased) && Machine.openDescriptors() <= before
                 }
             }
         }
 
         @Test("Many connections that hang up at once on several loops leave nothing behind")
-        func storm() async {
+        func storm() async throws {
             await #expect(processExitsWith: .success) {
                 let group = EventLoopGroup(name: "test", count: 4)
                 await Machine.warmUp((0..<4).map { _ in group.next() })
@@ -381,21 +382,21 @@ extension OwnProcess {
                     for peer in peers { await peer.send([1, 2, 3, 4]) }
                     for (index, peer) in peers.enumerated() where index % 2 == 0 { peer.socket.close() }
                     for (index, peer) in peers.enumerated() where index % 2 == 1 {
-                        await eventually("ended") {
+                        try await eventually("ended") {
                             let error = await peer.error
                             let isEnded = await peer.isEnded
                             return isEnded || error != nil
                         }
                     }
                 }
-                await eventually("all released") { Machine.openDescriptors() <= before }
+                try await eventually("all released") { Machine.openDescriptors() <= before }
             }
         }
 
         /// A stranger needs no more than this to be heard: libdispatch's own sources ended the process after 12,000
         /// such connections and more, by what its thread and the loops' do to one list of sources.
         @Test("Connections that are reset while they are watched and closed end no process")
-        func resets() async {
+        func resets() async throws {
             await #expect(processExitsWith: .success) {
                 let group = EventLoopGroup(name: "test", count: 2)
                 await Machine.warmUp((0..<2).map { _ in group.next() })
@@ -441,9 +442,9 @@ extension OwnProcess {
                 }
                 let made = counts.reduce(0, +)
                 #expect(made > 20_000)
-                await eventually("all heard and gone") { accepted.value >= made && live.value.isEmpty }
+                try await eventually("all heard and gone") { accepted.value >= made && live.value.isEmpty }
                 listener.close()
-                await eventually("all released") { Machine.openDescriptors() <= before }
+                try await eventually("all released") { Machine.openDescriptors() <= before }
             }
         }
     }

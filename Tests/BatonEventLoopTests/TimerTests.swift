@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
+import BatonTestSupport
 import Testing
 
 @Suite("Timer")
@@ -8,7 +9,7 @@ struct TimerTests {
     private let loop = EventLoop(name: "test-timer")
 
     @Test("Fires once, on the loop, never early")
-    func firesOnce() async {
+    func firesOnce() async throws {
         let fired = Box<[UInt64]>([])
         let onLoop = Box(true)
         let timer = Timer(on: loop) { [loop] in
@@ -20,7 +21,7 @@ struct TimerTests {
             let start = MonotonicClock.nanoseconds()
             timer.schedule(after: .milliseconds(20))
             #expect(timer.isScheduled)
-            await eventually("fired") { fired.value.count == round }
+            try await eventually("fired") { fired.value.count == round }
             #expect(fired.value[round - 1] >= start + 20_000_000)
             #expect(!timer.isScheduled)
         }
@@ -28,32 +29,32 @@ struct TimerTests {
         let later = Box(false)
         let other = Timer(on: loop) { later.value = true }
         other.schedule(after: .milliseconds(40))
-        await eventually("the other fired") { later.value }
+        try await eventually("the other fired") { later.value }
         #expect(fired.value.count == 5)
         #expect(onLoop.value)
     }
 
     @Test("Arming anew replaces what was armed, in both directions")
-    func rearming() async {
+    func rearming() async throws {
         let fired = Box(0)
         let timer = Timer(on: loop) { fired.change { $0 += 1 } }
         timer.schedule(after: .seconds(3600))
         timer.schedule(after: .milliseconds(1))
-        await eventually("the earlier one fired") { fired.value == 1 }
+        try await eventually("the earlier one fired") { fired.value == 1 }
 
         timer.schedule(after: .milliseconds(1))
         timer.schedule(after: .seconds(3600))
         let later = Box(false)
         let other = Timer(on: loop) { later.value = true }
         other.schedule(after: .milliseconds(30))
-        await eventually("the other fired") { later.value }
+        try await eventually("the other fired") { later.value }
         // The first arming may have fired before it was replaced, but not after.
         #expect(fired.value <= 2)
         #expect(timer.isScheduled)
     }
 
     @Test("Arming for later and later costs no firing, and the last one counts")
-    func postponing() async {
+    func postponing() async throws {
         let fired = Box<[UInt64]>([])
         let timer = Timer(on: loop) { fired.change { $0.append(MonotonicClock.nanoseconds()) } }
         var due: UInt64 = 0
@@ -63,21 +64,21 @@ struct TimerTests {
             try? await Task.sleep(for: .milliseconds(2))
         }
         // A round that was held up for longer than 30 ms let it fire before.
-        await eventually("fired when it was due") { [due] in fired.value.contains { $0 >= due } }
+        try await eventually("fired when it was due") { [due] in fired.value.contains { $0 >= due } }
         timer.schedule(after: .milliseconds(5))
         timer.cancel()
         let count = fired.value.count
         let later = Box(false)
         let other = Timer(on: loop) { later.value = true }
         other.schedule(after: .milliseconds(30))
-        await eventually("the other fired") { later.value }
+        try await eventually("the other fired") { later.value }
         #expect(fired.value.count == count)
         timer.schedule(after: .milliseconds(10))
-        await eventually("fired again") { fired.value.count == count + 1 }
+        try await eventually("fired again") { fired.value.count == count + 1 }
     }
 
     @Test("A cancel on the loop is final for a firing that is already on its way")
-    func cancelOnLoop() async {
+    func cancelOnLoop() async throws {
         let fired = Box(false)
         let done = Box(false)
         let timer = Timer(on: loop) { fired.value = true }
@@ -89,27 +90,27 @@ struct TimerTests {
             timer.cancel()
             done.value = true
         }
-        await eventually("cancelled") { done.value }
+        try await eventually("cancelled") { done.value }
         let later = Box(false)
         let other = Timer(on: loop) { later.value = true }
         other.schedule(after: .milliseconds(20))
-        await eventually("the other fired") { later.value }
+        try await eventually("the other fired") { later.value }
         #expect(!fired.value)
         #expect(!timer.isScheduled)
     }
 
     @Test("Deadlines on the clock: one that passed is now, the far future is never")
-    func deadlines() async {
+    func deadlines() async throws {
         let fired = Box(0)
         let timer = Timer(on: loop) { fired.change { $0 += 1 } }
         timer.schedule(at: 0)
-        await eventually("fired") { fired.value == 1 }
+        try await eventually("fired") { fired.value == 1 }
         let deadline = MonotonicClock.nanoseconds() + 15_000_000
         timer.schedule(at: deadline)
-        await eventually("fired") { fired.value == 2 }
+        try await eventually("fired") { fired.value == 2 }
         #expect(MonotonicClock.nanoseconds() >= deadline)
         timer.schedule(after: .seconds(-5))
-        await eventually("fired") { fired.value == 3 }
+        try await eventually("fired") { fired.value == 3 }
 
         timer.schedule(at: .max)
         #expect(timer.isScheduled)
@@ -118,12 +119,12 @@ struct TimerTests {
         let later = Box(false)
         let other = Timer(on: loop) { later.value = true }
         other.schedule(after: .milliseconds(20))
-        await eventually("the other fired") { later.value }
+        try await eventually("the other fired") { later.value }
         #expect(fired.value == 3)
     }
 
     @Test("A handler may arm its own timer")
-    func rearmsItself() async {
+    func rearmsItself() async throws {
         final class Ticker: Sendable {
             let count = Box(0)
             let timer = Box<Timer?>(nil)
@@ -137,11 +138,11 @@ struct TimerTests {
             }
         }
         let ticker = Ticker(on: loop)
-        await eventually("ticked") { ticker.count.value == 50 }
+        try await eventually("ticked") { ticker.count.value == 50 }
     }
 
     @Test("Releasing a timer, armed or not, cancels it and releases what its handler holds")
-    func release() async {
+    func release() async throws {
         for armed in [true, false] {
             let fired = Box(false)
             let held = WeakBox(fired)
@@ -150,7 +151,7 @@ struct TimerTests {
                 if armed { timer.schedule(after: .seconds(3600)) }
             }
             _ = consume fired
-            await eventually("released") { held.isReleased }
+            try await eventually("released") { held.isReleased }
         }
     }
 }
@@ -159,19 +160,19 @@ extension OwnProcess {
     @Suite("Timer")
     struct TimerResourceTests {
         @Test("Timers hold no descriptor")
-        func descriptors() async {
+        func descriptors() async throws {
             await #expect(processExitsWith: .success) {
                 let loop = EventLoop(name: "test")
                 let fired = Box(0)
                 let first = Timer(on: loop) { fired.change { $0 += 1 } }
                 first.schedule(after: .zero)
-                await eventually("fired") { fired.value == 1 }
+                try await eventually("fired") { fired.value == 1 }
                 await Machine.warmUp()
                 let before = Machine.openDescriptors()
                 let timers = (0..<1000).map { _ in Timer(on: loop) { fired.change { $0 += 1 } } }
                 for timer in timers { timer.schedule(after: .milliseconds(5)) }
-                await eventually("all fired") { fired.value == 1001 }
-                await eventually("no more are open") { Machine.openDescriptors() <= before }
+                try await eventually("all fired") { fired.value == 1001 }
+                try await eventually("no more are open") { Machine.openDescriptors() <= before }
             }
         }
     }

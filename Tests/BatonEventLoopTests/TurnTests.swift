@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonTestSupport
 import Dispatch
 import Glibc
 import Testing
@@ -32,7 +33,7 @@ struct TurnTests {
         func receive() async throws {
             let before = received.value
             #expect(try Peer.writeOnce(far, [1]) == 1)
-            await eventually("received") { received.value == before + 1 }
+            try await eventually("received") { received.value == before + 1 }
         }
 
         /// A box that says whether the queue of the loop has had room for something else.
@@ -52,15 +53,15 @@ struct TurnTests {
         for number in 0..<200 {
             waiting.loop.execute { seen.change { $0.append(number) } }
             guard number.isMultiple(of: 2) else { continue }
-            await eventually("ran") { seen.value.count == number + 1 }
+            try await eventually("ran") { seen.value.count == number + 1 }
             try await waiting.receive()
         }
-        await eventually("all ran") { seen.value.count == 200 }
+        try await eventually("all ran") { seen.value.count == 200 }
         #expect(seen.value == Array(0..<200))
         let fired = Box(false)
         let timer = Timer(on: waiting.loop) { [loop = waiting.loop] in fired.value = loop.isCurrent }
         timer.schedule(after: .milliseconds(5))
-        await eventually("fired on the loop") { fired.value }
+        try await eventually("fired on the loop") { fired.value }
         #expect(!isFree.value)
     }
 
@@ -106,7 +107,7 @@ struct TurnTests {
         @Sendable func heard(sendingIn written: Int, working work: UInt64 = 0) async throws -> Int {
             let spinning = Spinning(waiting, sendingIn: written, working: work)
             waiting.loop.execute { spinning.run() }
-            await eventually("heard") { spinning.heard.value != nil }
+            try await eventually("heard") { spinning.heard.value != nil }
             return try #require(spinning.heard.value)
         }
         // One more, which sees that it was heard.
@@ -114,7 +115,7 @@ struct TurnTests {
         // The first one takes all of the time that there is.
         #expect(try await heard(sendingIn: 1, working: LoopWork.roundsTime) == 2)
         // All of them, unless they take too long on a busy machine.
-        await eventually("all rounds at once") {
+        try await eventually("all rounds at once") {
             (try? await heard(sendingIn: 1)) == LoopWork.rounds + 1
         }
     }
@@ -126,7 +127,7 @@ struct TurnTests {
         let isFree = waiting!.queueIsFree()
         let released = WeakBox(waiting!.loop)
         waiting = nil
-        await eventually("released") { released.isReleased && isFree.value }
+        try await eventually("released") { released.isReleased && isFree.value }
     }
 
     @Test("Ends when nothing has come for a while, and the next event begins another")
@@ -135,7 +136,7 @@ struct TurnTests {
         for _ in 0..<20 {
             try await waiting.receive()
             let isFree = waiting.queueIsFree()
-            await eventually("ended") { isFree.value }
+            try await eventually("ended") { isFree.value }
         }
     }
 
@@ -147,7 +148,7 @@ struct TurnTests {
             try await waiting.receive()
             usleep(UInt32(round % 20) * 100)
             waiting.loop.execute { ran.change { $0 += 1 } }
-            await eventually("ran") { ran.value == round }
+            try await eventually("ran") { ran.value == round }
         }
     }
 
@@ -162,8 +163,8 @@ struct TurnTests {
             while MonotonicClock.nanoseconds() < end {}
             done.value = true
         }
-        await eventually("ran") { done.value }
-        await eventually("counted") { waiting.loop.busyTime - before >= .milliseconds(20) }
+        try await eventually("ran") { done.value }
+        try await eventually("counted") { waiting.loop.busyTime - before >= .milliseconds(20) }
         // It waits for longer than it is given work.
         let start = ContinuousClock.now
         let idle = waiting.loop.busyTime

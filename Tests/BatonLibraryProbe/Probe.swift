@@ -3,9 +3,8 @@
 import BatonTestSupport
 import Foundation
 
-/// An application of the library as a program, for what JSON lines do not say: responders, objects that are restored,
-/// and user info that no JSON carries bit for bit. Each role tells what happens in lines, and ends with its standard
-/// input.
+/// An application of the library as a program, for tests beyond JSON lines: responders, restored objects, and user info
+/// that no JSON carries bit for bit. Each role tells what happens in lines, and ends with its standard input.
 ///
 /// - `library-probe share`: offers an activity that two responders and the application's delegate put their state into.
 ///   Lines `resign`, `current` and `leave` (a responder goes) are done.

@@ -9,16 +9,22 @@ import BatonWeb
 import Foundation
 import Logging
 
-/// A node with something else than what every program has, so that tests can put it on a lab host.
+/// A node without one of its defences or with another setting, so that tests can put it on a lab host.
 ///
-/// `--without seal`, `--without size` or `--without periods` leaves out what guards its advertisements, `--without
-/// gate` answers everybody, `--without clock-delay` takes tokens of the clock at once, `--without network` lets the
-/// network change and keeps its period, `--without ports` keeps its port, `--without copies-by-rule` tells digests
-/// where a rule has accepted, `--without retry` leaves a responder that has failed alone, `--rotation MILLISECONDS`
-/// shortens the life of its instance name, `--turn MILLISECONDS` is how long it looks at an instance while others wait,
-/// `--choice SECONDS` the time to choose one of several applications, and `--answer SECONDS` that for another device's
-/// answers; `--allow private-sites` is what `baton node --private-sites` is. It says `ready` as `baton node --json`
-/// does, and stops at the end of its input.
+/// It prints `ready` as `baton node --json` does, and stops at the end of its input.
+///
+/// - `--without seal`, `size` or `periods`: does not protect its advertisements in that way.
+/// - `--without gate`: answers everybody.
+/// - `--without clock-delay`: takes tokens of the clock at once.
+/// - `--without network`: keeps its period when the network changes.
+/// - `--without ports`: keeps its port.
+/// - `--without copies-by-rule`: sends digests of files that a rule accepts.
+/// - `--without retry`: does not try a failed responder again.
+/// - `--rotation MILLISECONDS`: the life of its instance name.
+/// - `--turn MILLISECONDS`: the time for one instance while others wait.
+/// - `--choice SECONDS`: the time to choose one of several applications.
+/// - `--answer SECONDS`: the time for another device's answers.
+/// - `--allow private-sites`: the same as `baton node --private-sites`.
 @main
 enum Probe {
     static func main() async throws {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonTestSupport
 import Testing
 
 @testable import BatonTLS
@@ -8,7 +9,7 @@ import Testing
 @Suite struct BufferTests {
     @Test(arguments: [23, 24, 25] as [UInt64])
     func ringBehavesLikeAQueue(seed: UInt64) {
-        var numbers = SeededNumbers(seed: seed)
+        var numbers = SeededGenerator(seed: seed)
         let limit = Int.random(in: 5000...40000, using: &numbers)
         var ring = CiphertextBuffer(limit: limit)
         var model: [UInt8] = []

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonTestSupport
 import COpenSSL
 import Testing
 
@@ -9,7 +10,7 @@ import Testing
 @Suite struct TransferTests {
     /// Sends all of `total` bytes each way at once, in pieces of random size, and compares digests.
     private func exchange(_ pair: SessionPair, total: Int, seed: UInt64) throws {
-        var numbers = SeededNumbers(seed: seed)
+        var numbers = SeededGenerator(seed: seed)
         let block = (0..<(1 << 16) + 777).map { _ in UInt8.random(in: 0...255, using: &numbers) }
         let ends = [pair.client, pair.server]
         var sent = [0, 0]
@@ -179,7 +180,7 @@ import Testing
 
     @Test func garbageInsteadOfAHandshake() throws {
         let context = try TestAuthority().device().context()
-        var numbers = SeededNumbers(seed: 22)
+        var numbers = SeededGenerator(seed: 22)
         var inputs: [[UInt8]] = [
             Array("GET / HTTP/1.1\r\nHost: x\r\n\r\n".utf8), [UInt8](repeating: 0, count: 100),
             [0x16, 3, 1, 0xFF, 0xFF] + [UInt8](repeating: 1, count: 70000), [0x16, 3, 3, 0, 0],

@@ -22,7 +22,7 @@ package actor ApplicationNode {
         package var latest: WireOfferRequest { updates.last?.offer ?? request }
     }
 
-    /// What applications registered with, in order.
+    /// The registrations of applications, in order.
     package private(set) var registrations: [WireRegisterRequest] = []
     /// How many registrations have ended.
     package private(set) var departures = 0
@@ -31,9 +31,9 @@ package actor ApplicationNode {
     package private(set) var streams: [BatonTransport.Stream] = []
     /// Files that an application asked for.
     package private(set) var accessed: [String] = []
-    /// What a document read is answered from.
+    /// The content that answers a document read.
     private var document = Data()
-    /// What it becomes when something of it was read.
+    /// The content after something of it was read.
     private var nextDocument: Data?
     /// Another one for each content.
     private var documentVersion: UInt8 = 0
@@ -78,7 +78,7 @@ package actor ApplicationNode {
     /// Closes the connection of the application that spoke last, and says why.
     package func close(_ code: ApplicationErrorCode) async { await connection?.close(code) }
 
-    /// What the document of every activity is, as far as this application can read it.
+    /// The document of every activity, as far as this application can read it.
     ///
     /// - Parameter next: what it becomes as soon as something of it was read.
     package func setDocument(_ content: Data, then next: Data? = nil) {
@@ -122,7 +122,7 @@ package actor ApplicationNode {
         try await end(offers.count - 1)
     }
 
-    /// What may be offered, at first or by an update: the reason why not, for anything else. Everything by default.
+    /// The reason why an offer or an update is refused; nil if it is accepted. Everything by default.
     package func refuse(where reason: @escaping @Sendable (WireOfferRequest) -> HandoffError?) { self.reason = reason }
 
     /// Lets the ends of offers wait, as a node does that is still busy with an update.

@@ -7,9 +7,9 @@ import SystemPackage
 
 /// A program that runs beside the tests, until it ends or this value goes.
 ///
-/// Foundation's `Process` copies whole `dirent`s out of what it read of `/proc/self/fd`, and so beyond the end of it,
-/// which kills the tests now and then while they have more than some 1,300 descriptors open. And its children keep what
-/// another thread opens at the very moment that they start (swift-corelibs-foundation issue 4795).
+/// Foundation's `Process` copies whole `dirent`s from its buffer of `/proc/self/fd`, and so reads beyond its end. That
+/// kills the tests now and then while they have more than some 1,300 descriptors open. And its children keep
+/// descriptors that another thread opens while they start (swift-corelibs-foundation issue 4795).
 ///
 /// The program begins with the default action for every signal, none of them blocked, and with no descriptors but its
 /// standard ones. It is reaped when this value goes: its process id is nobody else's before, and a signal hits no

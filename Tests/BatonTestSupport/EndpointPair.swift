@@ -85,7 +85,7 @@ package final class Endpoint {
 ///
 /// The same seed gives the same run. Nothing here sleeps or reads a clock.
 package final class EndpointPair {
-    /// What the link does to bytes.
+    /// The effect of the link on bytes.
     package struct Link: Sendable {
         /// Time on the way, each direction. Default 1 ms.
         package var latency: Duration

@@ -5,7 +5,7 @@ import Synchronization
 
 /// A lab whose hosts have one account and the built `baton` command: what a user does by hand, done by tests.
 ///
-/// Host `n` is the `n`th of the device names. What the commands print on standard error is kept with them.
+/// Host `n` is the `n`th of the device names. Each command keeps its standard error.
 package final class HandoffLab: Sendable {
     /// The hosts and their network.
     package let lab: Lab
@@ -170,7 +170,7 @@ package final class HandoffLab: Sendable {
         }
     }
 
-    /// What the node of each host knows of itself and of the others, and the end of its log.
+    /// The status of each host's node, the devices that it knows, and the end of its log.
     private func knowledge() async -> String {
         var text = ""
         for host in 1...names.count {
@@ -185,7 +185,7 @@ package final class HandoffLab: Sendable {
         return text
     }
 
-    /// What `status` says; nil when it failed.
+    /// The answer of `status`; nil when it failed.
     package func status(_ host: Int) async throws -> LabEvent? {
         try await run(host, "status", "--json").events.first
     }
@@ -254,7 +254,7 @@ package final class HandoffLab: Sendable {
 
 /// A program on a lab host, with what it says on standard error.
 package struct HostCommand: Sendable {
-    /// What a program left when it had ended.
+    /// The result of a program that ended.
     package struct Finished: Sendable {
         /// The exit code.
         package let status: Int32
@@ -270,7 +270,7 @@ package struct HostCommand: Sendable {
     package let program: LabProgram
     let errorFile: URL
 
-    /// What it has said on standard error so far.
+    /// Its standard error so far.
     package var errors: String { (try? String(contentsOf: errorFile, encoding: .utf8)) ?? "" }
 
     /// The JSON that it has printed so far.
@@ -314,7 +314,7 @@ package struct HostCommand: Sendable {
         } catch {
             throw Lab.Failure(description: "\(error); it said:\n\(errors)")
         }
-        // What it printed last may still be in the pipe; its end is an error of this wait.
+        // Its last output may still be in the pipe; the end of the pipe is an error of this wait.
         _ = try? await program.line(within: .seconds(5)) { _ in false }
         return Finished(status: status, lines: program.lines, errors: errors)
     }
@@ -341,16 +341,5 @@ package struct LabEvent: Decodable, Sendable {
     package init?(_ line: String) {
         guard let event = try? JSONDecoder().decode(Self.self, from: Data(line.utf8)) else { return nil }
         self = event
-    }
-}
-
-/// Waits for a condition, with a deadline. What it is may say how things are then.
-package func eventually(
-    _ what: @autoclosure () -> String, within timeout: Duration = .seconds(20), _ condition: () async throws -> Bool
-) async throws {
-    let deadline = ContinuousClock.now + timeout
-    while try await !condition() {
-        guard ContinuousClock.now < deadline else { throw Lab.Failure(description: "it never was that \(what())") }
-        try await Task.sleep(for: .milliseconds(20))
     }
 }

@@ -10,7 +10,7 @@ import Synchronization
 /// @Suite(.enabled(if: Lab.unavailableReason == nil, "\(Lab.unavailableReason ?? "")"))
 /// ```
 package final class Lab: Sendable {
-    /// What a command of the lab said when it failed.
+    /// The output of a lab command that failed.
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
     }
@@ -33,8 +33,8 @@ package final class Lab: Sendable {
 
     /// Makes a network on a thread of its own.
     ///
-    /// Tests share as few threads as there are processors. While one of those waited here for children, every other
-    /// test would stand still, and what it plays for applications and users would come too late for their deadlines.
+    /// Tests share as few threads as there are processors. If one of those waited here for children, every other test
+    /// would stand still, and would act too late for its deadlines.
     package static func make(hosts: Int = 2) async throws -> Lab {
         try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread { continuation.resume(with: Result { try Lab(hosts: hosts) }) }
@@ -105,8 +105,8 @@ package final class LabProgram: Sendable {
 
     fileprivate init(_ arguments: [String]) throws {
         process = try ChildProcess(["bash"] + arguments, output: .pipe)
-        // On a thread: a handler of the file handle would be a source of Dispatch's, and one that is taken away when
-        // the other end hangs up can end the process, as ``ReadinessPoll`` says.
+        // A handler of the file handle would be a source of Dispatch's. Removing such a source when the other end hangs
+        // up can end the process, as ``ReadinessPoll`` says.
         Thread { [weak self, output = process.output] in
             while true {
                 let data = output.availableData
@@ -140,13 +140,13 @@ package final class LabProgram: Sendable {
         try? process.input.close()
     }
 
-    /// Sends it a signal. One that stops it has done so when this returns: each of its threads goes on until it
-    /// notices.
+    /// Sends it a signal. After SIGSTOP this returns when the program has stopped, because each of its threads goes on
+    /// until it notices.
     package func signal(_ number: Int32) {
         guard process.isRunning else { return }
         process.signal(number)
         guard number == SIGSTOP else { return }
-        // What waits for a disk stops late, and does nothing else before.
+        // A thread that waits for a disk stops late, and does nothing else before.
         for _ in 0..<1000 where !isStopped { usleep(1000) }
     }
 
@@ -183,7 +183,7 @@ package final class LabProgram: Sendable {
         let deadline = ContinuousClock.now + timeout
         while true {
             let isLate = ContinuousClock.now >= deadline
-            // What it leaves running may keep its output open.
+            // Its own children may keep its output open.
             if isLate || output.withLock({ $0.isEnded }), let ending = process.ending { return ending.status }
             guard !isLate else { throw failure("does not end", lines) }
             try await Task.sleep(for: .milliseconds(5))

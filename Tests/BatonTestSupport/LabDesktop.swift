@@ -29,7 +29,7 @@ package struct LabDesktop: Sendable {
         wrapper = ["env", "DISPLAY=:7", "PATH=\(folder.path)/bin:\(path)", "XDG_DATA_HOME=\(folder.path)"]
     }
 
-    /// What the browser was opened with, each as `COUNT:FIRST ARGUMENT`.
+    /// The calls of the browser, each as `COUNT:FIRST ARGUMENT`.
     package var opened: [String] {
         ((try? String(contentsOf: openings, encoding: .utf8)) ?? "").split(separator: "\n").map(String.init)
     }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
+
 /// A random number generator that a failing test can be run again with: SplitMix64 from a seed.
 ///
 /// Not for keys; the sequence is part of the tests' meaning and must not change.
@@ -7,6 +9,18 @@ package struct SeededGenerator: RandomNumberGenerator, Sendable, CustomStringCon
     /// The seed this generator started from.
     package let seed: UInt64
     private var state: UInt64
+
+    /// A seed that a test which failed with it can be repeated with: `BATON_SEED` of the environment, or a random one.
+    ///
+    /// The test says it when it fails.
+    package static var chosenSeed: UInt64 {
+        ProcessInfo.processInfo.environment["BATON_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)
+    }
+
+    /// A generator that starts at ``chosenSeed``.
+    package init() {
+        self.init(seed: Self.chosenSeed)
+    }
 
     /// A generator that starts at `seed`.
     package init(seed: UInt64) {

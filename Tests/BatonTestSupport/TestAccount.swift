@@ -15,13 +15,13 @@ package final class TestAccount: Sendable {
         package let home: FilePath
         /// The account in it, at `home/account`.
         package let store: AccountStore
-        /// What the store held when the device was enrolled.
+        /// The content of the store when the device was enrolled.
         package let account: Account
 
         /// Who the device is.
         package var id: DeviceID { account.identity.id }
 
-        /// What a TLS context of the device is made from.
+        /// The parts of a TLS context of the device.
         package var tlsMaterial: TLSMaterial { account.identity.tlsMaterial }
 
         /// A sealer of its advertisements, under the next epoch.
@@ -82,7 +82,7 @@ package final class TestAccount: Sendable {
 
     /// Removes the folder; the values in memory stay usable.
     package func close() {
-        // What a directory of devices still saves comes and goes meanwhile, a few files at the most.
+        // A directory of devices may still save a few files meanwhile.
         for _ in 0..<100 where FileManager.default.fileExists(atPath: root.string) {
             try? FileManager.default.removeItem(atPath: root.string)
         }

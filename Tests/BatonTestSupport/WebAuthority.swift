@@ -2,10 +2,10 @@
 
 import Foundation
 
-/// A certificate authority for hosts of the web, made with the `openssl` command in a folder of its own that goes away
-/// with it, and what it issues and signs.
+/// A certificate authority for hosts of the web, with its certificates and signatures. The `openssl` command makes it
+/// in a folder of its own, which is removed with it.
 package final class WebAuthority: Sendable {
-    /// What the command said when it failed.
+    /// The output of the command that failed.
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
     }
@@ -14,7 +14,7 @@ package final class WebAuthority: Sendable {
     package static let unavailableReason: String? =
         FileManager.default.isExecutableFile(atPath: command) ? nil : "the openssl command is not installed"
 
-    /// What an operator of a host has: files in PEM.
+    /// The files of a host's operator, in PEM.
     package struct Operator: Sendable {
         package let certificate: String
         package let key: String

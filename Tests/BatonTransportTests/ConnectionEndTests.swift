@@ -2,6 +2,7 @@
 
 import BatonEventLoop
 import BatonProtocol
+import BatonTestSupport
 import Testing
 
 @testable import BatonTransport

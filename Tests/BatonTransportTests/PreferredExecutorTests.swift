@@ -2,6 +2,7 @@
 
 import BatonEventLoop
 import BatonProtocol
+import BatonTestSupport
 import Dispatch
 import Testing
 

@@ -22,7 +22,7 @@ extension ReceiveBudget {
 struct ReceiveBudgetTests {
     @Test("Whatever connections come and go, the shares and the floors of all never exceed the budget")
     func neverExceeded() {
-        let seed = UInt64.random(in: 0 ... .max)
+        let seed = SeededGenerator.chosenSeed
         var generator = SeededGenerator(seed: seed)
         for _ in 0..<200 {
             let connections = Int.random(in: 1...60, using: &generator)

@@ -6,22 +6,6 @@ import Testing
 
 @testable import BatonTransport
 
-/// Waits until `condition` holds, for at most a minute.
-func eventually(
-    _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ condition: () async throws -> Bool
-) async throws {
-    let deadline = ContinuousClock.now + .seconds(60)
-    while try await !condition() {
-        guard ContinuousClock.now < deadline else {
-            Issue.record("never came true: \(what)", sourceLocation: sourceLocation)
-            throw NeverCameTrue()
-        }
-        try await Task.sleep(for: .milliseconds(1))
-    }
-}
-
-struct NeverCameTrue: Error {}
-
 /// A flag that one task raises and another looks at.
 actor Flag {
     private(set) var isRaised = false

@@ -30,7 +30,7 @@ struct ShoppingListTests {
 
     @Test("Whoever merges with whom, in whatever order and however often, ends with the same list, each item once")
     func merging() {
-        let seed = UInt64.random(in: 0...UInt64.max)
+        let seed = SeededGenerator.chosenSeed
         var generator = SeededGenerator(seed: seed)
         for _ in 0..<500 {
             let (a, b, c) = (list(&generator), list(&generator), list(&generator))

@@ -20,7 +20,7 @@ struct AttendTests {
         wait'
         """
 
-    /// Whether a process is there and has not ended: whoever has it now may take his time to ask for its status.
+    /// Whether a process runs. One that ended may still be there, because its parent has not asked for its status.
     private static func runs(_ process: Int32) -> Bool {
         let status = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
         return status.map { $0[($0.lastIndex(of: ")") ?? $0.startIndex)...].dropFirst(2).first != "Z" } ?? false
@@ -49,7 +49,7 @@ struct AttendTests {
             body(script.processIdentifier)
             return family
         }
-        // Who was killed may need a moment to be gone; who was not is there for longer than this.
+        // A killed process may need a moment to end. The others run for longer than this.
         let deadline = ContinuousClock.now + .seconds(10)
         while result.closureResult.contains(where: runs), ContinuousClock.now < deadline {
             try await Task.sleep(for: .milliseconds(20))

@@ -25,8 +25,8 @@ enum Outcome: Sendable, Hashable {
     }
 }
 
-/// Tries an attack against its defence, where it has to be refused, and once more with that one defence switched off,
-/// where it has to succeed: a test that cannot fail proves nothing.
+/// Tries an attack twice. Against its defence it has to be refused, and with that one defence switched off it has to
+/// succeed, because a test that cannot fail proves nothing.
 ///
 /// - Parameters:
 ///   - name: what is attacked how, for the report.
@@ -45,8 +45,8 @@ func attack(
     AttackReport.shared.end(name, isRefused: met == .refused, isProven: unmet == .succeeded)
 }
 
-/// Tries an attack on something that no code here has, so that there is no defence to switch off: it has to be refused,
-/// and to succeed against a stand-in that has what it looks for. Counted in a number of its own.
+/// Tries an attack on something that no code here has, so that there is no defence to switch off. It has to be refused,
+/// and to succeed against a stand-in that has the weakness. The report counts it apart.
 ///
 /// - Parameters:
 ///   - name: what is attacked how, for the report.
@@ -74,7 +74,7 @@ final class AttackReport: Sendable {
         var begun = 0
         var refused = 0
         var proven = 0
-        /// Those that succeed against a stand-in, because there is nothing to switch off.
+        /// The attacks that succeed against a stand-in, because there is nothing to switch off.
         var provenApart = 0
         var missed: [String] = []
     }

@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// What `HostilePrograms.tap` wrote: every frame of a link.
+/// The output of `HostilePrograms.tap`: every frame of a link.
 struct Capture {
     /// One direction of a TCP connection, its payloads in the order in which they came.
     struct Direction: Hashable {
@@ -11,7 +11,7 @@ struct Capture {
         let target: [UInt8]
     }
 
-    /// What one message of multicast DNS says: what two messages of one device may have in common.
+    /// The content of one message of multicast DNS: what two messages of one device may have in common.
     enum Word: Hashable {
         /// A label of a name that is asked for, or that owns or is in a record.
         case label(String)
@@ -25,9 +25,9 @@ struct Capture {
     private(set) var records: [(instance: String, text: [UInt8])] = []
     /// The last record of each address that announces one, not those that it repeats in its questions, as known.
     private var announced: [[UInt8]: (instance: String, text: [UInt8])] = [:]
-    /// What each message said, in the order in which they came.
+    /// The content of each message, in order.
     private(set) var messages: [Set<Word>] = []
-    /// What was said in each direction of each TCP connection.
+    /// The bytes of each direction of each TCP connection.
     private(set) var said: [Direction: [UInt8]] = [:]
 
     init(_ file: URL) throws {
@@ -41,7 +41,7 @@ struct Capture {
         }
     }
 
-    /// What a lab host's device has announced last.
+    /// The last announcement of a lab host's device.
     func announcement(of host: Int) -> (instance: String, text: [UInt8])? { announced[[10, 77, 0, UInt8(host)]] }
 
     /// Whether a text is anywhere on the wire, also where it was cut between two segments or two strings of a record.

@@ -48,7 +48,7 @@ extension TLSSession {
         try? bytes.withUnsafeBytes { try receive($0) }
     }
 
-    /// What the peer has said so far; nil when the session has failed.
+    /// The peer's bytes so far; nil when the session has failed.
     func text() -> [UInt8]? {
         [UInt8](unsafeUninitializedCapacity: 1 << 14) { buffer, count in
             if case .bytes(let read)? = try? self.read(into: UnsafeMutableRawBufferPointer(buffer)) { count = read }

@@ -95,7 +95,7 @@ final class Visit: Sendable {
         #expect(try bytes.withUnsafeBytes { try socket.write($0) } == bytes.count)
     }
 
-    /// What comes when all that was said has come: the end; `waits` when that has not come in so long.
+    /// The end, after all bytes; `waits` if it has not come in time.
     func lastReaction(within time: Duration) async throws -> Reaction {
         while true {
             let next = try await reaction(within: time)
@@ -103,7 +103,7 @@ final class Visit: Sendable {
         }
     }
 
-    /// What comes first, an answer or the end; `waits` when neither has come in so long.
+    /// An answer or the end, whichever is first; `waits` if neither has come in time.
     func reaction(within time: Duration = .seconds(60)) async throws -> Reaction {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 4096, alignment: 16)
         defer { buffer.deallocate() }

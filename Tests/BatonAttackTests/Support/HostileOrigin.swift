@@ -18,9 +18,9 @@ struct HostileOrigin: Sendable {
     var name = "report.pdf"
     var size: UInt64 = 4
     var entries = 1
-    /// What the manifest says in the place of all that: a folder and what is in it.
+    /// The manifest in the place of all that: a folder and its content.
     var tree: [WireDocumentEntry]?
-    /// What comes as the document.
+    /// The bytes of the document.
     var records: [UInt8]
     /// Whether END follows.
     var ends = true

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What runs on a lab host for an attacker: raw packets, in the one language that every such machine has.
+/// Programs of an attacker on a lab host: raw packets, in the one language that every such machine has.
 enum HostilePrograms {
     /// Writes every frame of the host's link to the file that is its argument, each behind a length of four bytes.
     static let tap = """
@@ -106,8 +106,8 @@ enum HostilePrograms {
                         print("hit", traps[r], flush=True)
             """
 
-    /// A client that believes DNS-SD, as LocalSend's and KDE Connect's kind do: it waits for an SRV record of the
-    /// service with a certain port and connects to the address that came with it. Arguments: own address, ports.
+    /// A client that believes DNS-SD, as LocalSend and KDE Connect do. It waits for an SRV record of the service with a
+    /// certain port, and connects to the address of that record. Arguments: own address, ports.
     static let believer =
         multicastDNS + """
             s = group(sys.argv[1])
@@ -167,8 +167,8 @@ enum HostilePrograms {
                 time.sleep(pause)
             """
 
-    /// Announces instances without end. Arguments: own address, how many bogus ones, how many clones, the cloned TXT
-    /// record, and how many that are a name and nothing else, which may be left out. Prints `round` after each round.
+    /// Announces instances without end. Arguments: own address, number of bogus instances, number of clones, the cloned
+    /// TXT record, and optionally the number of names without a record. Prints `round` after each round.
     static let flooder =
         multicastDNS + """
             own, bogus, clones, text = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), bytes.fromhex(sys.argv[4])

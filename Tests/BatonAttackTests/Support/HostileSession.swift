@@ -34,7 +34,7 @@ enum Frame {
     }
 }
 
-/// A node's side of a connection, in simulated time, facing an attacker who says what he likes.
+/// A node's side of a connection, in simulated time, facing an attacker that says anything.
 final class HostileSession {
     var session: Session
     private(set) var now = Instant(nanoseconds: 1_000_000_000)
@@ -75,7 +75,7 @@ final class HostileSession {
         }
     }
 
-    /// What the node has to say, in whole frames.
+    /// The output of the node, in whole frames.
     @discardableResult
     func read() -> [(type: UInt8, payload: [UInt8])] {
         var bytes: [UInt8] = []

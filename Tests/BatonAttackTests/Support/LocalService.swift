@@ -27,7 +27,7 @@ final class LocalService: Sendable {
         account = try TestAccount(devices: devices)
         var seams = NodeSeams()
         seams.limits = limits
-        // Whoever visits has heard no announcement.
+        // The visitors have heard no announcement.
         seams.clockDelay = .zero
         let home = try Home(environment: ["BATON_HOME": scratch.url.appendingPathComponent("home").path])
         try FileManager.default.createDirectory(
@@ -39,7 +39,7 @@ final class LocalService: Sendable {
         connection = try await Connection.connect(toLocalSocket: home.socketPath, on: EventLoop(name: "program"))
     }
 
-    /// What a program of the user is answered.
+    /// The answer to a program of the user.
     func answer(to request: WireRequest.OneOf_Kind) async throws -> WireResponse.OneOf_Kind? {
         let stream = try await connection.open(try WireRequest.with { $0.kind = request }.encoded())
         let answer = try await WireResponse(serializedBytes: stream.response()).kind

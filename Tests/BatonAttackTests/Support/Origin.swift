@@ -161,7 +161,7 @@ final class Origin: Sendable {
         await near.close()
     }
 
-    /// What the payload request of a device does, without one.
+    /// The effect of a device's payload request, without a device.
     func grantClaim(to device: PeerName) async throws -> ClaimID {
         let claim = try await offers.claim(activity.id, by: device).claim
         // Ranges are served of what the manifest told.

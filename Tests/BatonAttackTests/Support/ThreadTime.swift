@@ -4,7 +4,7 @@
 import CoreFoundation
 import Glibc
 
-/// What the calling thread has spent: not what the machine was busy with meanwhile.
+/// The processor time of the calling thread, without that of other threads.
 enum ThreadTime {
     /// Seconds by now.
     static var now: Double {
@@ -13,7 +13,7 @@ enum ThreadTime {
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
-    /// What a piece of work costs the thread, in seconds.
+    /// The thread's processor time for a piece of work, in seconds.
     static func cost(_ work: () throws -> Void) rethrows -> Double {
         let start = now
         try work()

@@ -7,7 +7,7 @@ import Testing
 @testable import BatonNode
 @testable import BatonTLS
 
-/// Who hears everything that two ends of a connection say to each other.
+/// A listener to everything that two ends of a connection say to each other.
 final class Wiretap {
     private(set) var heard: [UInt8] = []
 

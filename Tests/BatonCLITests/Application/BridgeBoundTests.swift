@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Baton
+import BatonTestSupport
 import BatonTransport
 import Foundation
 import Glibc

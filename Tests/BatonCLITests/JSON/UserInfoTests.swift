@@ -112,7 +112,7 @@ struct UserInfoTests {
     func precision() throws {
         let text = #"{"d":{"$date":"2026-11-21T09:30:00.123456Z"}}"#
         #expect(try UserInfo(json: text.utf8).jsonText == text)
-        let seed = UInt64.random(in: 0...UInt64.max)
+        let seed = SeededGenerator.chosenSeed
         var generator = SeededGenerator(seed: seed)
         var texts = 0
         for _ in 0..<20_000 {

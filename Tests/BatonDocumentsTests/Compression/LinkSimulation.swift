@@ -35,7 +35,7 @@ struct LinkSimulation: CustomStringConvertible {
     /// `noise`, chunk by chunk.
     init(
         rate: @escaping (Double) -> Double, ratio: @escaping (Double) -> Double, noise: Double = 0.2,
-        seed: UInt64 = .random(in: 0 ... .max)
+        seed: UInt64 = SeededGenerator.chosenSeed
     ) {
         self.rate = rate
         self.ratio = ratio

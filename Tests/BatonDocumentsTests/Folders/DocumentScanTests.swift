@@ -199,7 +199,7 @@ struct DocumentScanTests {
             while !Task.isCancelled {
                 for index in 0..<50 { rename(path.appending("\(index)").string, path.appending("r\(index)").string) }
                 for index in 0..<50 { rename(path.appending("r\(index)").string, path.appending("\(index)").string) }
-                await Task.yield()
+                try? await Task.sleep(for: .microseconds(100))
             }
         }
         for _ in 0..<100 {

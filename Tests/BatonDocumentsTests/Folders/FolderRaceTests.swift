@@ -29,7 +29,7 @@ struct FolderRaceTests {
         let outside = try scratch.makeFolder("outside")
         try scratch.makeFile("outside/x", [7])
         let attacker = try Attacker(Self.exchange, target: outside, folder: target)
-        #expect(await DocumentFixture.eventually { access(outside.string + ".attacked", F_OK) == 0 })
+        #expect(await eventually { access(outside.string + ".attacked", F_OK) == 0 })
         let tree = try FolderFixture.tree([
             ("a", .folder), ("a/x", FolderFixture.file(1)), ("a/y", FolderFixture.file(1)),
             ("b", FolderFixture.file(1)),
@@ -64,7 +64,7 @@ struct FolderRaceTests {
         _ = try scratch.makeFolder("destination/.p.baton-part/a")
         try scratch.makeFile("destination/.p.baton-part/a/x", [1])
         let attacker = try Attacker(Self.exchange, target: outside, folder: target)
-        #expect(await DocumentFixture.eventually { access(outside.string + ".attacked", F_OK) == 0 })
+        #expect(await eventually { access(outside.string + ".attacked", F_OK) == 0 })
         var (scans, reads) = (0, 0)
         for _ in 0..<300 {
             guard let document = try? DocumentScan.scan(folder) else { continue }

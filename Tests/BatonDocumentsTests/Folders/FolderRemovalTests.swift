@@ -41,7 +41,7 @@ struct FolderRemovalTests {
 
     @Test("A folder of a random shape goes, however deep it is")
     func deep() throws {
-        let seed = UInt64.random(in: .min ... .max)
+        let seed = SeededGenerator.chosenSeed
         _ = try RandomFolder(at: folder.appending("random"), seed: seed, entries: 200)
         var parent = try SystemCalls.open(folder, O_RDONLY | O_DIRECTORY)
         // Deeper than descriptors are allowed, were one held for each.

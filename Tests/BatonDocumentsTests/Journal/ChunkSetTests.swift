@@ -22,7 +22,7 @@ struct ChunkSetTests {
 
     @Test("It has what a set of numbers has")
     func model() {
-        var generator = SeededGenerator(seed: .random(in: 0 ... .max))
+        var generator = SeededGenerator()
         for _ in 0..<40 {
             let limit = UInt64.random(in: 1...60, using: &generator)
             var (chunks, model) = (ChunkSet(), Set<UInt64>())

@@ -487,7 +487,7 @@ struct TransferJournalTests {
 
     @Test("Any journal, cut or damaged anywhere, says at most what was written")
     func random() throws {
-        var generator = SeededGenerator(seed: .random(in: 0 ... .max))
+        var generator = SeededGenerator()
         print("journals that are cut or damaged: \(generator)")
         for _ in 0..<40 {
             let journal = try TransferJournal.create(at: path, header())

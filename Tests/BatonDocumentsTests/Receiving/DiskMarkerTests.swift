@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
+import BatonTestSupport
 import Glibc
 import SystemPackage
 import Testing
@@ -26,11 +27,11 @@ struct DiskMarkerTests {
         for count in [5, 9] as [UInt64] {
             #expect(marker.takeOutcome() == nil && marker.isIdle)
             marker.begin(covering: count, try descriptor())
-            let isDone = await DocumentFixture.eventually { marker.takeOutcome() == .covered(count) }
+            let isDone = await eventually { marker.takeOutcome() == .covered(count) }
             #expect(isDone)
             #expect(marker.takeOutcome() == nil)
         }
-        let isClosed = await DocumentFixture.eventually { DocumentFixture.openFiles(in: fixture.scratch.path).isEmpty }
+        let isClosed = await eventually { DocumentFixture.openFiles(in: fixture.scratch.path).isEmpty }
         #expect(isClosed)
     }
 
@@ -39,7 +40,7 @@ struct DiskMarkerTests {
         let marker = try DiskMarker()
         marker.begin(covering: 5, try descriptor())
         marker.begin(covering: 6, try descriptor("other"))
-        let isDone = await DocumentFixture.eventually { marker.takeOutcome() == .covered(5) }
+        let isDone = await eventually { marker.takeOutcome() == .covered(5) }
         #expect(isDone)
         #expect(marker.takeOutcome() == nil && marker.isIdle)
     }
@@ -91,16 +92,6 @@ struct DiskMarkerTests {
         #expect(isMarked)
         #expect(try certain() == [0..<interval])
         #expect(content.end() == (interval + 50) << 20)
-    }
-
-    private func eventually(_ condition: () throws -> Bool) async throws -> Bool {
-        let clock = ContinuousClock()
-        let deadline = clock.now + .seconds(20)
-        while try !condition() {
-            if clock.now > deadline { return false }
-            await Task.yield()
-        }
-        return true
     }
 
     @Test("What is synchronised aside has an opening of its own, so that both hear of an error")

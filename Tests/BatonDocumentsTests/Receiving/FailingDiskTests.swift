@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
+import BatonTestSupport
 import Glibc
 import SystemPackage
 import Testing
@@ -139,16 +140,6 @@ struct FailingDiskTests {
         let later = BootID(text: "a later run")
         return try #require(try TransferJournal.open(fixture.ledger.journal(of: record), boot: later)).content.verified
             .ranges
-    }
-
-    private func eventually(_ condition: () throws -> Bool) async throws -> Bool {
-        let clock = ContinuousClock()
-        let deadline = clock.now + .seconds(60)
-        while try !condition() {
-            if clock.now > deadline { return false }
-            await Task.yield()
-        }
-        return true
     }
 
     @Test("What came since the last mark is asked for again when the commit has failed by the disk")
@@ -305,7 +296,7 @@ struct FailingDiskTests {
         }
         append(0..<150)
         var failure: Errno?
-        let hasFailed = try await eventually {
+        let hasFailed = await eventually {
             do throws(Errno) {
                 try noted.note()
             } catch {

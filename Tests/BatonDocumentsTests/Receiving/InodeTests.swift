@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonProtocol
+import BatonTestSupport
 import CLinux
 import Foundation
 import Glibc
@@ -117,13 +118,13 @@ struct InodeTests {
         try DocumentFixture.write(DocumentFixture.content(2 << 20, seed: 1), to: one)
         let born = try birth(one)
         // In another tick of the clock, after a few at the most.
-        let isLater = try await DocumentFixture.eventually {
+        let isLater = try await eventually {
             unlink(other.string)
             try DocumentFixture.write(DocumentFixture.content(2 << 20, seed: 2), to: other)
             return try birth(other) != born
         }
         // Within one tick, most often.
-        let areEqual = try await DocumentFixture.eventually {
+        let areEqual = try await eventually {
             for file in [one, other] {
                 var times = [timespec](repeating: timespec(tv_sec: 1_000_000_000, tv_nsec: 0), count: 2)
                 try SystemCalls.call { utimensat(AT_FDCWD, file.string, &times, 0) }

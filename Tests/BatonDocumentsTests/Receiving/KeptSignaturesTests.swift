@@ -262,7 +262,7 @@ struct KeptSignaturesTests {
                 return FileIdentity(try SystemCalls.status(of: file), of: file, keepsInodes: false)
             }
         }
-        let isEqual = try await DocumentFixture.eventually {
+        let isEqual = try await eventually {
             for path in paths {
                 unlink(path.string)
                 close(creat(path.string, 0o600))
@@ -398,7 +398,7 @@ struct KeptSignaturesTests {
         for isEdited in [true, false] {
             let (path, kept) = (scratch.path.appending("copy"), scratch.path.appending("signatures"))
             // A machine that stands still after the edit takes another turn.
-            let isTold = try await DocumentFixture.eventually {
+            let isTold = try await eventually {
                 if isEdited {
                     try DocumentFixture.write([UInt8](repeating: 1, count: 1 << 20), to: path)
                 } else {
@@ -615,7 +615,7 @@ struct KeptSignaturesTests {
 
     @Test("Nothing that was written to the file by somebody else is taken for signatures")
     func damage() throws {
-        var generator = SeededGenerator(seed: .random(in: 0 ... .max))
+        var generator = SeededGenerator()
         let scratch = try ScratchFolder()
         var kept = KeptSignatures(pieceSize: .smallest)
         let basis = {

@@ -110,7 +110,7 @@ struct PowerCutTests {
         let name = try #require(DocumentFixture.names(in: parts).first { $0.hasSuffix(PartFileRecord.suffix) })
         let record = try #require(try PartFileRecord(readingFrom: parts.appending(name)))
         let journal = ledger.journal(of: record)
-        let isMarked = try await DocumentFixture.eventually {
+        let isMarked = try await eventually {
             try content.note()
             let said = try TransferJournal.open(journal, boot: BootID(text: "a later run"))?.content
             return said?.verified.ranges == [0..<150]

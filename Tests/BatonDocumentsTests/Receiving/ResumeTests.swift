@@ -13,7 +13,7 @@ import Testing
 struct ResumeTests {
     @Test("A killed process costs one chunk at most", arguments: [0, 1, 2, 3, 4, 5])
     func killed(_ round: Int) async throws {
-        var generator = SeededGenerator(seed: .random(in: 0 ... .max))
+        var generator = SeededGenerator()
         let seed = generator.next() >> 1
         let fixture = try ResumeFixture(seed: seed)
         let whole = fixture.content.count + ResumeFixture.chunkCount * 18

@@ -2,6 +2,7 @@
 
 import BatonEventLoop
 import BatonProtocol
+import BatonTestSupport
 import CLinux
 import Glibc
 import SystemPackage
@@ -102,7 +103,7 @@ struct SettledStatusTests {
         let writing = try PrivateThread(name: "writer")
         writing.submit { try? Self.overwrite(path, with: 2, megabytes: count) }
         let file = try SystemCalls.open(path, O_RDONLY)
-        #expect(try await DocumentFixture.eventually { try Self.byte(of: file, at: 0) == 2 })
+        #expect(try await eventually { try Self.byte(of: file, at: 0) == 2 })
         let source = try DocumentScan.scan(path)
         // What the call comes to last is read first.
         let last = UInt64(count - 1)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
+import BatonTestSupport
 import Glibc
 import SystemPackage
 import Testing
@@ -23,7 +24,8 @@ enum Machine {
         let isDone = Box(0)
         let timer = Timer(on: loop) { isDone.change { $0 += 1 } }
         timer.schedule(after: .milliseconds(1))
-        await eventually("warm") { isDone.value == 1 }
+        let isWarm = await eventually { isDone.value == 1 }
+        #expect(isWarm)
         // The runtime sleeps by a clock of its own.
         try? await Task.sleep(for: .milliseconds(1), clock: .continuous)
         try? await Task.sleep(for: .milliseconds(1), clock: .suspending)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import BatonEventLoop
+import BatonTestSupport
 import SystemPackage
 import Testing
 
@@ -111,7 +112,7 @@ func tcpPair(chunk: Int = 65536, paused: Bool = false) async throws -> (dialer: 
     let accepted = Box<Socket?>(nil)
     listener.start { accepted.value = $0 }
     let socket = try await Socket.connect(to: listener.localAddress, on: dialing)
-    await eventually("accepted") { accepted.value != nil }
+    try await eventually("accepted") { accepted.value != nil }
     listener.close()
     return (Peer(socket), Peer(try #require(accepted.value), chunk: chunk, paused: paused))
 }

@@ -4,24 +4,6 @@ import BatonEventLoop
 import Glibc
 import Testing
 
-/// Waits until `condition` holds, and records an issue when it does not within `seconds`.
-@discardableResult
-func eventually(
-    _ what: Comment, within seconds: UInt64 = 20, sourceLocation: SourceLocation = #_sourceLocation,
-    _ condition: @Sendable () async throws -> Bool
-) async rethrows -> Bool {
-    let deadline = MonotonicClock.nanoseconds() + seconds * 1_000_000_000
-    while true {
-        // The time is read first: a test that was itself held up for long has one more look.
-        let isLate = MonotonicClock.nanoseconds() >= deadline
-        if try await condition() { return true }
-        if isLate { break }
-        try? await Task.sleep(for: .milliseconds(1))
-    }
-    Issue.record(what, sourceLocation: sourceLocation)
-    return false
-}
-
 /// A value that handlers on any thread change and tests look at.
 final class Box<Value: Sendable>: Sendable {
     private let mutex: Lock<Value>

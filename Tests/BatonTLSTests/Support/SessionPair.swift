@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import BatonTestSupport
 import COpenSSL
 
 @testable import BatonTLS
@@ -190,23 +191,6 @@ final class ForeignPeer: Endpoint {
 
     func give(_ bytes: [UInt8]) throws {
         _ = BIO_write(input, bytes, Int32(bytes.count))
-    }
-}
-
-/// Numbers that look random and are the same in every run with the same seed.
-struct SeededNumbers: RandomNumberGenerator {
-    var state: UInt64
-
-    init(seed: UInt64) {
-        state = seed
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }
 

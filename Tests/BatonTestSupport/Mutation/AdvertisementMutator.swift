@@ -36,9 +36,9 @@ package struct AdvertisementMutator {
         }
     }
 
-    /// A raw record with the seal of a real one, unchanged, in other clothes: keys in the other case, strings that say
-    /// nothing here between its own, those in another order, or one of them twice. Every device of the account opens
-    /// it.
+    /// A raw record with the unchanged seal of a real one, written differently. Keys are in the other case, unknown
+    /// strings come between its own, and its own are in another order, or one comes twice. Every device of the account
+    /// opens it.
     package func disguised(using generator: inout SeededGenerator) -> [UInt8] {
         var strings = records[Int.random(in: records.indices, using: &generator)]
         for place in strings.indices where Bool.random(using: &generator) { strings[place][0] ^= 0x20 }

@@ -8,7 +8,7 @@ package struct AdvertisementSiege {
     package private(set) var refused = 0
     /// Records whose seal was a real one's, unchanged: opened, and counted for nothing.
     package private(set) var known = 0
-    /// What should not be: records that were accepted, or taken for a member's, or that changed the guard. At most 16.
+    /// Failures: records that were accepted, or taken for a member's, or that changed the guard. At most 16.
     package private(set) var breaches: [[UInt8]] = []
 
     private let mutator: AdvertisementMutator

@@ -4,8 +4,8 @@
 
 /// An advertisement from the TXT record to the replay guard.
 ///
-/// The first byte of an input says what the rest is: a raw record, as a stranger sends it; the plain text behind the
-/// seal; or that plain text sealed and signed by a device of the account, as a malicious device sends it.
+/// The first byte of an input chooses the meaning of the rest. It is a raw record from a stranger, the plain text
+/// behind the seal, or such a plain text that a malicious device of the account has sealed and signed.
 enum AdvertisementTarget: FuzzTarget {
     static let name = "advertisement"
     static let maximumLength = 1300

@@ -2,11 +2,11 @@
 
 @testable import BatonAccount
 
-/// What a device that joins opens with the account key itself, under lists that it does not know.
+/// Records that a joining device opens with the account key itself, under lists that it does not know.
 ///
-/// The first byte of an input says what the rest is: a raw record, as a stranger sends it; or salt and plain text,
-/// sealed and signed by a device of the account under the list that the salt names, in the generation that the second
-/// byte says.
+/// The first byte of an input chooses the meaning of the rest. It is a raw record from a stranger, or salt and plain
+/// text. A device of the account seals and signs that under the list that the salt names, in the generation of the
+/// second byte.
 enum JoiningTarget: FuzzTarget {
     static let name = "joining"
     static let maximumLength = 1300

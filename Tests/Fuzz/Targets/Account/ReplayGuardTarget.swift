@@ -49,7 +49,7 @@ enum ReplayGuardTarget: FuzzTarget {
                     DeviceID(subjectPublicKeyInfo: [number]), epoch: 5, sequence: UInt64(number), timeToLive: 120,
                     unixTime: 100)
             }
-            // What stands, newer, again, older, what is over, and a device that is new.
+            // The current record, a newer one, the same again, older, what is over, and a device that is new.
             let judgements: [UInt8] = [
                 6, 2, 5, 2, 150, 0, 5, 9, 0, 0, 5, 9, 0, 0, 4, 200, 0, 1, 5, 1, 0, 250, 0, 0, 0,
             ]

@@ -62,7 +62,7 @@ enum RevocationTarget: FuzzTarget {
 }
 
 extension Account {
-    /// What signs lists, what they are verified by, and what their keys are wrapped with.
+    /// The keys that sign lists, that verify them, and that wrap their keys.
     fileprivate static func fixture() throws -> (AccountSecrets, AuthorityKey, KeyEncryptionKey) {
         let secrets = AccountSecrets(AccountKey())
         let identity = try DeviceIdentity(issuedBy: secrets)

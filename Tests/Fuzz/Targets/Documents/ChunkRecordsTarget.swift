@@ -6,15 +6,15 @@ import BatonProtocol
 
 /// Chunk records in every encoding, cut anywhere: what a device that is asked for a document sends.
 ///
-/// Nothing is handed on beyond its chunk, a chunk counts as intact only with the checksum of what was handed on, and
-/// how the stream is cut makes no difference. An input says how large the document's files are, and then for each chunk
-/// what its record is made of.
+/// No byte is handed on beyond its chunk, and a chunk counts as intact only with the checksum of its bytes. The cuts of
+/// the stream make no difference. An input says how large the document's files are, and then for each chunk what its
+/// record is made of.
 enum ChunkRecordsTarget: FuzzTarget {
     static let name = "chunk-records"
     static let maximumLength = 1024
 
     private struct Outcome: Equatable {
-        /// What came of each chunk that is not intact yet, and how much of it.
+        /// The bytes of each chunk that is not intact yet, and their number.
         var content: [UInt8] = []
         var verified: [UInt64] = []
         var error: DocumentError.Code?

@@ -9,8 +9,8 @@ import SystemPackage
 
 /// The receiver of a document: chunk records cut anywhere, damaged anywhere, under any name, into a real folder.
 ///
-/// Either the whole document is there under its name, or nothing is but a part that another transfer makes whole with
-/// the chunks that are missing; and what was there before is as it was.
+/// Either the whole document is there under its name, or only a part, which another transfer completes with the missing
+/// chunks. Earlier files are unchanged.
 enum DocumentTarget: FuzzTarget {
     static let name = "document"
     static let maximumLength = 512

@@ -10,8 +10,8 @@ import SystemPackage
 
 /// The manifest of a document, as a device tells it: entries one after the other, of which a tree is made or nothing.
 ///
-/// No path or link of a tree leads out of it, its entries are each in a folder that comes before, and its journal says
-/// the same of it.
+/// No path or link of a tree leads out of it. Each entry is in a folder that comes before it, and the journal gives the
+/// same tree.
 enum TreeTarget: FuzzTarget {
     static let name = "tree"
     static let maximumLength = 4096

@@ -7,10 +7,10 @@ import SwiftProtobuf
 @testable import BatonMessages
 @testable import BatonNode
 
-/// What a continuing device says while it is sent a document, as records: signatures, their end, then reports.
+/// The records of a continuing device while it is sent a document: signatures, their end, then reports.
 ///
-/// Whatever comes, no report counts before the signatures' end and no signature after it, no more of them are kept than
-/// there is room for, and what is read without being kept takes the same order.
+/// No report counts before the signatures' end, and no signature after it. No more signatures are kept than there is
+/// room for, and records that are read without being kept have the same order.
 enum UpstreamTarget: FuzzTarget {
     static let name = "upstream"
     static let maximumLength = 4096
@@ -40,7 +40,7 @@ enum UpstreamTarget: FuzzTarget {
             while !isOver, let next = rest.popFirst() {
                 isOver = try kept.take(next)
                 expect(isOver == isEnd(next), "\(next) was taken for another")
-                // What can be kept can be read without it.
+                // Everything that can be kept can be read without being kept.
                 expect((try? forgotten.take(next)) == isOver, "\(next) is only refused where it is not kept")
                 let (count, memory) = (kept.index?.signatureCount ?? 0, kept.index?.memory ?? 0)
                 expect(count <= PieceSignature.limit, "\(count) signatures are kept")

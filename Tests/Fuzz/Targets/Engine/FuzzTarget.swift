@@ -2,7 +2,7 @@
 
 /// One parser, or one state machine, that a peer or a stranger can feed.
 protocol FuzzTarget: SendableMetatype {
-    /// What Scripts/fuzz calls it, and its folder of inputs.
+    /// The name in Scripts/fuzz, and of the folder of inputs.
     static var name: String { get }
 
     /// The most bytes of an input.
@@ -15,7 +15,7 @@ protocol FuzzTarget: SendableMetatype {
     static func run(_ bytes: UnsafeRawBufferPointer) throws
 }
 
-/// What must hold for every input; where it does not, the engine keeps the input as a finding.
+/// The properties of every input; if one does not hold, the engine keeps the input as a finding.
 func expect(
     _ condition: Bool, _ what: @autoclosure () -> String, file: StaticString = #fileID, line: UInt = #line
 ) {

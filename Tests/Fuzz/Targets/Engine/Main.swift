@@ -23,14 +23,14 @@ private let targets: [any FuzzTarget.Type] = [
 
 nonisolated(unsafe) private var chosen: any FuzzTarget.Type = SessionTarget.self  // reason: set once, before the engine
 
-/// What SwiftPM calls the executable's `main`: libFuzzer brings one of its own.
+/// The name that SwiftPM gives the executable's `main`: libFuzzer brings one of its own.
 ///
 ///     BatonFuzz --list                        names and the most bytes of an input, a line each
 ///     BatonFuzz --seeds=FOLDER                writes the seeds of every target to FOLDER/NAME
 ///     BatonFuzz --mutate=COUNT [--seed=N]     checks COUNT mutated advertisements
 ///     BatonFuzz --target=NAME [CORPUS...] [-FLAG OF libFuzzer...]
 ///
-/// libFuzzer ignores what begins with two dashes and hands it on to the processes that it starts itself.
+/// libFuzzer ignores arguments with two dashes, and hands them on to the processes that it starts.
 @_cdecl("BatonFuzz_main")
 func start(_ count: CInt, _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> CInt {
     var options: [String: String] = [:]

@@ -6,7 +6,7 @@ import SystemPackage
 @testable import BatonApplications
 @testable import BatonNode
 
-/// What applications and the user write into files: an `Info.plist`, a desktop entry, and the list of shared folders.
+/// Files that applications and the user write: an `Info.plist`, a desktop entry, and the list of shared folders.
 ///
 /// The first byte of an input says which; the rest is the file.
 enum ManifestTarget: FuzzTarget {
@@ -53,7 +53,7 @@ enum ManifestTarget: FuzzTarget {
         }
     }
 
-    /// What becomes a name of a file or a word of a command is within its bounds, and is kept as it was read.
+    /// Each name of a file and each word of a command is within its bounds, and is kept as it was read.
     private static func check(_ manifest: ApplicationManifest) {
         expect(DottedName.isIdentifier(manifest.identifier), "\(manifest.identifier) is no identifier")
         expect(manifest.activityTypes.allSatisfy(DottedName.isActivityType), "\(manifest.activityTypes)")

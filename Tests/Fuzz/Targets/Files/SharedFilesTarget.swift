@@ -9,9 +9,9 @@ import SystemPackage
 
 /// URLs of files in user info: as another device's node names them, and as an application of this device does.
 ///
-/// The first byte of an input says what the rest is (bit 0: a line for each URL, or else a message), who sends it (bit
-/// 1: an application, whose URLs are in the shared folder), whether a document goes with it (bit 2) and whether this
-/// device's own copy of that will do (bit 3).
+/// The first byte of an input has four bits. Bit 0: a line for each URL, or else a message. Bit 1: an application sends
+/// it, whose URLs are in the shared folder. Bit 2: a document goes with it. Bit 3: this device's own copy of the
+/// document is enough.
 enum SharedFilesTarget: FuzzTarget {
     static let name = "shared-files"
     static let maximumLength = 2048
@@ -42,7 +42,7 @@ enum SharedFilesTarget: FuzzTarget {
         }
     }
 
-    /// Whatever a peer sends leads to a file in the shared folder, or nowhere.
+    /// Each URL of a peer leads to a file in the shared folder, or nowhere.
     ///
     /// - Returns: the URLs, in no order; `nil` where the activity is refused.
     private static func receive(
@@ -96,7 +96,7 @@ enum SharedFilesTarget: FuzzTarget {
         }
     }
 
-    /// What an application offers never leaves with a path, and a device that shares the folder understands it.
+    /// An application's offer never leaves with a path, and a device that shares the folder understands it.
     private static func send(_ userInfo: WireDictionaryValue, _ place: SharedFolder) {
         let sent = wait { () async -> (userInfo: WireDictionaryValue, document: DocumentSource?)? in
             do throws(HandoffError) {

@@ -77,7 +77,7 @@ enum MessagesTarget: FuzzTarget {
         }
     }
 
-    /// What could be read can be written and read again, and says the same.
+    /// A message that was read can be written and read again, and is the same.
     private static func checkRoundTrip<Content: Message>(_: Content.Type, _ encoded: [UInt8]) throws {
         guard let message = try? Content(serializedBytes: encoded, options: MessageLimits.decoding) else { return }
         let once: [UInt8] = try message.serializedBytes(options: options)

@@ -21,7 +21,7 @@ enum UserInfoMessageTarget: FuzzTarget {
         try check(info)
     }
 
-    /// What holds for any user info that was read.
+    /// The properties of any user info that was read.
     static func check(_ info: UserInfo) throws {
         expect(info.entries.values.allSatisfy(hasRealDates), "a date that is no point in time")
         let text = info.jsonText
@@ -33,7 +33,7 @@ enum UserInfoMessageTarget: FuzzTarget {
         if let again = try? UserInfo(json: text.utf8) {
             expect(again.jsonText == text, "the JSON means another user info: \(text) is \(again.jsonText)")
         }
-        // What JSON says can be more than a message may: that is not offered.
+        // JSON can say more than a message may, and that is not offered.
         guard (try? info.validate()) != nil else { return }
         let sent = try UserInfo(info.message)
         expect(sent.jsonText == text, "sending it on changes it: \(text) is \(sent.jsonText)")

@@ -10,8 +10,8 @@ import SystemPackage
 @testable import BatonMessages
 @testable import BatonNode
 
-/// What an application asks of its node over the local socket: whatever it offers is refused, or can be announced,
-/// listed and handed over, and whatever it says of itself is refused, or can be chosen by.
+/// Requests of an application to its node over the local socket. Each offer is refused, or can be announced, listed and
+/// handed over. Each registration is refused, or can be chosen.
 enum LocalRequestTarget: FuzzTarget {
     static let name = "local-request"
     static let maximumLength = 4096
@@ -56,7 +56,7 @@ enum LocalRequestTarget: FuzzTarget {
         } catch { fatalError("\(error)") }
     }()
 
-    /// What an application reads is what it asked for of what the document has, and is in the chunks that are asked
+    /// An application reads the part of its request that the document has, in the chunks that are asked
     /// for.
     private static func check(_ request: WireDocumentReadRequest) throws {
         let range: FileRange

@@ -3,12 +3,12 @@
 @testable import BatonAccount
 @testable import BatonTLS
 
-/// What answers a node that dials: whoever repeats an announcement on another link is dialled there, and says what he
-/// likes.
+/// The peer that answers a node's connection: an attacker that repeats an announcement on another link can say
+/// anything.
 ///
 /// The first byte of an input is the size of the pieces; its highest bit says that the rest is the whole answer. Else
-/// an honest server of this account answers, or with the second bit a stranger's, and the rest are changes of its
-/// answer, three bytes each: where, and what is added to the byte there.
+/// an honest server of this account answers, or with the second bit a stranger's. The rest are changes of its answer,
+/// three bytes each: the place, and the number that is added to the byte there.
 enum TLSClientTarget: FuzzTarget {
     static let name = "tls-client"
     static let maximumLength = 4096

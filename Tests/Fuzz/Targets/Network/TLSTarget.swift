@@ -4,10 +4,10 @@
 @testable import BatonNode
 @testable import BatonTLS
 
-/// The first bytes of a stranger on the port: ClientHello, server name, and whatever else the TLS session takes before
-/// anybody is known; and what is told of them before TLS, which refuses nobody whom TLS and the gate would let in.
+/// The first bytes of a stranger on the port: ClientHello, server name, and everything else that the TLS session reads
+/// before it knows the peer. A check before TLS refuses nobody whom TLS and the gate would let in.
 ///
-/// The first byte of an input is the size of the pieces; its highest bit opens the gate to everybody, so that what lies
+/// The first byte of an input is the size of the pieces. Its highest bit opens the gate to everybody, so that the code
 /// behind it is reached as well.
 enum TLSTarget: FuzzTarget {
     static let name = "tls"
@@ -73,8 +73,7 @@ enum TLSTarget: FuzzTarget {
         expect((session.receivedServerName?.utf8.count ?? 0) <= 255, "a long server name")
     }
 
-    /// Whatever has come of it: once it is known it stays what it is, and until then it is known how much more it
-    /// takes.
+    /// The verdict on a prefix: a final verdict stays, and until then the number of missing bytes is known.
     private static func checkFirstMessage(_ said: [UInt8]) {
         let whole = said.withUnsafeBytes { FirstMessage($0) }
         if case .token(let name) = whole {

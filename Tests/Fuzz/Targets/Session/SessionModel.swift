@@ -2,8 +2,8 @@
 
 @testable import BatonProtocol
 
-/// What a session may do, as the specification has it: kept beside the session from the bytes that went in and came
-/// out.
+/// The allowed behaviour of a session by the specification: kept beside the session from the bytes that went in and
+/// came out.
 struct SessionModel {
     private struct Life {
         var isLocal: Bool
@@ -30,7 +30,7 @@ struct SessionModel {
     private var sent: [UInt32: UInt64] = [:]
     private var isGoAwayOfFailureWritten = false
 
-    // What it told its driver.
+    // Its output to its driver.
     private var delivered: [UInt32: UInt64] = [:]
     private var lives: [UInt32: Life] = [:]
     private var highestPeer: UInt32 = 0

@@ -149,7 +149,7 @@ final class SessionPlayer {
         while let event = session.nextEvent() { model.hear(event) }
     }
 
-    /// What the session holds is bounded by its limits, whatever the peer did.
+    /// The session's limits bound its memory, whatever the peer did.
     private func checkBounds() {
         expect(session.control.count <= limits.queuedControlFrames + 1, "too many control frames wait")
         expect(session.partial.count <= Limits.messageBytes, "too much of a frame is kept")

@@ -2,8 +2,8 @@
 
 @testable import BatonProtocol
 
-/// The frame decoder and the state of a connection: bytes of a peer in any pieces, in any state that an application, a
-/// clock and a socket can bring about.
+/// The frame decoder and the state of a connection. A peer's bytes come in any pieces, in any state that an
+/// application, a clock and a socket can cause.
 ///
 /// An input is a byte of settings, then steps. Most bytes of the peer come as frames whose streams exist, or noise
 /// would reach nothing behind HELLO.

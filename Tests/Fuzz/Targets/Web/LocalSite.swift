@@ -4,8 +4,8 @@ import BatonEventLoop
 import COpenSSL
 import Glibc
 
-/// A site of the web on a socket of this machine, with a certificate of its own: it answers every request with the same
-/// bytes, whatever they are, and hangs up.
+/// A web site on a socket of this machine, with a certificate of its own. It answers every request with the same given
+/// bytes, and hangs up.
 final class LocalSite: @unchecked Sendable {  // reason: pointers and descriptor are never changed after `init`
     /// What is answered.
     struct Answer: Sendable {
@@ -64,7 +64,7 @@ final class LocalSite: @unchecked Sendable {  // reason: pointers and descriptor
         requests.withLock { $0 = [] }
     }
 
-    /// What was asked since then.
+    /// The requests since then.
     var asked: [[UInt8]] { requests.withLock { $0 } }
 
     private func serve() {

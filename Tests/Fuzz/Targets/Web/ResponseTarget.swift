@@ -5,12 +5,12 @@ import BatonTLS
 
 @testable import BatonWeb
 
-/// What a web host answers when it is asked for its file, status line, headers and body, over a real connection of TLS:
-/// libcurl takes it apart, and what it calls judges.
+/// A web host's answer to the request for its file, status line, headers and body, over a real TLS connection: libcurl
+/// parses it, and its callbacks check it.
 ///
 /// The first byte of an input is how large the records are that the rest comes in; its highest bit ends the connection
-/// without an end of TLS. The second says how often the first header is said, in sixteens, and the third how many KiB
-/// of its last byte follow, so that both bounds are reached.
+/// without an end of TLS. The second is the number of repeats of the first header, in sixteens. The third is the number
+/// of KiB of the last byte that follow. So both bounds are reached.
 enum ResponseTarget: FuzzTarget {
     static let name = "response"
     static let maximumLength = 4096

@@ -5,7 +5,7 @@ import FoundationEssentials
 /// Messages for the targets, made once with `openssl cms -sign -binary -nodetach -outform DER` by an authority whose
 /// keys are gone; its certificates are good until 2126.
 enum SignedFiles {
-    /// What all of them sign.
+    /// The content that all of them sign.
     static let content = #"{"activitycontinuation":{"apps":["TEAM.org.example.reader"]}}"#
 
     /// The authority.

@@ -3,10 +3,10 @@
 @testable import BatonApplications
 @testable import BatonWeb
 
-/// What a web host says about itself, the names that it is asked by, and the addresses of pages that are opened.
+/// A web host's file about itself, the names that it is asked by, and the addresses of pages that are opened.
 ///
-/// The first byte of an input says what the rest is: the file; a host and, behind a line feed, a domain that an
-/// application claims; or, where it is 255, an address.
+/// The first byte of an input chooses the meaning of the rest: the file; a host and, after a line feed, a domain that
+/// an application claims; or, if it is 255, an address.
 enum SiteAssociationTarget: FuzzTarget {
     static let name = "site-association"
     static let maximumLength = 4096
@@ -59,7 +59,7 @@ enum SiteAssociationTarget: FuzzTarget {
         guard let host = WebHost(text) else { return }
         expect(host.name.utf8.count <= WebHost.maximumLength, "a long name")
         expect(WebHost(host.name) == host, "\(host) reads as another host")
-        // What becomes part of an address cannot leave its place there.
+        // A part of an address cannot leave its place there.
         expect(
             host.name.utf8.allSatisfy { $0 == 45 || $0 == 46 || (48...57).contains($0) || (97...122).contains($0) },
             "\(host)")
