@@ -4,9 +4,9 @@ import BatonProtocol
 import BatonTestSupport
 import Testing
 
-/// Random applications on random links: whatever they do, credit is kept, bytes arrive in order, and nothing is stuck.
+/// Random applications on random links: credit is never exceeded, bytes arrive in order, and no stream is stuck.
 @Suite struct CreditPropertyTests {
-    /// One stream as the test follows it from both ends.
+    /// One stream, followed from both ends.
     private struct Flow {
         var sent: [Role: [UInt8]] = [.dialer: [], .acceptor: []]
         var left: [Role: Int]
@@ -32,6 +32,7 @@ import Testing
         limits.sliceBytes = .random(in: 100...100_000, using: &generator)
         limits.resets = Budget(burst: 10_000, perSecond: 1000)
         limits.emptyFrames = Budget(burst: 10_000, perSecond: 1000)
+        limits.credits = Budget(burst: 10_000, perSecond: 1000)
         limits.sentResets = Budget(
             burst: .random(in: 1...4, using: &generator), perSecond: .random(in: 1...200, using: &generator))
         return limits
@@ -50,7 +51,7 @@ import Testing
         var flows: [StreamID: Flow] = [:]
         var toOpen = Int.random(in: 1...12, using: &generator)
 
-        // Streams that the side that did not open them has heard of.
+        // Streams that the accepting side knows of.
         var heard: Set<StreamID> = []
         for (_, end) in ends {
             end.onEvent = { end, event, _ in
@@ -101,7 +102,7 @@ import Testing
             }
             pair.run(for: .microseconds(.random(in: 0...3000, using: &generator)))
         }
-        // RESETs that wait for their turn have it meanwhile.
+        // Waiting RESETs are sent meanwhile.
         if withResets { pair.run(for: .seconds(30)) }
         pair.settle()
         ends.removeAll()
@@ -124,11 +125,11 @@ import Testing
                 #expect(closed == (end === opener || heard.contains(id) ? 1 : 0), "stream \(id), seed \(seed)")
             }
         }
-        // Conservation: after everything the connection still carries a full load in both directions.
+        // Conservation: at the end the connection still carries a full load in both directions.
         try exchange(100_000, over: pair, seed: seed)
     }
 
-    /// Moves `count` bytes each way on a fresh stream; it is stuck when credit of the connection was lost.
+    /// Moves `count` bytes each way on a new stream. It is stuck if credit of the connection was lost.
     private func exchange(_ count: Int, over pair: EndpointPair, seed: UInt64) throws {
         pair.dialer.consumesAtOnce = true
         pair.acceptor.consumesAtOnce = true

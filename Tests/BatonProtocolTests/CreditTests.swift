@@ -56,7 +56,7 @@ import Testing
         #expect(!lone.hasOutput)
         lone.session.consumed(1, 1, now: lone.now)
         #expect(lone.output() == [.credit(1, 1250), .credit(0, 4250)])
-        // More than was delivered is not more credit.
+        // Consuming more than was delivered gives no more credit.
         lone.session.consumed(1, 1_000_000, now: lone.now)
         #expect(lone.output() == [.credit(1, 2000), .credit(0, 5000)])
         lone.session.consumed(1, 1, now: lone.now)
@@ -123,7 +123,7 @@ import Testing
 
     // MARK: Growth
 
-    /// Runs a transfer and returns the receiver's window and the share of the link's rate that was reached.
+    /// Runs a transfer. Returns the receiver's window, and the share of the link's rate that was reached.
     private func transfer(
         latency: Duration, bandwidth: Int, bytes: Int, limits: Limits = Limits()
     ) throws -> (window: Int, share: Double) {
@@ -145,7 +145,7 @@ import Testing
                 fill(id)
             case .writable(let id):
                 fill(id)
-            case .helloReceived, .responded, .finished, .reset, .closed, .goAwayReceived, .drained, .dead:
+            case .helloReceived, .responded, .finished, .reset, .stopped, .closed, .goAwayReceived, .drained, .dead:
                 break
             }
         }
@@ -183,7 +183,7 @@ import Testing
         #expect(result.window == 4 << 20)
     }
 
-    /// Of 16 MiB a sixteenth is not always granted, and four are kept for streams that begin.
+    /// A sixteenth of the 16 MiB is not always granted, and a quarter is kept for new streams.
     @Test func growthEndsAtHalfOfWhatIsLeft() throws {
         var limits = Limits()
         limits.maximumStreamWindow = 16 << 20
@@ -191,7 +191,7 @@ import Testing
         #expect(result.window == (15 - 4) << 19)
     }
 
-    /// A consumer that is slower than the link holds the peer back, and its window does not grow.
+    /// A consumer that is slower than the link limits the peer, so its window does not grow.
     @Test func aSlowConsumerKeepsTheWindowSmall() throws {
         let pair = EndpointPairFactory.connected(link: .init(latency: .milliseconds(5), fragments: false))
         pair.dialer.keepsReceived = false

@@ -4,7 +4,7 @@ import BatonProtocol
 import BatonTestSupport
 import Testing
 
-/// Whatever a peer sends, a session ends in a typed error or goes on; it never traps.
+/// For any input, a session ends in a typed error or continues; it never traps.
 @Suite struct FuzzTests {
     /// Feeds bytes in random pieces and lets a random application act between them.
     private func feed(_ bytes: [UInt8], to lone: Lone, _ generator: inout SeededGenerator) {
@@ -61,7 +61,7 @@ import Testing
         check(lone, seed: seed)
     }
 
-    /// Frames of streams that exist, in any order and in any state: reaches far deeper than noise.
+    /// Frames of existing streams, in any order and any state. They reach far deeper than noise.
     @Test(arguments: UInt64(1)...300) func plausibleFrames(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         var limits = Limits()
@@ -70,6 +70,7 @@ import Testing
         limits.resets = wide
         limits.emptyFrames = wide
         limits.unknownFrames = wide
+        limits.credits = wide
         limits.pings = wide
         limits.openStreams = 1000
         limits.unansweredRequests = 1000
@@ -114,12 +115,12 @@ import Testing
                 act(on: lone, upTo: max(known.max() ?? 1, 1), &generator)
             }
         }
-        // However strange, none of this is an error of the connection.
+        // None of these frames is an error of the connection.
         if !isMutated { #expect(lone.session.failure == nil, "seed \(seed)") }
         check(lone, seed: seed)
     }
 
-    /// A true conversation with a few bytes changed.
+    /// A valid conversation with a few changed bytes.
     @Test(arguments: UInt64(1)...200) func mutatedConversation(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var bytes = WireFrame.hello().bytes
@@ -140,7 +141,7 @@ import Testing
         check(lone, seed: seed)
     }
 
-    /// The pieces in which bytes come make no difference.
+    /// The result does not depend on the pieces in which bytes come.
     @Test(arguments: UInt64(1)...60) func piecesMakeNoDifference(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var bytes: [UInt8] = []

@@ -57,7 +57,7 @@ import Testing
                 .goAwayReceived(.goingAway, lastStream: 3), .reset(ids[2], .goingAway), .closed(ids[2]),
                 .reset(ids[3], .goingAway), .closed(ids[3]),
             ])
-        // What was not written yet and is refused now is never written.
+        // A frame that was not written before the refusal is never written.
         #expect(lone.output() == [.open(1, [1]), .open(3, [1])])
     }
 

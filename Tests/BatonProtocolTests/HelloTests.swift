@@ -107,7 +107,7 @@ import Testing
         #expect(Lone(hello: .hello(version: 0, minimum: 0)).error == .peerTooOld(0))
         #expect(Lone(hello: .hello(version: 3, minimum: 2)).error == .peerTooNew(2))
         #expect(Lone(hello: .hello(version: 1, minimum: 2)).error == .helloMalformed)
-        // The versions are judged even where the rest has another layout.
+        // The versions are checked even if the rest has another layout.
         let short = WireFrame(type: 1, payload: Array("BATN".utf8) + [0, 9, 0, 5])
         #expect(Lone(hello: short).error == .peerTooNew(5))
     }
@@ -126,7 +126,7 @@ import Testing
         #expect(Lone(hello: .hello(connection: 1 << 62, stream: 1 << 62)).error == nil)
         #expect(Lone(hello: .hello(connection: 1 << 62 + 1)).error == .helloLimits)
         #expect(Lone(hello: .hello(stream: .max)).error == .helloLimits)
-        // What an acceptor must grant, because the dialer may have used it already.
+        // The least that an acceptor must grant, because the dialer may have used it already.
         #expect(Lone(.dialer, hello: .hello(streams: 8, unanswered: 8)).error == nil)
         #expect(Lone(.dialer, hello: .hello(streams: 7, unanswered: 8)).error == .helloLimits)
         #expect(Lone(.dialer, hello: .hello(streams: 8, unanswered: 7)).error == .helloLimits)

@@ -3,7 +3,7 @@
 import BatonProtocol
 import Testing
 
-/// Every bound of `Limits`: what lies on it passes, what lies above it does not.
+/// Every bound of `Limits`: the value at the bound passes, and the next one does not.
 @Suite struct LimitsTests {
     @Test func openStreams() {
         var limits = Limits()
@@ -11,7 +11,7 @@ import Testing
         let lone = Lone(limits: limits)
         for index in 0..<10 { lone.receive(.open(UInt32(2 * index + 1))) }
         #expect(lone.error == nil)
-        // A place is free again as soon as the stream is closed on the wire.
+        // A closed stream no longer counts.
         lone.receive(.reset(1), .open(21))
         #expect(lone.error == nil)
         lone.receive(.open(23))
@@ -212,6 +212,53 @@ import Testing
         #expect(lone.error == .tooManyEmptyFrames)
     }
 
+    // MARK: Credit
+
+    /// Raises a credit `times` times, by one byte each time.
+    private func raise(_ id: UInt32, times: Int, from start: inout UInt64, on lone: Lone) {
+        for _ in 0..<times {
+            start += 1
+            lone.receive(.credit(id, start))
+        }
+    }
+
+    @Test("A peer that raises credit by next to nothing has a budget for it", arguments: [UInt32(0), 1])
+    func creditsThatRaiseLittle(id: UInt32) {
+        var limits = Limits()
+        limits.credits = Budget(burst: 20, perSecond: 10)
+        let lone = Lone(limits: limits)
+        lone.receive(.open(1))
+        var offset: UInt64 = 1 << 40
+        raise(id, times: 20, from: &offset, on: lone)
+        #expect(lone.error == nil)
+        lone.wait(.milliseconds(100))
+        raise(id, times: 1, from: &offset, on: lone)
+        #expect(lone.error == nil)
+        raise(id, times: 1, from: &offset, on: lone)
+        #expect(lone.error == .tooManyCredits)
+        #expect(lone.error?.code == .limitExceeded)
+    }
+
+    @Test("Each KiB of DATA that was sent allows the peer one more CREDIT")
+    func creditsForData() throws {
+        var limits = Limits()
+        limits.credits = Budget(burst: 4, perSecond: 0)
+        let lone = Lone(limits: limits)
+        lone.receive(.open(1))
+        try lone.session.respond(1, Buffer())
+        var offset: UInt64 = 1 << 40
+        raise(0, times: 4, from: &offset, on: lone)
+        for _ in 0..<10 {
+            // No piece is a whole KiB.
+            for count in [1000, 1000, 48] { lone.session.send(1, Buffer(repeating: 1, count: count)) }
+            _ = lone.output()
+            raise(0, times: 2, from: &offset, on: lone)
+        }
+        #expect(lone.error == nil)
+        raise(0, times: 1, from: &offset, on: lone)
+        #expect(lone.error == .tooManyCredits)
+    }
+
     // MARK: Unknown frames
 
     @Test func unknownFramesAreIgnoredWhenFlagged() {
@@ -244,7 +291,7 @@ import Testing
         #expect(lone.takeEvents() == [.opened(1, request: [7])])
     }
 
-    // MARK: What waits to be written
+    // MARK: Waiting output
 
     @Test func controlFramesThatNobodyReads() {
         var limits = Limits()

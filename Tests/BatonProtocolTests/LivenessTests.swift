@@ -105,7 +105,7 @@ import Testing
         #expect(lone.error == .tooManyPings)
     }
 
-    /// The HELLO measures the round trip, and data does so again, no more than once a second.
+    /// HELLO measures the round trip. Data measures it again, at most once a second.
     @Test func dataMeasuresTheRoundTrip() throws {
         let lone = Lone()
         lone.receive(.open(1), .data(1, [1]))

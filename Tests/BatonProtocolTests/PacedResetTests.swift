@@ -4,12 +4,12 @@ import BatonProtocol
 import BatonTestSupport
 import Testing
 
-/// A session never exceeds its peer's budget of resets, however many streams are aborted on it.
+/// A session never exceeds its peer's budget for RESET, however many of its streams are aborted.
 @Suite struct PacedResetTests {
-    /// What `Limits.sentResets` says.
+    /// The value of `Limits.sentResets`.
     private static let burst = 128
 
-    /// A dialer with so many open streams, all of them heard by the peer.
+    /// A dialer with open streams that the peer knows of.
     private func open(_ count: Int, places: Int) throws -> (Lone, [StreamID]) {
         let lone = Lone(.dialer, hello: .hello(streams: UInt32(places), unanswered: UInt32(places)))
         let ids = try (0..<count).map { _ in try lone.session.open(Buffer(1), now: lone.now) }
@@ -24,7 +24,7 @@ import Testing
         #expect(lone.takeEvents() == ids.prefix(Self.burst).map { .closed($0) })
         #expect(!lone.hasOutput)
 
-        // 32 wait, and take places: those that are left are 128.
+        // 32 RESETs wait, whose streams count as open: 128 more may be opened.
         for _ in 0..<128 { _ = try lone.session.open(Buffer(2), now: lone.now) }
         #expect(!lone.canOpen)
         #expect(throws: StreamOpenError.tooManyStreams) { try lone.session.open(Buffer(2), now: lone.now) }
@@ -39,7 +39,7 @@ import Testing
             #expect(lone.takeEvents() == [.closed(id)])
             #expect(lone.canOpen)
         }
-        // Nothing waits: the next time-out is that of liveness.
+        // No RESET waits, so the next timeout is that of liveness.
         #expect(try #require(lone.nextTimeout) > lone.now + .seconds(5))
     }
 
@@ -65,7 +65,8 @@ import Testing
         #expect(lone.output() == [.reset(id.rawValue, 1)])
     }
 
-    /// Bytes for a stream whose RESET waits are nobody's: their credit goes back to the connection, none to the stream.
+    /// Bytes for a stream whose RESET waits are discarded. Their credit returns to the connection and not to the
+    /// stream.
     @Test func whatComesMeanwhileIsDiscarded() throws {
         var limits = Limits()
         limits.initialConnectionWindow = 256 << 10
@@ -86,7 +87,7 @@ import Testing
         #expect(lone.delivered[3]?.count == 60_000 + 990)
         #expect(lone.output() == [.reset(1, 2), .credit(0, UInt64(256 << 10) + 240_000)])
         #expect(lone.takeEvents() == [.closed(1)])
-        // The peer may not send more on it than it was allowed, END or not.
+        // The peer may not exceed the stream's credit, even after END.
         lone.receive(.data(3, [1]))
         #expect(lone.error == nil)
         lone.timeout()
@@ -136,7 +137,7 @@ import Testing
         for id in streams { other.session.reset(id, code: .cancelled) }
         _ = other.output()
         _ = other.takeEvents()
-        // The peer takes the first two of those that wait, and never heard of the third.
+        // The peer accepts the first two of the waiting streams, and never knew the third.
         other.receive(.goAway(streams[Self.burst + 1].rawValue, 10))
         #expect(
             Set(other.takeEvents()) == [
@@ -155,7 +156,7 @@ import Testing
         #expect(!lone.hasOutput)
     }
 
-    /// OPENs that are refused because nobody reads what came are aborted at the same pace.
+    /// An OPEN that is refused because of unread streams is aborted at the same pace.
     @Test func refusedOpensAreAmongThem() {
         var limits = Limits()
         limits.unreadStreams = 0
@@ -169,7 +170,7 @@ import Testing
         #expect(lone.takeEvents().isEmpty, "the application never heard of them")
     }
 
-    /// A network that stands still and then delivers everything at once: 128 and 24 a second stay below 1,024 for 37 s.
+    /// A network that stalls and then delivers everything at once: 128 and 24 a second stay below 1,024 for 37 s.
     @Test(arguments: [37, 39]) func aNetworkThatStoodStill(seconds: Int) throws {
         var limits = Limits()
         // Liveness would have ended it after 25 s.
@@ -191,7 +192,7 @@ import Testing
         #expect(peer.error == (seconds == 37 ? nil : .tooManyResets))
     }
 
-    /// Thousands of streams opened and aborted as fast as they can be, by either side, on all kinds of links.
+    /// Either side opens and aborts thousands of streams as fast as possible, on all kinds of links.
     @Test(arguments: UInt64(1)...24) func aFloodHarmsNobody(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
         let link = EndpointPair.Link(
@@ -205,7 +206,7 @@ import Testing
             if request == [9] || (isAnswering && id.rawValue % 3 == 0) { try? end.session.respond(id, Buffer(1)) }
             if request != [9], id.rawValue % 5 == 0 { end.session.reset(id, code: .refused) }
         }
-        // Somebody else's stream, in the middle of it.
+        // An unrelated stream in the middle of the flood.
         let other = try pair.dialer.session.open(Buffer(9), now: pair.now)
         pair.dialer.session.send(other, Buffer(repeating: 3, count: 3 << 20))
         pair.dialer.session.finish(other)

@@ -28,8 +28,34 @@ import Testing
         }
         #expect(pair.dialer.failure == nil && pair.acceptor.failure == nil)
         #expect(pair.dialer.isIdle && pair.acceptor.isIdle)
-        // Each side heard of its own end, never of the other's RESET.
+        // Each side reports its own end of the stream, and not the other's RESET.
         #expect(!pair.dialer.events.contains { if case .reset = $0 { true } else { false } })
+    }
+
+    @Test(arguments: [ApplicationErrorCode.noError, .programFailed(status: 1), .programFailed(status: 255)])
+    func withACodeThatKeepsInputLeavesWhatCame(code: ApplicationErrorCode) throws {
+        let lone = Lone()
+        lone.receive([.open(1)])
+        try lone.session.respond(1, Buffer(9))
+        lone.session.send(1, Buffer(repeating: 7, count: 4 << 20))
+        _ = lone.output()
+        lone.receive([.data(1, [1, 2, 3]), .reset(1, code.rawValue)])
+        #expect(lone.events.last == .stopped(1, code))
+        #expect(lone.session.queuedBytes(of: 1) == 0 && lone.session.holds(1))
+        lone.session.send(1, Buffer(8))
+        lone.session.finish(1)
+        #expect(lone.output().filter { $0.type != 5 }.isEmpty)
+        lone.session.consumed(1, 3, now: lone.now)
+        let isHeld = lone.session.holds(1)
+        #expect(!isHeld)
+    }
+
+    @Test func inPlaceOfAnAnswerKeepsNothing() throws {
+        let lone = Lone(.dialer)
+        let id = try lone.session.open(Buffer(1), now: lone.now)
+        _ = lone.output()
+        lone.receive([.reset(id.rawValue, 257)])
+        #expect(lone.events.suffix(2) == [.reset(id, .programFailed(status: 1)), .closed(id)])
     }
 
     @Test func dropsWhatIsQueued() throws {
@@ -63,7 +89,7 @@ import Testing
         #expect(frames == [.open(1, message), .reset(1, 1)])
     }
 
-    /// Bytes of a stream that nobody will read give their credit back, wherever the RESET meets them.
+    /// Bytes of a stream that nobody will read return their credit, wherever the RESET meets them.
     @Test func discardedBytesReturnConnectionCredit() throws {
         var limits = Limits()
         limits.initialConnectionWindow = 1 << 20
@@ -80,7 +106,7 @@ import Testing
         let before = lone.delivered[1]?.count
         lone.receive(Array(last.dropFirst(1000)))
         #expect(lone.delivered[1]?.count == before)
-        // And frames that were under way when the peer had not heard of the RESET.
+        // Frames may be on their way before the peer knows of the RESET.
         lone.receive(megabyte)
         #expect(lone.output() == [.credit(0, 3 << 20)])
         #expect(lone.error == nil)
@@ -106,7 +132,7 @@ import Testing
         #expect(lone.takeEvents() == [.opened(1, request: [7]), .closed(1)])
     }
 
-    /// What a peer sent before it could hear of our RESET is not held against it, however often that happens.
+    /// Frames that a peer sent before it could know of a RESET are not charged to it, however often that happens.
     @Test func crossingFramesAreNotChargedToThePeer() {
         var limits = Limits()
         limits.emptyFrames = Budget(burst: 4, perSecond: 0)

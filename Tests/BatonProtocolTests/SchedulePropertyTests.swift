@@ -4,10 +4,10 @@ import BatonProtocol
 import BatonTestSupport
 import Testing
 
-/// Documents that always have more to send, on random links in simulated time: they share the link evenly, and what is
-/// small passes them.
+/// Documents that always have more to send, on random links in simulated time. They share the link evenly, and small
+/// streams overtake them.
 @Suite struct SchedulePropertyTests {
-    /// What one run is made of.
+    /// The parts of one run.
     private struct Run {
         let pair: EndpointPair
         let documents: [StreamID]
@@ -37,14 +37,14 @@ import Testing
             self.pair = pair
         }
 
-        /// Gives each document more than the link can take soon.
+        /// Queues more for each document than the link can take soon.
         func fill() {
             for id in documents where pair.dialer.session.queuedBytes(of: id) < 200_000 {
                 pair.dialer.session.send(id, Buffer(repeating: 1, count: 200_000))
             }
         }
 
-        /// Lets simulated time go by, with the documents always full.
+        /// Advances simulated time, with full queues of the documents.
         @discardableResult
         func run(for duration: Duration, until condition: () -> Bool = { false }) -> Bool {
             let end = pair.now + duration
@@ -57,7 +57,7 @@ import Testing
 
         func arrived(_ id: StreamID) -> Int { pair.acceptor.received[id]?.count ?? 0 }
 
-        /// What waits in front of a stream that has just begun, in time on the link.
+        /// The longest wait of a stream that has just begun, in time on the link.
         var bound: Duration {
             let waiting = capacity + 2 * pair.outputBytes + (documents.count + 1) * (slice + 9)
             return latency + .nanoseconds(Int64(waiting) * 1_000_000_000 / Int64(bandwidth)) + .milliseconds(1)
@@ -75,7 +75,7 @@ import Testing
             let (least, most) = (counts.min() ?? 0, counts.max() ?? 0)
             #expect(most - least <= 2 * run.slice, "\(counts), seed \(seed)")
         }
-        // And the link is never idle for it.
+        // The link is never idle because of it.
         let whole = run.documents.map(run.arrived).reduce(0, +)
         #expect(Double(whole) > Double(run.bandwidth) * 0.6, "\(whole) bytes, seed \(seed)")
     }
@@ -89,7 +89,7 @@ import Testing
         let start = run.documents.map(run.arrived)
         run.run(for: .seconds(2))
         let counts = zip(run.documents, start).map { run.arrived($0) - $1 }
-        // A turn of each more or less, where the measurement begins and where it ends.
+        // The measurement may begin or end within a turn, so each count may differ by one.
         for (_, count) in zip(light, counts[1...]) {
             #expect(abs(counts[0] - 8 * count) <= 2 * 16 * run.slice, "\(counts), slice \(run.slice), seed \(seed)")
         }

@@ -18,7 +18,7 @@ import Testing
         #expect(frames.dropFirst(2).first?.type == 4)
     }
 
-    /// A small answer goes out with the next output whatever is queued on other streams.
+    /// A small answer leaves with the next output, whatever other streams have queued.
     @Test func aSmallStreamPassesADocument() throws {
         let lone = Lone(.dialer, hello: .hello(connection: 1 << 30, stream: 1 << 30))
         let document = try lone.session.open(Buffer(1), now: lone.now)
@@ -48,14 +48,14 @@ import Testing
         }
     }
 
-    /// The heaviest has eight slices at each of its turns, and then the other has its own.
+    /// A stream of the greatest weight has eight slices at each of its turns. Then the other stream has its turn.
     @Test func theHeaviestKeepsNobodyWaitingForMoreThanItsTurn() throws {
-        #expect(Limits.heaviest == 8)
+        #expect(Limits.maximumWeight == 8)
         let lone = Lone(.dialer, hello: .hello(connection: 1 << 30, stream: 1 << 30))
         let (heavy, light) = (
             try lone.session.open(Buffer(1), now: lone.now), try lone.session.open(Buffer(1), now: lone.now)
         )
-        lone.session.setWeight(Limits.heaviest, of: heavy)
+        lone.session.setWeight(Limits.maximumWeight, of: heavy)
         for id in [heavy, light] { lone.session.send(id, Buffer(repeating: 1, count: 8 << 20)) }
         let frames = try #require(WireFrame.parse(lone.outputBytes(room: 3 << 20))).filter { $0.type == 4 }
         let slice = Limits().sliceBytes
@@ -67,12 +67,14 @@ import Testing
         // The last one may have been cut by the end of the output.
         #expect(turns.count > 4)
         for turn in turns.dropLast() {
-            #expect(turn.bytes == (turn.stream == heavy.rawValue ? Limits.heaviest : 1) * slice)
+            #expect(turn.bytes == (turn.stream == heavy.rawValue ? Limits.maximumWeight : 1) * slice)
         }
     }
 
-    @Test(arguments: [0, 1, Limits.heaviest, Limits.heaviest + 1]) func weightsHaveTheirBounds(weight: Int) async {
-        await #expect(processExitsWith: (1...Limits.heaviest).contains(weight) ? .success : .failure) { [weight] in
+    @Test(arguments: [0, 1, Limits.maximumWeight, Limits.maximumWeight + 1]) func weightsHaveTheirBounds(weight: Int)
+        async
+    {
+        await #expect(processExitsWith: (1...Limits.maximumWeight).contains(weight) ? .success : .failure) { [weight] in
             let lone = Lone(.dialer)
             let id = try lone.session.open(Buffer(1), now: lone.now)
             lone.session.setWeight(weight, of: id)
@@ -94,7 +96,7 @@ import Testing
         #expect(frames.map(\.payload.count) == [1, 65_526])
     }
 
-    /// The OPEN takes eleven bytes that a turn would lack, and the next one after it as well, for ever.
+    /// The OPEN takes eleven bytes of space. Without the rule, this turn and every later one would be cut.
     @Test func turnIsNotTornForNextToNothingOfIt() throws {
         let lone = Lone(.dialer, hello: .hello(connection: 1 << 30, stream: 1 << 30))
         let id = try lone.session.open(Buffer(1), now: lone.now)

@@ -21,7 +21,7 @@ import Testing
         #expect(lone.isIdle)
     }
 
-    /// The session stops in front of payload while an event waits, so that nobody sees data of a stream unheard of.
+    /// The session stops before payload while an event waits, so that the driver never sees data of an unknown stream.
     @Test func eventsComeBeforeTheDataBehindThem() throws {
         var session = Session(role: .acceptor, now: Instant(nanoseconds: 1))
         var log: [String] = []
@@ -39,7 +39,8 @@ import Testing
                     case .opened(let id, _): log.append("opened \(id)")
                     case .finished(let id): log.append("finished \(id)")
                     case .helloReceived: log.append("hello")
-                    case .responded, .reset, .writable, .closed, .goAwayReceived, .drained, .dead: log.append("?")
+                    case .responded, .reset, .stopped, .writable, .closed, .goAwayReceived, .drained, .dead:
+                        log.append("?")
                     }
                 }
             }
@@ -57,7 +58,7 @@ import Testing
             let second = dialerFirst ? pair.acceptor : pair.dialer
             first.session.finish(id)
             #expect(pair.run { second.events.contains(.finished(id)) })
-            // The other direction still carries as much as it likes.
+            // The other direction is not limited.
             second.session.send(id, Buffer(repeating: 3, count: 3 << 20))
             second.session.finish(id)
             #expect(pair.run { first.events.contains(.closed(id)) && second.events.contains(.closed(id)) })

@@ -4,7 +4,7 @@ import BatonProtocol
 import BatonTestSupport
 import Testing
 
-/// Streams on which an application does not consume what comes, beside one on which it does.
+/// Streams whose bytes an application does not consume, beside one whose bytes it does.
 @Suite struct StuckStreamsTests {
     private static let bytes = 300_000
 
@@ -20,7 +20,7 @@ import Testing
         return limits
     }
 
-    /// Their windows have grown as far as they may: by being told so at once, or by what was consumed before.
+    /// Their windows have grown to the maximum, by a call or by earlier consumption.
     @Test(
         "However far the windows of streams have grown that nobody consumes any more, another has all that it is sent",
         arguments: UInt64(1)...60)
@@ -76,9 +76,9 @@ import Testing
         let frames = lone.output()
         #expect(frames.map(\.type) == [2, 5, 5], "OPEN, and credit of the stream and of the connection")
         #expect(frames.dropFirst().contains(.credit(id.rawValue, 3 << 20)))
-        // Twice what is promised, so that another stream has as much.
+        // Twice the promised bytes, so that another stream gets as much.
         #expect(frames.dropFirst().contains(.credit(0, 6 << 20)))
-        // One that is gone.
+        // This stream is gone.
         lone.session.widenWindow(of: 99, to: 1 << 20)
         #expect(!lone.hasOutput)
     }

@@ -88,7 +88,7 @@ import Testing
             #expect(window.granted <= window.consumed + UInt64(window.size), "seed \(seed)")
             #expect(window.granted >= before.granted && window.size >= before.size, "seed \(seed)")
             #expect(window.size <= maximum, "seed \(seed)")
-            // A peer that used all its credit gets more when all of it is consumed: nothing is ever stuck.
+            // A peer that has used all its credit gets more when all of it is consumed, so no stream is stuck.
             if window.consumed == window.granted { #expect(window.isCreditDue, "seed \(seed)") }
         }
     }
@@ -96,19 +96,19 @@ import Testing
     @Test func bucketsRefillAndOverflowIsHarmless() {
         var bucket = TokenBucket(Budget(burst: 2, perSecond: 1), now: Instant(nanoseconds: 0))
         let start = Instant(nanoseconds: 0)
-        #expect(bucket.take(now: start) == true)
-        #expect(bucket.take(now: start) == true)
-        #expect(bucket.take(now: start) == false)
-        #expect(bucket.take(now: start + .milliseconds(999)) == false)
-        #expect(bucket.take(now: start + .seconds(1)) == true)
-        #expect(bucket.take(now: start) == false)
-        #expect(bucket.take(now: Instant(nanoseconds: .max)) == true)
-        #expect(bucket.take(now: Instant(nanoseconds: .max)) == true)
-        #expect(bucket.take(now: Instant(nanoseconds: .max)) == false)
+        #expect(bucket.spend(now: start) == true)
+        #expect(bucket.spend(now: start) == true)
+        #expect(bucket.spend(now: start) == false)
+        #expect(bucket.spend(now: start + .milliseconds(999)) == false)
+        #expect(bucket.spend(now: start + .seconds(1)) == true)
+        #expect(bucket.spend(now: start) == false)
+        #expect(bucket.spend(now: Instant(nanoseconds: .max)) == true)
+        #expect(bucket.spend(now: Instant(nanoseconds: .max)) == true)
+        #expect(bucket.spend(now: Instant(nanoseconds: .max)) == false)
         bucket.refund(5)
-        #expect(bucket.take(now: start) == true)
-        #expect(bucket.take(now: start) == true)
-        #expect(bucket.take(now: start) == false)
+        #expect(bucket.spend(now: start) == true)
+        #expect(bucket.spend(now: start) == true)
+        #expect(bucket.spend(now: start) == false)
     }
 
     @Test func unknownCodesSurvive() {

@@ -2,7 +2,7 @@
 
 package import BatonProtocol
 
-/// A frame as a test writes or reads it, independent of the module's own types.
+/// A frame that a test writes or reads, independent of the module's own types.
 struct WireFrame: Equatable {
     var type: UInt8
     var flags: UInt8 = 0
@@ -45,7 +45,7 @@ struct WireFrame: Equatable {
         WireFrame(type: 10, payload: bigEndian(last) + bigEndian(code))
     }
 
-    /// Every whole frame in `bytes`; nil when a part is left over.
+    /// The frames in `bytes`; nil if the last one is incomplete.
     static func parse(_ bytes: [UInt8]) -> [WireFrame]? {
         var frames: [WireFrame] = []
         var rest = bytes[...]
@@ -74,7 +74,7 @@ func integer(_ bytes: some Sequence<UInt8>) -> UInt64 {
     bytes.reduce(0) { $0 << 8 | UInt64($1) }
 }
 
-/// One session against a peer that the test plays by hand.
+/// One session against a peer that the test plays.
 final class Lone {
     var session: Session
     var now = Instant(nanoseconds: 1_000_000_000)
@@ -86,19 +86,19 @@ final class Lone {
     /// Every byte the session wrote after the HELLOs.
     var written: [UInt8] = []
 
-    /// A session that has exchanged HELLOs, unless told not to.
+    /// A session that has exchanged HELLOs, if `hello` is not nil.
     init(_ role: Role = .acceptor, limits: Limits = Limits(), hello: WireFrame? = .hello()) {
         session = Session(role: role, limits: limits, now: now)
         if let hello {
             receive(hello)
-            // Answers the PING that measures the round trip, so that tests begin with nothing under way.
+            // Answers the PING that measures the round trip, so that tests begin without a waiting one.
             for frame in output() where frame.type == 8 { receive(.pong(frame.number)) }
             events = []
             written = []
         }
     }
 
-    // `#expect` cannot look into a session, which is not copyable.
+    // `#expect` cannot access a session, which is not copyable.
     var hasOutput: Bool { session.hasOutput }
     var canOpen: Bool { session.canOpen }
     var isIdle: Bool { session.isIdle }
@@ -152,7 +152,7 @@ final class Lone {
         return Array(memory[..<count])
     }
 
-    /// All frames that the session has to say now.
+    /// All frames that the session writes now.
     func output(room: Int = 1 << 20) -> [WireFrame] {
         var bytes: [UInt8] = []
         while session.hasOutput {

@@ -19,8 +19,8 @@ struct Liveness {
     private(set) var lastReceived: Instant
     /// The shortest round trip so far in nanoseconds, nil before the first PONG.
     ///
-    /// The shortest and not the usual one: a PONG also waits behind the data that the windows let into sockets on the
-    /// way, and windows that grow with their own queue grow for nothing.
+    /// A PONG also waits behind data that is queued in sockets on the way. The shortest sample contains least of that,
+    /// so windows do not grow because of their own queue.
     private(set) var roundTrip: UInt64?
 
     init(now: Instant) {
@@ -33,8 +33,8 @@ struct Liveness {
 
     /// The deadline of the unanswered PING, or the time for the next one.
     ///
-    /// Any byte from the peer defers the deadline, because a PONG may be stuck behind data on a slow link, but not
-    /// beyond the hard one: a peer that talks and never answers is broken.
+    /// Any byte from the peer defers the deadline, because a PONG may be stuck behind data on a slow link. The hard
+    /// deadline stays: a peer that sends data and never answers is broken.
     func nextTimeout(_ limits: Limits) -> Instant? {
         switch ping {
         case .none:
@@ -52,14 +52,14 @@ struct Liveness {
         }
     }
 
-    /// Whether arriving data should be used to measure the round trip (again).
+    /// Whether arriving data should be used to measure the round trip.
     func isProbeDue(now: Instant) -> Bool {
         guard !isPinging else { return false }
         return lastAsked.map { now.nanoseconds(since: $0) >= Self.probeInterval } ?? true
     }
 
     /// Begins a PING and returns its payload.
-    mutating func ask(now: Instant) -> UInt64 {
+    mutating func beginPing(now: Instant) -> UInt64 {
         lastToken &+= 1
         lastAsked = now
         ping = .queued(token: lastToken, asked: now)
@@ -74,7 +74,7 @@ struct Liveness {
         }
     }
 
-    /// A PONG came. False when it answers nothing.
+    /// Handles a PONG. Returns false if it answers no PING.
     mutating func answered(token: UInt64, now: Instant) -> Bool {
         switch ping {
         case .none, .queued:

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How much the peer may send, granted as the application consumes and grown with the bandwidth-delay product.
+/// The credit of one direction: granted as the application consumes, and grown with the bandwidth-delay product.
 ///
-/// A pure value: it says when credit is due and never writes a frame. Offsets are absolute, so that a CREDIT that
-/// repeats another does no harm. Invariants: `consumed <= received <= granted`, `granted` never falls.
+/// A pure value: it says when credit is due and never writes a frame. Offsets are absolute, so a repeated CREDIT does
+/// no harm. Invariants: `consumed <= received <= granted`, and `granted` never falls.
 struct ReceiveWindow {
-    /// A rate is measured over at least this time, so that one burst of consumption does not look like a fast link.
+    /// The least time over which a rate is measured, so that one burst of consumption does not look like a fast link.
     static let leastInterval: UInt64 = 4_000_000
 
     /// How far the granted offset may be ahead of the consumed one, in bytes.
@@ -22,11 +22,11 @@ struct ReceiveWindow {
     private var intervalStart: Instant
     private var consumedBefore: UInt64 = 0
 
-    /// Into how many parts the window is divided, one of which is worth a frame.
+    /// The window is worth a CREDIT frame when one of this many parts can be granted.
     private let parts: Int
 
-    /// - Parameter parts: until one of so many parts of the window can be granted, the peer is told nothing: of a
-    ///   window that several share, that much may be missing while one of them waits.
+    /// - Parameter parts: how finely credit is granted. Up to one part of the window may be missing while a sender
+    ///   waits, so a window that several streams share has more parts.
     init(initial: Int, maximum: Int, parts: Int, now: Instant) {
         size = initial
         self.parts = parts
@@ -38,7 +38,7 @@ struct ReceiveWindow {
     /// Bytes received and neither consumed nor discarded yet.
     var unconsumed: Int { Int(received - consumed) }
 
-    /// Counts bytes from the peer. False when they exceed the credit; nothing is counted then.
+    /// Counts bytes from the peer. Returns false, and counts nothing, if they exceed the credit.
     mutating func receive(_ count: Int) -> Bool {
         guard UInt64(count) <= granted - received else { return false }
         received += UInt64(count)
@@ -47,9 +47,9 @@ struct ReceiveWindow {
 
     /// Counts consumed bytes.
     ///
-    /// Twice the measured product is asked for, at most twice the present size at a time: when the peer is held back by
-    /// the window its rate is `size / roundTrip`, so the size doubles each round trip until something else holds the
-    /// peer back.
+    /// The useful size is twice the measured product, and at most twice the present size. If the window is what limits
+    /// the peer, its rate is `size / roundTrip`. The size then doubles each round trip until something else limits the
+    /// peer.
     ///
     /// - Returns: the size that the link could use, the present one or more.
     mutating func consume(_ count: Int, now: Instant, roundTrip: UInt64?) -> Int {
@@ -64,7 +64,7 @@ struct ReceiveWindow {
         return max(size, min(2 * size, Int(2 * product)))
     }
 
-    /// Raises the size to `size`, within the maximum. Sizes never shrink: credit that was granted cannot be taken back.
+    /// Raises the size to `size`, within the maximum. Sizes never shrink, because granted credit cannot be taken back.
     mutating func grow(to size: Int) {
         self.size = max(self.size, min(size, maximum))
     }

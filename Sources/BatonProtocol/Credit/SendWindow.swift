@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How much may still be sent, by an absolute offset that the peer grants.
+/// The bytes that may still be sent, by an absolute offset that the peer grants.
 struct SendWindow {
     /// Bytes sent so far.
     private(set) var sent: UInt64 = 0
@@ -16,7 +16,7 @@ struct SendWindow {
         Int(clamping: limit - sent)
     }
 
-    /// Raises the limit. False when `offset` allows nothing new; limits never fall.
+    /// Raises the limit. Returns false if `offset` allows nothing new; limits never fall.
     mutating func raise(to offset: UInt64) -> Bool {
         guard offset > limit else { return false }
         limit = offset

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A budget for frames that cost the receiver work and the sender nothing: a burst, and a rate at which it refills.
+/// A budget for frames that cost the sender nothing and the receiver work: a burst, and a rate at which it refills.
 package struct Budget: Sendable, Hashable {
-    /// How many are accepted at once.
+    /// The number of frames that are accepted at once.
     package var burst: Int
-    /// How many a second are accepted for ever.
+    /// The number of frames that are accepted each second.
     package var perSecond: Int
 
-    /// A budget of `burst` at once and `perSecond` for ever.
+    /// Makes a budget.
     package init(burst: Int, perSecond: Int) {
         self.burst = burst
         self.perSecond = perSecond
     }
 }
 
-/// What is left of a `Budget`.
+/// The tokens that are left of a `Budget`.
 struct TokenBucket {
     private static let unit: UInt64 = 1_000_000_000
 
@@ -29,7 +29,7 @@ struct TokenBucket {
         refilled = now
     }
 
-    /// When the next token is there; nil when none ever will be.
+    /// The time of the next token; nil if there will never be one.
     var nextToken: Instant? {
         guard level < Self.unit else { return refilled }
         guard budget.burst > 0, budget.perSecond > 0 else { return nil }
@@ -37,8 +37,8 @@ struct TokenBucket {
         return refilled + .nanoseconds(Int64(wait))
     }
 
-    /// Takes one token. False when there is none.
-    mutating func take(now: Instant) -> Bool {
+    /// Spends one token. Returns false if there is none.
+    mutating func spend(now: Instant) -> Bool {
         let full = UInt64(budget.burst) * Self.unit
         let (gain, overflow) = now.nanoseconds(since: refilled)
             .multipliedReportingOverflow(by: UInt64(budget.perSecond))
@@ -49,7 +49,7 @@ struct TokenBucket {
         return true
     }
 
-    /// Gives tokens back, for frames of the peer that this side itself provokes.
+    /// Gives tokens back, for frames that this side caused the peer to send.
     mutating func refund(_ tokens: Int) {
         level = min(level + UInt64(tokens) * Self.unit, UInt64(budget.burst) * Self.unit)
     }

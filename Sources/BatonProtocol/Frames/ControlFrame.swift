@@ -2,8 +2,8 @@
 
 /// A frame that waits to be written ahead of all DATA. Entries are small and own no memory.
 ///
-/// What is written is looked up at that moment: a CREDIT carries the newest offset, a message is taken from its
-/// stream, and an entry whose stream is gone writes nothing. So entries need not be searched for and removed.
+/// The content is looked up when the frame is written: a CREDIT carries the newest offset, a message comes from its
+/// stream, and an entry whose stream is gone writes nothing. So nobody has to find and remove entries.
 enum ControlFrame {
     case hello
     case open(StreamID)
@@ -17,20 +17,20 @@ enum ControlFrame {
     case goAway(lastStream: StreamID, ApplicationErrorCode)
 }
 
-/// The rest of an OPEN or RESPONSE whose header is written and whose message did not fit the output.
+/// The rest of an OPEN or RESPONSE whose header is written and whose message did not fit into the output.
 struct UnfinishedMessage {
     var message: Buffer
     var offset: Int
 }
 
-/// What the parser is in the middle of, between two calls of `receive`.
+/// The state of the parser between two calls of `receive`.
 enum InputState {
-    /// A header, of which `Session.partial` holds the bytes that came.
+    /// A header. `Session.partial` holds the bytes that have arrived.
     case header
-    /// The payload of a frame that is handled as a whole, of which `Session.partial` holds the bytes that came.
+    /// The payload of a frame that is handled as a whole. `Session.partial` holds the bytes that have arrived.
     case control(FrameType, FrameHeader)
-    /// DATA of a stream, this many bytes of which are still to come.
+    /// DATA of a stream, with the number of bytes that are still to come.
     case data(StreamID, remaining: Int)
-    /// A payload that nobody wants, this many bytes of which are still to come.
+    /// A payload that is ignored, with the number of bytes that are still to come.
     case skipped(remaining: Int)
 }

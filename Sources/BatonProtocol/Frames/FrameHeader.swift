@@ -18,7 +18,7 @@ enum FrameType: UInt8 {
 struct FrameHeader {
     /// Bytes of a header on the wire.
     static let size = 10
-    /// The flag by which the sender of a frame lets a receiver that does not know its type skip it.
+    /// The flag that lets a receiver skip a frame of a type that it does not know.
     static let ignorable: UInt8 = 0x80
 
     var type: UInt8

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a side says about itself in its HELLO: versions, limits, first credit. It carries no identity.
+/// The content of a HELLO: versions, limits and first credit. It carries no identity.
 ///
-/// The layout is fixed (`WireProtocol.md`, chapter "HELLO"); bytes behind the known fields belong to later versions and
+/// The layout is fixed (<doc:FramesAndStreams>). Bytes behind the known fields belong to later versions and
 /// are ignored.
 package struct PeerHello: Sendable, Hashable {
     /// The four bytes that start every HELLO: `BATN`.
@@ -22,13 +22,14 @@ package struct PeerHello: Sendable, Hashable {
     package var minimumVersion: UInt16 = spokenVersion
     /// Feature bits. A feature is in use when both sides set its bit; unknown bits are ignored.
     package var features: UInt64
-    /// The number of the account's revocation list that the sender holds; 0 where there is none (local socket).
+    /// The number of the account's revocation list that the sender holds; 0 if there is none (local socket).
     package var revocationNumber: UInt64
     /// The largest DATA payload the sender of the HELLO accepts, in bytes; at least 16 KiB.
     package var dataFrameBytes: UInt32
-    /// How many streams its receiver may have open at a time; an acceptor grants at least 8.
+    /// The number of streams that the receiver of the HELLO may have open at a time; an acceptor grants at least 8.
     package var openStreams: UInt32
-    /// How many requests its receiver may have unanswered at a time; an acceptor grants at least 8.
+    /// The number of requests that the receiver of the HELLO may have unanswered at a time; an acceptor grants at least
+    /// 8.
     package var unansweredRequests: UInt32
     /// The credit of the connection at its start, in bytes.
     package var connectionCredit: UInt64
@@ -53,7 +54,7 @@ package struct PeerHello: Sendable, Hashable {
         guard payload.count >= 4, let base = payload.baseAddress,
             base.loadBigEndian(at: 0, as: UInt32.self) == Self.magic
         else { throw .notBaton }
-        // Versions stand right behind the magic in every version to come, so they are judged before the length.
+        // Every later version has its version numbers right behind the magic. So they are checked before the length.
         guard payload.count >= 8 else { throw .helloMalformed }
         version = base.loadBigEndian(at: 4, as: UInt16.self)
         minimumVersion = base.loadBigEndian(at: 6, as: UInt16.self)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Why a connection failed. Every case ends the connection; what ends only a stream is an `ApplicationErrorCode`.
+/// The reason why a connection failed. Every case ends the connection; an `ApplicationErrorCode` ends only a stream.
 package enum ConnectionError: Error, Sendable, Hashable {
     /// The peer's HELLO did not come by its deadline.
     case helloTimeout
@@ -12,7 +12,7 @@ package enum ConnectionError: Error, Sendable, Hashable {
     case helloRepeated
     /// A HELLO that is too short, too long or contradicts itself.
     case helloMalformed
-    /// A HELLO whose limits are below the least that the protocol demands.
+    /// A HELLO whose limits are below the minimum of the protocol, or whose credits are above its maximum.
     case helloLimits
     /// The peer speaks at most this version, which is too old.
     case peerTooOld(UInt16)
@@ -22,13 +22,13 @@ package enum ConnectionError: Error, Sendable, Hashable {
     case frameTooLarge(type: UInt8, length: Int)
     /// A frame with a length that its type does not have.
     case frameMalformed(type: UInt8)
-    /// A frame of the connection with a stream id, or one of a stream without.
+    /// A frame of the connection with a stream id, or a frame of a stream without one.
     case frameMisplaced(type: UInt8, stream: StreamID)
     /// A frame of unknown type that may not be ignored.
     case unknownFrame(type: UInt8)
     /// A frame for a stream that was never opened.
     case unknownStream(StreamID)
-    /// OPEN with an id of the wrong parity, or one that does not rise.
+    /// OPEN with an id of the wrong parity, or with one that is not higher than the last.
     case invalidStreamID(StreamID)
     /// OPEN after the peer's own GOAWAY.
     case openAfterGoAway(StreamID)
@@ -48,9 +48,11 @@ package enum ConnectionError: Error, Sendable, Hashable {
     case tooManyPings
     /// The budget for frames without effect is used up.
     case tooManyEmptyFrames
+    /// The budget for CREDIT frames is used up.
+    case tooManyCredits
     /// The budget for ignorable frames of unknown type is used up.
     case tooManyUnknownFrames
-    /// The peer provokes frames and does not read them.
+    /// The peer causes frames and does not read them.
     case controlBacklog
 
     /// The code that the GOAWAY of this error carries.
@@ -63,7 +65,7 @@ package enum ConnectionError: Error, Sendable, Hashable {
         case .creditExceeded, .creditOverflow:
             .flowControlError
         case .tooManyStreams, .tooManyUnanswered, .tooManyResets, .tooManyPings, .tooManyEmptyFrames,
-            .tooManyUnknownFrames, .controlBacklog, .frameTooLarge:
+            .tooManyCredits, .tooManyUnknownFrames, .controlBacklog, .frameTooLarge:
             .limitExceeded
         case .notBaton, .helloRepeated, .helloMalformed, .helloLimits, .frameMalformed, .frameMisplaced, .unknownFrame,
             .unknownStream, .invalidStreamID, .openAfterGoAway, .goAwayRaised:
@@ -72,13 +74,13 @@ package enum ConnectionError: Error, Sendable, Hashable {
     }
 }
 
-/// Why a stream could not be opened. The connection is as it was.
+/// The reason why a stream could not be opened. The connection is unchanged.
 package enum StreamOpenError: Error, Sendable, Hashable {
     /// A GOAWAY was sent or received: use another connection.
     case goingAway
     /// The connection has failed.
     case dead(ConnectionError)
-    /// The peer's HELLO has not come, and before it this side may open no stream (acceptor) or no further one (dialer).
+    /// The peer's HELLO has not come. Before it, an acceptor may open no stream, and a dialer only a few.
     case helloAwaited
     /// The peer allows no more open streams at present: wait for `Event.closed`.
     case tooManyStreams
@@ -92,7 +94,7 @@ package enum StreamOpenError: Error, Sendable, Hashable {
     case exhausted
 }
 
-/// Why a request could not be answered. The stream is as it was.
+/// The reason why a request could not be answered. The stream is unchanged.
 package enum StreamRespondError: Error, Sendable, Hashable {
     /// The stream is gone: reset, closed, or never opened.
     case unknownStream

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What a session tells its driver, in order. Drain with `Session.nextEvent()` after every call.
+/// A report of a session to its driver. Drain with `Session.nextEvent()` after every call; the order matters.
 package enum Event: Sendable, Hashable {
     /// The peer's HELLO came; always the first event of a connection that works.
     case helloReceived(PeerHello)
@@ -13,13 +13,16 @@ package enum Event: Sendable, Hashable {
     /// The stream was aborted in both directions, by the peer or because the peer broke the stream's rules. Drop its
     /// bytes: their credit is already given back. `closed` follows.
     case reset(StreamID, ApplicationErrorCode)
-    /// Bytes may be queued: what was queued fell to the low-water mark or to nothing, or the first credit after none
-    /// arrived.
+    /// The peer reset the stream with a code that keeps what came before (`ApplicationErrorCode.keepsInput`): nothing
+    /// more can be sent, and what was delivered is to be consumed. `closed` follows when it is.
+    case stopped(StreamID, ApplicationErrorCode)
+    /// Bytes may be queued. The queue fell to the low-water mark or became empty, or credit arrived after there was
+    /// none.
     case writable(StreamID)
-    /// Both directions are done, all bytes are consumed, the state is forgotten and the place free. The last event of a
-    /// stream; a connection that dies sends none.
+    /// Both directions are done and all bytes are consumed; the stream no longer counts as open. The last event of a
+    /// stream. A connection that fails sends none.
     case closed(StreamID)
-    /// The peer closes politely (or says why it fails): it takes no stream above `lastStream`, and none may be opened.
+    /// The peer closes politely, or says why it fails. It accepts no stream above `lastStream`, and none may be opened.
     /// Streams of this side above it end with `reset(_, .goingAway)`: they were not processed.
     case goAwayReceived(ApplicationErrorCode, lastStream: StreamID)
     /// A GOAWAY was sent or received and no stream is left: flush the output and close.

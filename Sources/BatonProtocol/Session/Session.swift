@@ -2,18 +2,18 @@
 
 /// One connection of `baton/1`: a state machine without I/O, clock or thread.
 ///
-/// Bytes from the peer go in with `receive`, bytes for the peer come out of `nextOutput`, time comes in with every
-/// call, and everything that happens is an `Event`. The driver's loop is:
+/// `receive` takes bytes from the peer, and `nextOutput` gives bytes for the peer. Every call brings the time. An
+/// `Event` reports everything that happens. The driver's loop is:
 ///
 ///     while unread bytes remain: receive → drain nextEvent
 ///     after any call:            drain nextEvent, then nextOutput while hasOutput and the socket takes bytes
 ///     at nextTimeout:            handleTimeout
 ///
-/// The driver must keep reading the socket whatever the application does: credit, not the socket, holds the peer back,
-/// and a PONG may stand behind data. A session is confined to its owner; it is not copyable, because two copies of one
-/// connection could only disagree.
+/// The driver must keep reading the socket whatever the application does: credit, not the socket, limits the peer, and
+/// a PONG may be behind data. A session is confined to its owner. It is not copyable, because two copies of one
+/// connection would disagree.
 package struct Session: ~Copyable {
-    /// The least room that `nextOutput` accepts, in bytes: the longest frame that is not split.
+    /// The smallest space that `nextOutput` accepts, in bytes: the longest frame that is not split.
     package static let minimumOutput = 128
 
     enum Phase {
@@ -32,26 +32,27 @@ package struct Session: ~Copyable {
         var sentResets: TokenBucket
         var pings: TokenBucket
         var emptyFrames: TokenBucket
+        var credits: TokenBucket
         var unknownFrames: TokenBucket
     }
 
     /// Which side this is.
     package let role: Role
-    /// The bounds that this side keeps and states.
+    /// The bounds that this side enforces and states.
     package let limits: Limits
-    /// What the peer said about itself, nil until its HELLO came.
+    /// The content of the peer's HELLO, nil until it has come.
     package internal(set) var peer: PeerHello?
 
-    /// The latest instant that a call brought; calls without one happen then.
+    /// The latest time that a call brought. Calls without a time happen then.
     var present: Instant
     let hello: PeerHello
     var isHelloWritten = false
     var phase: Phase
-    var streams: StreamTable
+    var streams: SessionStreamTable
     var events = Queue<Event>()
 
     var input = InputState.header
-    /// The part of a header or control payload that came; its memory is kept.
+    /// The part of a header or control payload that has arrived. Its memory is kept.
     var partial: [UInt8] = []
 
     var control = Queue<ControlFrame>()
@@ -59,11 +60,13 @@ package struct Session: ~Copyable {
     var waitingResets = Queue<WaitingReset>()
     var unfinished: UnfinishedMessage?
     /// Streams with bytes and stream credit, in the order of their turns.
-    var ring = Queue<Stream>()
+    var ring = Queue<SessionStream>()
 
     var sendWindow = SendWindow(limit: 0)
     var receiveWindow: ReceiveWindow
     var isCreditQueued = false
+    /// Bytes of sent DATA that have not refunded the peer's budget for CREDIT yet: see ``Limits/credits``.
+    var unrefundedData = 0
     var liveness: Liveness
     var isPongQueued = false
     var buckets: Buckets
@@ -74,10 +77,10 @@ package struct Session: ~Copyable {
     /// Begins a connection; its HELLO is the first output.
     ///
     /// - Parameters:
-    ///   - role: which side this is.
-    ///   - limits: the bounds this side keeps; stated to the peer where it must know them.
-    ///   - features: feature bits to state.
-    ///   - revocationNumber: number of the revocation list held, 0 where there is none.
+    ///   - role: the side of the connection.
+    ///   - limits: the bounds of this side. HELLO states those that the peer must know.
+    ///   - features: the feature bits of HELLO.
+    ///   - revocationNumber: the number of the revocation list held, 0 if there is none.
     ///   - now: the present; the deadline of the peer's HELLO counts from it.
     package init(
         role: Role, limits: Limits = Limits(), features: UInt64 = 0, revocationNumber: UInt64 = 0, now: Instant
@@ -88,7 +91,7 @@ package struct Session: ~Copyable {
         present = now
         hello = PeerHello(limits: limits, features: features, revocationNumber: revocationNumber)
         phase = .awaitingHello(deadline: now + limits.helloDeadline)
-        streams = StreamTable(role: role)
+        streams = SessionStreamTable(role: role)
         receiveWindow = ReceiveWindow(
             initial: limits.initialConnectionWindow, maximum: limits.maximumConnectionWindow,
             parts: Self.connectionWindowParts, now: now)
@@ -96,7 +99,7 @@ package struct Session: ~Copyable {
         buckets = Buckets(
             resets: TokenBucket(limits.resets, now: now), sentResets: TokenBucket(limits.sentResets, now: now),
             pings: TokenBucket(limits.pings, now: now), emptyFrames: TokenBucket(limits.emptyFrames, now: now),
-            unknownFrames: TokenBucket(limits.unknownFrames, now: now))
+            credits: TokenBucket(limits.credits, now: now), unknownFrames: TokenBucket(limits.unknownFrames, now: now))
         partial.reserveCapacity(FrameHeader.size)
         control.append(.hello)
     }
@@ -109,13 +112,14 @@ package struct Session: ~Copyable {
         }
     }
 
-    /// The next thing that happened, nil when nothing waits.
+    /// The next event, nil if none waits.
     package mutating func nextEvent() -> Event? {
         guard let event = events.popFirst() else { return nil }
         switch event {
         case .writable(let id):
             streams[id]?.isWritableReported = false
-        case .helloReceived, .opened, .responded, .finished, .reset, .closed, .goAwayReceived, .drained, .dead:
+        case .helloReceived, .opened, .responded, .finished, .reset, .stopped, .closed, .goAwayReceived, .drained,
+            .dead:
             break
         }
         return event
@@ -128,7 +132,8 @@ package struct Session: ~Copyable {
 
     // MARK: The end of a connection
 
-    /// Ends the connection: drops everything, leaves a GOAWAY with the reason in the output and `dead` as last event.
+    /// Ends the connection: drops everything, and leaves a GOAWAY with the reason in the output and `dead` as the last
+    /// event.
     mutating func fail(_ error: ConnectionError) {
         switch phase {
         case .dead:
@@ -153,7 +158,7 @@ package struct Session: ~Copyable {
         if failure == nil { events.append(event) }
     }
 
-    /// Reports `drained` once when a GOAWAY was said and no stream is left.
+    /// Reports `drained` once when a GOAWAY was sent or received and no stream is left.
     mutating func reportIfDrained() {
         guard goAwaySent != nil || goAwayReceived != nil, streams.isEmpty, !isDrainedReported, failure == nil else {
             return
@@ -171,48 +176,49 @@ package struct Session: ~Copyable {
         if control.count > limits.queuedControlFrames { fail(.controlBacklog) }
     }
 
-    /// Forgets a stream that needs no RESET: its bytes are discarded and their credit is given back.
-    mutating func abandon(_ stream: Stream) {
+    /// Forgets a stream that needs no RESET: discards its bytes and returns their credit.
+    mutating func abandon(_ stream: SessionStream) {
         dropQueued(of: stream)
         streams.remove(stream)
-        giveBack(stream.receiveWindow.unconsumed)
+        returnCredit(stream.receiveWindow.unconsumed)
         reportClosed(stream)
     }
 
-    /// Drops what a stream would send.
-    mutating func dropQueued(of stream: Stream) {
+    /// Drops the queued bytes of a stream.
+    mutating func dropQueued(of stream: SessionStream) {
         stream.dropQueued()
         if stream.isInRing { ring.keep { $0 !== stream } }
+        stream.isInRing = false
     }
 
-    /// Removes a stream of which nothing is left.
-    mutating func forget(_ stream: Stream) {
+    /// Removes a stream that is closed and consumed.
+    mutating func forget(_ stream: SessionStream) {
         streams.remove(stream)
         reportClosed(stream)
     }
 
-    private mutating func reportClosed(_ stream: Stream) {
+    private mutating func reportClosed(_ stream: SessionStream) {
         if stream.isReported { report(.closed(stream.id)) }
         reportIfDrained()
     }
 
-    /// Moves a stream on after one of its directions ended or its bytes were consumed.
-    mutating func settle(_ stream: Stream) {
+    /// Closes a stream if both of its directions have ended, and forgets it if its bytes are consumed.
+    mutating func closeIfDone(_ stream: SessionStream) {
         guard stream.isClosed else { return }
         streams.closed(stream)
         guard stream.isForgettable else { return }
         forget(stream)
     }
 
-    /// Counts bytes as consumed for the connection, and grants credit when that is due.
-    mutating func giveBack(_ count: Int) {
+    /// Counts bytes as consumed for the connection, and grants credit if that is due.
+    mutating func returnCredit(_ count: Int) {
         guard count > 0 else { return }
         receiveWindow.grow(to: receiveWindow.consume(count, now: present, roundTrip: liveness.roundTrip))
-        offerConnectionCredit()
+        queueConnectionCreditIfDue()
     }
 
-    /// Grants credit of the connection when that is due.
-    mutating func offerConnectionCredit() {
+    /// Grants credit of the connection if that is due.
+    mutating func queueConnectionCreditIfDue() {
         guard receiveWindow.isCreditDue, !isCreditQueued else { return }
         isCreditQueued = true
         enqueue(.connectionCredit)

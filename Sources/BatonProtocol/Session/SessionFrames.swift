@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What each frame of the peer does.
+// The effect of each frame of the peer.
 extension Session {
-    /// Charges a DATA frame to the windows, and decides where its payload goes.
+    /// Charges a DATA frame to the windows, and decides what happens to its payload.
     mutating func beginData(_ header: FrameHeader) throws(ConnectionError) {
         if header.length == 0 { try chargeEmpty() }
         guard receiveWindow.receive(header.length) else { throw .creditExceeded(.connection) }
@@ -14,7 +14,7 @@ extension Session {
         case .accepted where stream.isAborted:
             discard(header.length)
         case .accepted:
-            if liveness.isProbeDue(now: present) { enqueue(.ping(liveness.ask(now: present))) }
+            if liveness.isProbeDue(now: present) { enqueue(.ping(liveness.beginPing(now: present))) }
             if header.length > 0 { input = .data(header.stream, remaining: header.length) }
         case .creditExceeded:
             throw .creditExceeded(header.stream)
@@ -24,13 +24,13 @@ extension Session {
         }
     }
 
-    /// Skips a payload that was charged to the connection and gives its credit back.
+    /// Skips a payload that was charged to the connection, and returns its credit.
     private mutating func discard(_ length: Int) {
-        giveBack(length)
+        returnCredit(length)
         if length > 0 { input = .skipped(remaining: length) }
     }
 
-    /// Handles any frame but DATA; its place and length are checked.
+    /// Handles any frame but DATA. The caller has checked its stream and length.
     mutating func handle(
         _ type: FrameType, _ header: FrameHeader, _ payload: UnsafeRawBufferPointer
     ) throws(ConnectionError) {
@@ -65,14 +65,14 @@ extension Session {
         phase = .established
         _ = sendWindow.raise(to: hello.connectionCredit)
         report(.helloReceived(hello))
-        // The round trip is measured while nothing else is on the way.
+        // The link is idle now, so the round trip is measured without a queue.
         ping()
-        // Streams that were opened ahead of the HELLO have waited for their first credit.
+        // Streams that were opened before the HELLO get their first credit.
         for stream in streams.all.sorted(by: { $0.id < $1.id }) { raise(stream, to: hello.streamCredit) }
     }
 
     private mutating func receivePing(_ token: UInt64) throws(ConnectionError) {
-        guard !isPongQueued, buckets.pings.take(now: present) else { throw .tooManyPings }
+        guard !isPongQueued, buckets.pings.spend(now: present) else { throw .tooManyPings }
         isPongQueued = true
         enqueue(.pong(token))
     }
@@ -100,21 +100,21 @@ extension Session {
     private mutating func receiveCredit(_ id: StreamID, offset: UInt64) throws(ConnectionError) {
         guard offset <= limits.greatestCredit else { throw .creditOverflow(id) }
         if id == .connection {
-            if !sendWindow.raise(to: offset) { try chargeEmpty() }
+            try sendWindow.raise(to: offset) ? chargeCredit() : chargeEmpty()
         } else if let stream = streams.known(id) {
-            if !raise(stream, to: offset) { try chargeEmpty() }
+            try raise(stream, to: offset) ? chargeCredit() : chargeEmpty()
         } else {
             try checkForgotten(id)
             try chargeEmpty()
         }
     }
 
-    /// Raises the credit of a stream. False when the offset allows nothing new.
+    /// Raises the credit of a stream. Returns false if the offset allows nothing new.
     @discardableResult
-    private mutating func raise(_ stream: Stream, to offset: UInt64) -> Bool {
+    private mutating func raise(_ stream: SessionStream, to offset: UInt64) -> Bool {
         let wasBlocked = stream.sendWindow.available == 0
         guard stream.sendWindow.raise(to: offset) else { return false }
-        offerTurn(stream)
+        scheduleIfSendable(stream)
         if wasBlocked { reportWritable(stream) }
         return true
     }
@@ -124,7 +124,7 @@ extension Session {
     private mutating func receiveOpen(_ id: StreamID, _ request: UnsafeRawBufferPointer) throws(ConnectionError) {
         guard goAwayReceived == nil else { throw .openAfterGoAway(id) }
         guard streams.usePeer(id) else { throw .invalidStreamID(id) }
-        // Crossed with our GOAWAY, which tells the peer that this stream is not processed.
+        // It crossed this side's GOAWAY, which tells the peer that this stream is not processed.
         guard goAwaySent == nil else { return try chargeEmpty() }
         guard streams.openPeer < limits.openStreams else { throw .tooManyStreams }
         guard streams.unansweredPeer < limits.unansweredRequests else { throw .tooManyUnanswered }
@@ -138,8 +138,8 @@ extension Session {
         report(.opened(id, request: Array(request)))
     }
 
-    private mutating func newPeerStream(_ id: StreamID) -> Stream {
-        let stream = Stream(
+    private mutating func newPeerStream(_ id: StreamID) -> SessionStream {
+        let stream = SessionStream(
             id: id, isLocal: false, message: nil, sendWindow: SendWindow(limit: peer?.streamCredit ?? 0),
             receiveWindow: newReceiveWindow())
         streams.addPeer(stream)
@@ -147,36 +147,41 @@ extension Session {
     }
 
     private mutating func receiveResponse(_ id: StreamID, _ message: UnsafeRawBufferPointer) throws(ConnectionError) {
-        guard let stream = try live(id) else { return }
+        guard let stream = try knownStream(id) else { return }
         guard stream.receiveResponse() else { return try abortForPeer(stream) }
         streams.answered(stream)
         if !stream.isAborted { report(.responded(id, message: Array(message))) }
     }
 
     private mutating func receiveEnd(_ id: StreamID) throws(ConnectionError) {
-        guard let stream = try live(id) else { return }
+        guard let stream = try knownStream(id) else { return }
         guard stream.receiveEnd() else { return try abortForPeer(stream) }
         if !stream.isAborted {
             report(.finished(id))
-            settle(stream)
+            closeIfDone(stream)
         } else if stream.isClosed {
             dropWaitingReset(of: stream)
         }
     }
 
     private mutating func receiveReset(_ id: StreamID, _ code: ApplicationErrorCode) throws(ConnectionError) {
-        guard let stream = try live(id) else { return }
+        guard let stream = try knownStream(id) else { return }
         guard stream.countsAsOpen else { return try chargeEmpty() }
-        guard buckets.resets.take(now: present) else { throw .tooManyResets }
+        guard buckets.resets.spend(now: present) else { throw .tooManyResets }
         guard !stream.isAborted else { return dropWaitingReset(of: stream) }
-        report(.reset(id, code))
-        abandon(stream)
+        guard code.keepsInput, stream.endByReset() else {
+            report(.reset(id, code))
+            return abandon(stream)
+        }
+        report(.stopped(id, code))
+        dropQueued(of: stream)
+        closeIfDone(stream)
     }
 
     // MARK: Scope of errors
 
-    /// The stream of a frame. Nil when it is forgotten, which is charged; an id never used is an error.
-    private mutating func live(_ id: StreamID) throws(ConnectionError) -> Stream? {
+    /// The stream of a frame. Nil if it is forgotten, which is charged. An id that was never used is an error.
+    private mutating func knownStream(_ id: StreamID) throws(ConnectionError) -> SessionStream? {
         if let stream = streams.known(id) { return stream }
         try checkForgotten(id)
         try chargeEmpty()
@@ -191,19 +196,23 @@ extension Session {
     }
 
     private mutating func chargeEmpty() throws(ConnectionError) {
-        guard buckets.emptyFrames.take(now: present) else { throw .tooManyEmptyFrames }
+        guard buckets.emptyFrames.spend(now: present) else { throw .tooManyEmptyFrames }
     }
 
-    /// Aborts a stream whose rules the peer broke; the connection goes on.
-    private mutating func abortForPeer(_ stream: Stream) throws(ConnectionError) {
-        guard buckets.resets.take(now: present) else { throw .tooManyResets }
+    private mutating func chargeCredit() throws(ConnectionError) {
+        guard buckets.credits.spend(now: present) else { throw .tooManyCredits }
+    }
+
+    /// Aborts a stream whose rules the peer broke. The connection continues.
+    private mutating func abortForPeer(_ stream: SessionStream) throws(ConnectionError) {
+        guard buckets.resets.spend(now: present) else { throw .tooManyResets }
         guard !stream.isAborted else { return }
         report(.reset(stream.id, .protocolError))
         if stream.countsAsOpen { abort(stream, .protocolError) } else { abandon(stream) }
     }
 
-    /// Reports `writable`, once until it is taken.
-    mutating func reportWritable(_ stream: Stream) {
+    /// Reports `writable`, at most once until the driver has taken the event.
+    mutating func reportWritable(_ stream: SessionStream) {
         guard !stream.isWritableReported, !stream.isAborted else { return }
         stream.isWritableReported = true
         report(.writable(stream.id))
@@ -211,7 +220,7 @@ extension Session {
 }
 
 extension UnsafeRawBufferPointer {
-    /// The big-endian integer at `offset`, whose presence the caller has checked.
+    /// The big-endian integer at `offset`. The caller has checked the length.
     fileprivate func loadBigEndian<Value: FixedWidthInteger & BitwiseCopyable>(at offset: Int) -> Value {
         Value(bigEndian: loadUnaligned(fromByteOffset: offset, as: Value.self))
     }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What the next bytes of a peer are.
+/// The kind of bytes that come next from a peer.
 package enum ExpectedBytes: Hashable, Sendable {
-    /// So many bytes of a stream's payload.
+    /// This many bytes of a stream's payload.
     case payload(StreamID, Int)
-    /// So many bytes of something else, before which nobody can tell what follows.
+    /// This many bytes of anything else.
     case frame(Int)
 }
 
-// How bytes from the peer become frames.
+// Parsing: bytes from the peer become frames.
 extension Session {
-    /// What comes next: a driver that decodes bytes can put payload where it belongs before it calls `receive`.
+    /// The bytes that come next, so that a driver can decode payload into its final place before it calls `receive`.
     package var expected: ExpectedBytes {
         switch input {
         case .header: .frame(FrameHeader.size - partial.count)
@@ -22,10 +22,9 @@ extension Session {
 
     /// Takes bytes from the peer, in any pieces.
     ///
-    /// DATA payload is handed to `deliver` at once and as it arrives, borrowed from `bytes` for the duration of the
-    /// call; everything else becomes an `Event`. So that an application sees both in their order on the wire, the
-    /// session stops in front of payload while an event waits: when less than all is returned, drain `nextEvent` and
-    /// call again with the rest.
+    /// `deliver` gets DATA payload as it arrives, borrowed from `bytes` for the duration of the call. Everything else
+    /// becomes an `Event`. An application must see both in their order on the wire. So the session stops before payload
+    /// while an event waits: if it returns less than all, drain `nextEvent` and call again with the rest.
     ///
     ///     var rest = bytes
     ///     while !rest.isEmpty {
@@ -34,10 +33,10 @@ extension Session {
     ///         while let event = session.nextEvent() { … }
     ///     }
     ///
-    /// The count of delivered bytes is charged to the windows until `consumed` is called for them or the stream is
-    /// reset. `deliver` must not call the session.
+    /// Delivered bytes are charged to the windows until `consumed` is called for them or the stream is reset. `deliver`
+    /// must not call the session.
     ///
-    /// - Returns: how many bytes were taken; all of them unless an event waits.
+    /// - Returns: the number of bytes taken; all of them unless an event waits.
     /// - Throws: the error that ended the connection, now or before; `Event.dead` reports it as well.
     package mutating func receive(
         _ bytes: UnsafeRawBufferPointer, now: Instant, deliver: (StreamID, UnsafeRawBufferPointer) -> Void
@@ -87,7 +86,7 @@ extension Session {
             case .data(let id, let remaining):
                 guard events.isEmpty else { return offset }
                 let part = min(remaining, bytes.count - offset)
-                // A stream that was reset since its header came is gone; its credit is given back already.
+                // The stream may have been reset since its header came; its credit was returned then.
                 if streams[id] != nil { deliver(id, UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + part])) }
                 offset += part
                 input = part == remaining ? .header : .data(id, remaining: remaining - part)
@@ -102,7 +101,7 @@ extension Session {
         return offset
     }
 
-    /// Reads a header in place, or from the parts of it that came in several calls; nil while it is not whole.
+    /// Reads a header in place, or from parts that came in several calls. Returns nil while it is incomplete.
     private mutating func gather(
         _ size: Int, from bytes: UnsafeRawBufferPointer, at offset: inout Int,
         as read: (UnsafeRawPointer) -> FrameHeader
@@ -121,19 +120,19 @@ extension Session {
 
     /// Handles a payload that came in several calls.
     private mutating func handle(_ type: FrameType, _ header: FrameHeader, _ payload: [UInt8]) throws(ConnectionError) {
-        // Not `withUnsafeBytes`, which does not carry the type of the error.
+        // Not `withUnsafeBytes`, which loses the type of the error.
         try payload.withUnsafeBufferPointer { (bytes) throws(ConnectionError) in
             try handle(type, header, UnsafeRawBufferPointer(bytes))
         }
     }
 
-    /// Judges a header before anything of its payload is looked at or kept.
+    /// Checks a header before any of its payload is looked at or kept.
     private mutating func begin(_ header: FrameHeader) throws(ConnectionError) {
         guard let type = FrameType(rawValue: header.type) else {
             guard peer != nil else { throw .notBaton }
             guard header.flags & FrameHeader.ignorable != 0 else { throw .unknownFrame(type: header.type) }
             guard header.length <= Limits.messageBytes else { throw tooLarge(header) }
-            guard buckets.unknownFrames.take(now: present) else { throw .tooManyUnknownFrames }
+            guard buckets.unknownFrames.spend(now: present) else { throw .tooManyUnknownFrames }
             if header.length > 0 { input = .skipped(remaining: header.length) }
             return
         }

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// How frames become bytes for the peer.
+// Output: frames become bytes for the peer.
 extension Session {
-    /// Whether `nextOutput` has something to write now. It may turn out to be nothing when a waiting frame has lost its
-    /// stream meanwhile.
+    /// Whether `nextOutput` has something to write. It may still write nothing if a waiting frame has lost its stream
+    /// meanwhile.
     package var hasOutput: Bool {
         unfinished != nil || !control.isEmpty || (!ring.isEmpty && sendWindow.available > 0)
     }
 
     /// Writes the next bytes for the peer: control frames first, then DATA of the streams in turn, slice by slice.
     ///
-    /// A frame is never begun that does not fit, except a message of OPEN or RESPONSE, whose rest comes first in the
-    /// next call. The bytes must reach the peer in order and without a gap.
+    /// A frame that does not fit is not begun, except an OPEN or RESPONSE, whose rest comes first in the next call. The
+    /// bytes must reach the peer in order and without a gap.
     ///
-    /// - Parameter output: room of at least `minimumOutput` bytes; some 64 to 256 KiB is good for throughput.
-    /// - Returns: how many bytes were written, 0 when there is nothing to send now.
+    /// - Parameter output: at least `minimumOutput` bytes; 64 to 256 KiB is good for throughput.
+    /// - Returns: the number of bytes written, 0 if there is nothing to send now.
     package mutating func nextOutput(into output: UnsafeMutableRawBufferPointer, now: Instant) -> Int {
         precondition(output.count >= Self.minimumOutput, "output has room for minimumOutput bytes")
         guard let base = output.baseAddress else { return 0 }
@@ -27,7 +27,7 @@ extension Session {
         return position
     }
 
-    /// Writes waiting control frames. False when the room ended first.
+    /// Writes waiting control frames. Returns false if they did not all fit.
     private mutating func writeControl(
         to base: UnsafeMutableRawPointer, capacity: Int, at position: inout Int
     ) -> Bool {
@@ -58,7 +58,7 @@ extension Session {
             guard let stream = streams[id], stream.isEndDue else { return }
             _ = begin(.end, id, 0, base, &position)
             stream.endWritten()
-            settle(stream)
+            closeIfDone(stream)
         case .reset(let id, let code):
             begin(.reset, id, 4, base, &position).storeBigEndian(code.rawValue, at: 0)
         case .credit(let id):
@@ -83,7 +83,7 @@ extension Session {
         }
     }
 
-    /// Writes a header, moves the position behind the payload, and returns where the payload goes.
+    /// Writes a header, moves the position past the payload, and returns the place of the payload.
     private func begin(
         _ type: FrameType, _ stream: StreamID, _ length: Int, _ base: UnsafeMutableRawPointer, _ position: inout Int
     ) -> UnsafeMutableRawPointer {
@@ -102,7 +102,7 @@ extension Session {
         writeMessage(&whole, to: base, capacity: capacity, at: &position)
     }
 
-    /// Writes what fits of a message and keeps the rest in `unfinished`.
+    /// Writes the part of a message that fits, and keeps the rest in `unfinished`.
     private mutating func writeMessage(
         _ rest: inout UnfinishedMessage, to base: UnsafeMutableRawPointer, capacity: Int, at position: inout Int
     ) {
@@ -117,7 +117,14 @@ extension Session {
         unfinished = rest.offset < rest.message.count ? rest : nil
     }
 
-    /// Writes one DATA frame of the stream whose turn it is. False when there is none, or no room for a decent one.
+    /// Refunds the peer's budget for CREDIT frames, which answer DATA.
+    private mutating func refundCredits(for bytes: Int) {
+        unrefundedData += bytes
+        buckets.credits.refund(unrefundedData / Limits.dataPerCredit)
+        unrefundedData %= Limits.dataPerCredit
+    }
+
+    /// Writes one DATA frame of the stream whose turn it is. Returns false if there is none, or not enough space.
     private mutating func writeData(
         to base: UnsafeMutableRawPointer, capacity: Int, at position: inout Int
     ) -> Bool {
@@ -129,16 +136,17 @@ extension Session {
         // A short frame at the end of a nearly full output costs more than the next output's first frame.
         guard room >= min(wanted, 4096) || (position == 0 && room > 0) else { return false }
         let length = min(wanted, room)
-        // Nor is a turn cut for next to nothing of it: what is left would be a frame by itself, in front of the next
-        // turn, which that would shift so that its own rest is cut off, and so on for every output.
+        // A turn is not cut for a small rest. The rest would become a frame of its own, and shift the next turn so that
+        // this one is cut as well, and so on for every output.
         guard length == wanted || wanted - length >= 4096 || position == 0 else { return false }
         let queuedBefore = stream.queuedBytes
-        stream.take(length, to: begin(.data, stream.id, length, base, &position))
+        stream.copyQueued(length, to: begin(.data, stream.id, length, base, &position))
         sendWindow.send(length)
+        refundCredits(for: length)
 
         if length < turn, stream.sendable > 0 {
-            // Also where the output is full: the next one begins with the rest of the turn, or some would always get
-            // less.
+            // This also applies if the output is full: the next one begins with the rest of the turn, or some streams
+            // would always get less.
             stream.turnLeft = turn - length
         } else {
             stream.turnLeft = nil

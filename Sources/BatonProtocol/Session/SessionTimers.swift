@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// What happens when nothing happens.
+// Deadlines.
 extension Session {
-    /// When `handleTimeout` wants to be called next; nil when nothing is due.
+    /// The time at which `handleTimeout` is to be called next; nil if nothing is due.
     ///
     /// Every received byte moves it later. A driver need not set its timer anew for that: it may let the timer fire,
-    /// call `handleTimeout` (which does nothing before the time) and ask again. It moves earlier only by calls that
-    /// write.
+    /// call `handleTimeout`, which does nothing before the time, and ask again. Only calls that write move it earlier.
     package func nextTimeout() -> Instant? {
         guard let reset = nextReset else { return nextDeadline }
         return nextDeadline.map { min($0, reset) } ?? reset
     }
 
-    /// When the peer has said nothing for too long; nil when nothing is expected of it.
+    /// The time at which the peer has been silent for too long; nil if nothing is expected of it.
     private var nextDeadline: Instant? {
         switch phase {
         case .awaitingHello(let deadline): deadline
@@ -21,8 +20,8 @@ extension Session {
         }
     }
 
-    /// Does what is due at `now`: fails the connection whose HELLO or PONG did not come, asks a silent peer for life,
-    /// queues RESETs whose turn has come.
+    /// Does what is due at `now`: fails a connection whose HELLO or PONG did not come, sends a silent peer a PING, and
+    /// queues RESETs.
     package mutating func handleTimeout(now: Instant) {
         advance(to: now)
         sendDueResets()
@@ -34,9 +33,9 @@ extension Session {
         }
     }
 
-    /// Asks the peer for life and measures the round trip, unless a PING is under way.
+    /// Sends a PING, which checks that the peer lives and measures the round trip, unless one is unanswered.
     package mutating func ping() {
         guard peer != nil, failure == nil, !liveness.isPinging else { return }
-        enqueue(.ping(liveness.ask(now: present)))
+        enqueue(.ping(liveness.beginPing(now: present)))
     }
 }

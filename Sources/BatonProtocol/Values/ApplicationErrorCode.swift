@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The reason in a RESET or GOAWAY frame: an open set, so that a code from a newer peer survives.
+/// The reason in a RESET or GOAWAY frame. An open set, so that a code of a newer peer survives.
 ///
-/// Codes below 256 belong to the protocol (`WireProtocol.md`, chapter "Error codes"); from 256 on they are free for
-/// applications that speak through a continuation stream.
+/// Codes below 512 belong to the protocol (<doc:Connections>). Codes from 512 on are free for
+/// applications on a continuation stream.
 package struct ApplicationErrorCode: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
     /// The number on the wire.
     package let rawValue: UInt32
@@ -17,7 +17,7 @@ package struct ApplicationErrorCode: RawRepresentable, Sendable, Hashable, Custo
     package static let noError = Self(rawValue: 0)
     /// 1: the application or its user no longer wants the stream.
     package static let cancelled = Self(rawValue: 1)
-    /// 2: the request was understood and is not granted.
+    /// 2: the request was understood and refused.
     package static let refused = Self(rawValue: 2)
     /// 3: the sender failed in a way that is not the peer's fault.
     package static let internalError = Self(rawValue: 3)
@@ -29,7 +29,7 @@ package struct ApplicationErrorCode: RawRepresentable, Sendable, Hashable, Custo
     package static let limitExceeded = Self(rawValue: 6)
     /// 7: the document changed while it was read.
     package static let sourceChanged = Self(rawValue: 7)
-    /// 8: the party behind the peer (application, device) cannot be reached.
+    /// 8: the application or device behind the peer cannot be reached.
     package static let unreachable = Self(rawValue: 8)
     /// 9: an answer did not come in time.
     package static let timeout = Self(rawValue: 9)
@@ -37,12 +37,27 @@ package struct ApplicationErrorCode: RawRepresentable, Sendable, Hashable, Custo
     package static let goingAway = Self(rawValue: 10)
     /// 11: no version of the protocol is spoken by both sides.
     package static let unsupportedVersion = Self(rawValue: 11)
-    /// 12: what the request names does not exist, or no longer.
+    /// 12: the subject of the request does not exist, or no longer.
     package static let notFound = Self(rawValue: 12)
-    /// 13: the receiver could not store what it was sent (full, read-only, exists).
+    /// 13: the receiver could not store the document (full, read-only, exists).
     package static let destinationFailed = Self(rawValue: 13)
     /// 14: the peer is no longer a device of the account.
     package static let revoked = Self(rawValue: 14)
+
+    /// 257 to 511: the program behind a continuation stream failed.
+    ///
+    /// - Parameter status: 1 to 255, as a shell reports it: 128 plus the signal for a program that a signal ended.
+    package static func programFailed(status: UInt8) -> Self {
+        Self(rawValue: 256 + UInt32(status))
+    }
+
+    /// The status of a program that failed; nil for any other code.
+    package var programStatus: UInt8? {
+        (257...511).contains(rawValue) ? UInt8(rawValue - 256) : nil
+    }
+
+    /// Whether a RESET with this code leaves what came before it to be read. With any other code it is discarded.
+    package var keepsInput: Bool { self == .noError || programStatus != nil }
 
     /// The name of a known code, the number of any other.
     package var description: String {
@@ -62,7 +77,7 @@ package struct ApplicationErrorCode: RawRepresentable, Sendable, Hashable, Custo
         case .notFound: "not found"
         case .destinationFailed: "destination failed"
         case .revoked: "revoked"
-        default: "code \(rawValue)"  // an open set: the struct has no last case
+        default: programStatus.map { "program status \($0)" } ?? "code \(rawValue)"  // an open set has no last case
         }
     }
 }

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A fixed block of raw memory that is filled by one owner and then handed over to the next.
+/// A fixed block of raw memory that one owner fills and then hands over to the next.
 ///
-/// Buffers carry bytes from a file or an application to the protocol core without a copy: `Session.send` keeps a
-/// reference, and the bytes are copied once, into the output that the driver hands to the socket or to TLS. Whoever
-/// hands a buffer over must not change it afterwards.
+/// Buffers carry bytes from a file or an application to the protocol core without a copy. `Session.send` keeps a
+/// reference, and the bytes are copied once, into the output for the socket or TLS. The caller must not change a buffer
+/// after handing it over.
 ///
-/// Pointers returned by `bytes` and `writable` are valid while the buffer lives: keep a reference across their use,
-/// with `withExtendedLifetime` where it is the last one, or call `withBytes`.
+/// Pointers from `bytes` and `writable` are valid while the buffer lives. Keep a reference across their use, with
+/// `withExtendedLifetime` if it is the last one, or call `withBytes`.
 package final class Buffer: @unchecked Sendable {  // reason: single-owner hand-over, nobody writes after handing it on
-    /// How many bytes fit, fixed at creation.
+    /// The number of bytes that fit, fixed at creation.
     package let capacity: Int
 
-    /// How many bytes at the front are filled, 0 to `capacity`.
+    /// The number of filled bytes at the front, 0 to `capacity`.
     package var count: Int {
         didSet { precondition(count >= 0 && count <= capacity, "a buffer's count lies in 0...capacity") }
     }
 
-    /// Which byte lies at a multiple of ``pageSize`` in memory: what begins there can go to a disk past the page cache.
-    /// Nil where none was asked for.
+    /// The index of the byte whose address is a multiple of ``pageSize``; nil if none was asked for. Data that begins
+    /// there can be written to a disk past the page cache.
     package let alignedByte: Int?
 
-    /// What ``alignedByte`` is a multiple of in memory, in bytes: 4096.
+    /// The alignment of ``alignedByte``, in bytes: 4096.
     package static let pageSize = 4096
 
-    /// What is freed with the buffer; nil where somebody else owns the memory.
+    /// The memory that is freed with the buffer; nil if ``owner`` has it.
     private let allocation: UnsafeMutableRawPointer?
-    /// Who that is.
+    /// The owner of memory that several buffers share.
     private let owner: AnyObject?
     private let storage: UnsafeMutableRawPointer
 
@@ -39,7 +39,7 @@ package final class Buffer: @unchecked Sendable {  // reason: single-owner hand-
         self.alignedByte = alignedByte
         count = 0
         let lead = alignedByte.map(Self.lead) ?? 0
-        // 64: one cache line, so that copies from file reads start aligned.
+        // 64 bytes are one cache line, so that copies from file reads start aligned.
         let memory = UnsafeMutableRawPointer.allocate(
             byteCount: max(lead + capacity, 1), alignment: alignedByte == nil ? 64 : Self.pageSize)
         allocation = memory
@@ -47,12 +47,12 @@ package final class Buffer: @unchecked Sendable {  // reason: single-owner hand-
         storage = memory + lead
     }
 
-    /// Makes empty buffers of one piece of memory, which they share out.
+    /// Divides one piece of memory into empty buffers.
     ///
     /// - Parameters:
     ///   - memory: begins at a multiple of ``pageSize``; nobody else uses it.
-    ///   - owner: keeps the memory, and is let go with the last of them.
-    ///   - capacity: of each, more than 0; as many are made as there is room for.
+    ///   - owner: keeps the memory alive, and is released with the last buffer.
+    ///   - capacity: of each buffer, more than 0. As many are made as fit.
     ///   - alignedByte: see ``alignedByte``.
     package static func buffers(
         in memory: UnsafeMutableRawBufferPointer, of owner: AnyObject, capacity: Int, alignedByte: Int
@@ -65,7 +65,7 @@ package final class Buffer: @unchecked Sendable {  // reason: single-owner hand-
         }
     }
 
-    /// How much memory ``buffers(in:of:capacity:alignedByte:)`` takes for one: whole pages.
+    /// The memory of one buffer of ``buffers(in:of:capacity:alignedByte:)``, in bytes: whole pages.
     package static func size(capacity: Int, alignedByte: Int) -> Int {
         (lead(alignedByte) + capacity + pageSize - 1) / pageSize * pageSize
     }
@@ -100,7 +100,7 @@ package final class Buffer: @unchecked Sendable {  // reason: single-owner hand-
         return try body(bytes)
     }
 
-    /// The filled bytes. Valid while the buffer lives: not on a buffer that nobody else holds.
+    /// The filled bytes. Valid while the buffer lives, so not for a temporary buffer.
     package var bytes: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: storage, count: count)
     }
@@ -110,8 +110,8 @@ package final class Buffer: @unchecked Sendable {  // reason: single-owner hand-
         UnsafeMutableRawBufferPointer(start: storage, count: capacity)
     }
 
-    /// Copies as much of `content` behind the filled bytes as fits, and returns how much that was. What was put there
-    /// already, through `writable`, is not copied.
+    /// Copies as much of `content` behind the filled bytes as fits, and returns how much that was. Bytes that are there
+    /// already, through `writable`, are not copied.
     package func append(_ content: UnsafeRawBufferPointer) -> Int {
         let taken = min(content.count, capacity - count)
         if taken > 0, let source = content.baseAddress {

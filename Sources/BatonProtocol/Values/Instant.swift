@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A point on the driver's monotonic clock, in nanoseconds from an origin of the driver's choice.
+/// A point on the driver's monotonic clock, in nanoseconds from an origin that the driver chooses.
 ///
-/// The protocol core has no clock: every call that needs the time is given an `Instant`. Instants handed to one
-/// `Session` must not go backwards; one that does is treated as "no time has passed".
+/// The protocol core has no clock: every call that needs the time is given an `Instant`. Instants for one `Session`
+/// must not go backwards; an earlier one counts as "no time has passed".
 package struct Instant: Sendable, Hashable, Comparable {
     /// Nanoseconds since the clock's origin.
     package var nanoseconds: UInt64
@@ -36,7 +36,7 @@ package struct Instant: Sendable, Hashable, Comparable {
             : .nanoseconds(-Int64(clamping: right.nanoseconds - left.nanoseconds))
     }
 
-    /// Nanoseconds from `earlier` to here, 0 when `earlier` is not earlier.
+    /// Nanoseconds from `earlier` to here, 0 if `earlier` is not earlier.
     func nanoseconds(since earlier: Instant) -> UInt64 {
         nanoseconds > earlier.nanoseconds ? nanoseconds - earlier.nanoseconds : 0
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A first-in first-out ring that keeps its memory, so that a steady flow through it allocates nothing.
+/// A first-in first-out ring that keeps its memory, so that a steady flow allocates nothing.
 ///
 /// The standard library has no double-ended queue, and this module imports nothing.
 struct Queue<Element> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Which side of the connection a session is. It decides the parity of the stream ids that the side opens.
+/// A side of the connection. It decides the parity of the stream ids that the side opens.
 package enum Role: Sendable, Hashable {
     /// The side that made the connection; opens odd stream ids.
     case dialer
@@ -15,20 +15,20 @@ package enum Role: Sendable, Hashable {
         }
     }
 
-    /// Whether this side is the one that opens streams with the id.
+    /// Whether this side opens streams with the id.
     func opens(_ id: StreamID) -> Bool {
         id.rawValue != 0 && id.rawValue & 1 == firstStream & 1
     }
 }
 
-/// The number of a stream within one connection: odd when the dialer opened it, even when the acceptor did.
+/// The number of a stream within one connection: odd if the dialer opened it, even if the acceptor did.
 ///
-/// Ids rise and are never used again in a connection. 0 stands for the connection itself.
+/// Ids rise and are never used again in a connection. 0 is the connection itself.
 package struct StreamID: RawRepresentable, Sendable, Hashable, Comparable, CustomStringConvertible {
-    /// The number as it stands in a frame header.
+    /// The number in a frame header.
     package let rawValue: UInt32
 
-    /// Makes an id from the number in a frame header; any number is a value, `Session` says which are valid.
+    /// Makes an id from the number in a frame header. Every number is a value; `Session` decides which are valid.
     package init(rawValue: UInt32) {
         self.rawValue = rawValue
     }

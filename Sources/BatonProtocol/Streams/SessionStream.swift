@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// One stream of a connection: the state of its two directions, its windows, and what waits to be sent.
+/// One stream of a connection: the state of its two directions, its windows, and its queue.
 ///
-/// A class so that the table, the round-robin ring and the caller share one state without copies. It never leaves the
+/// A class, so that the table, the round-robin ring and the caller share one state without copies. It never leaves the
 /// session.
-final class Stream {
+final class SessionStream {
     private enum Sending {
-        /// The peer asked and this side has not answered; nothing may be sent before the RESPONSE.
+        /// The peer asked and this side has not answered. Nothing may be sent before the RESPONSE.
         case awaitingAnswer
         case open
-        /// No more is queued by the application; END follows the queued bytes.
+        /// The application queues no more bytes. END follows the queued ones.
         case finishing
         /// END is written.
         case finished
@@ -23,7 +23,7 @@ final class Stream {
         case ended
     }
 
-    /// What becomes of a DATA frame.
+    /// The fate of a DATA frame.
     enum DataVerdict {
         case accepted
         /// Breaks the order of the stream: a stream error.
@@ -43,24 +43,25 @@ final class Stream {
     /// The OPEN or RESPONSE message that waits to be written.
     var message: Buffer?
     private var queue = Queue<Buffer>()
-    /// Bytes of the first queued buffer that are sent.
+    /// Bytes of the first queued buffer that have been sent.
     private var sentOfFirst = 0
     /// Bytes that wait to be sent.
     private(set) var queuedBytes = 0
 
-    // What the stream already stands in, so that it stands there once.
+    // Whether the stream is in the ring, or in a queue, already.
     var isInRing = false
-    /// How many slices its turn has.
+    /// The number of slices that it sends at each turn.
     var weight = 1
-    /// Bytes of its turn that are left, once it has begun; then it is the first in the ring.
+    /// Bytes that are left of the present turn; nil before it begins. During its turn the stream is the first in the
+    /// ring.
     var turnLeft: Int?
     var isCreditQueued = false
     var isWritableReported = false
-    /// Whether this side aborted it, and its RESET waits.
+    /// Whether this side has aborted it and its RESET waits.
     var isAborted = false
-    /// Whether the application has heard of it.
+    /// Whether the application knows of it.
     var isReported = true
-    /// Whether it still counts against the limit of open streams, and of unanswered requests.
+    /// Whether it still counts against the limits of open streams and of unanswered requests.
     var countsAsOpen = true
     var countsAsUnanswered = true
 
@@ -83,7 +84,7 @@ final class Stream {
         }
     }
 
-    /// The peer's RESPONSE came. False when it may not.
+    /// Handles the peer's RESPONSE. Returns false if it is not allowed now.
     func receiveResponse() -> Bool {
         switch receiving {
         case .awaitingAnswer:
@@ -94,7 +95,7 @@ final class Stream {
         }
     }
 
-    /// The peer's END came. False when it may not.
+    /// Handles the peer's END. Returns false if it is not allowed now.
     func receiveEnd() -> Bool {
         switch receiving {
         case .open:
@@ -105,7 +106,7 @@ final class Stream {
         }
     }
 
-    /// Whether more bytes can come, so that credit is of use.
+    /// Whether more bytes can come, so that credit is useful.
     var canReceive: Bool {
         switch receiving {
         case .awaitingAnswer, .open: true
@@ -113,7 +114,7 @@ final class Stream {
         }
     }
 
-    /// What the peer may make this side hold of the stream, in bytes.
+    /// The number of bytes that the peer may make this side hold.
     var promised: Int { canReceive ? receiveWindow.size : receiveWindow.unconsumed }
 
     // MARK: Sending
@@ -125,13 +126,13 @@ final class Stream {
         }
     }
 
-    /// Takes the answer to the peer's request. The caller has checked `isAwaitingOwnAnswer`.
+    /// Sets the answer to the peer's request. The caller has checked `isAwaitingOwnAnswer`.
     func answer(with response: Buffer) {
         message = response
         sending = .open
     }
 
-    /// Takes bytes to send. False when the direction is already finished.
+    /// Queues bytes to send. Returns false if the direction has ended.
     func enqueue(_ data: Buffer) -> Bool {
         switch sending {
         case .awaitingAnswer, .open:
@@ -143,7 +144,7 @@ final class Stream {
         }
     }
 
-    /// No more bytes will be queued. False when that was known.
+    /// Ends the sending direction after the queued bytes. Returns false if that was done before.
     func finish() -> Bool {
         switch sending {
         case .open:
@@ -166,7 +167,7 @@ final class Stream {
         sending = .finished
     }
 
-    /// Bytes that the stream could put into DATA frames now, as far as its own state and credit go.
+    /// Bytes that the stream could send in DATA frames now, by its own state and credit.
     var sendable: Int {
         switch sending {
         case .open, .finishing: min(queuedBytes, sendWindow.available)
@@ -176,7 +177,7 @@ final class Stream {
 
     /// Copies the next `count` queued bytes to `target` and charges the stream's credit. The caller has checked
     /// `sendable`.
-    func take(_ count: Int, to target: UnsafeMutableRawPointer) {
+    func copyQueued(_ count: Int, to target: UnsafeMutableRawPointer) {
         var written = 0
         while written < count, let buffer = queue.first {
             let part = min(count - written, buffer.count - sentOfFirst)
@@ -196,7 +197,7 @@ final class Stream {
         sendWindow.send(written)
     }
 
-    /// Drops what waits to be sent.
+    /// Drops everything that waits to be sent.
     func dropQueued() {
         queue.removeAll()
         sentOfFirst = 0
@@ -204,9 +205,22 @@ final class Stream {
         message = nil
     }
 
+    /// The peer's RESET ends both directions, and what came before it stays to be read.
+    ///
+    /// - Returns: false if one side has not answered yet: then nothing is worth reading.
+    func endByReset() -> Bool {
+        switch (sending, receiving) {
+        case (.awaitingAnswer, _), (_, .awaitingAnswer): return false
+        case (.open, _), (.finishing, _), (.finished, _):
+            sending = .finished
+            receiving = .ended
+            return true
+        }
+    }
+
     // MARK: The end
 
-    /// Whether both directions are at their end on the wire.
+    /// Whether both directions have ended on the wire.
     var isClosed: Bool {
         switch (sending, receiving) {
         case (.finished, .ended): true
@@ -214,7 +228,7 @@ final class Stream {
         }
     }
 
-    /// Whether nothing is left to remember: closed, and every byte consumed.
+    /// Whether the stream is closed and every byte is consumed.
     var isForgettable: Bool {
         isClosed && receiveWindow.unconsumed == 0
     }
